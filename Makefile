@@ -1,0 +1,42 @@
+# Every target does its own set-up: `make test` on a fresh machine is enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup test test-all lint format demo bench clean
+
+help:  ## List the targets.
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+# Recreated when what is installed would change: dependencies, or the compiled kernel.
+.venv/.done: pyproject.toml constraints.txt hatch_build.py src/hilltop/losses/kernel.c
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: .venv/.done  ## Create .venv and install everything, pinned.
+
+test: setup  ## Run the tests (about a minute).
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: setup  ## Run the tests, the slow ones too.
+	$(BIN)/python -m pytest
+
+lint: setup  ## Check style and types.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup  ## Put the code into shape.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+demo: setup  ## Train with BCE and with Hill on generated data with labels left out.
+	$(BIN)/python examples/swap_one_line.py
+
+bench: setup  ## Measure losses and metrics against the plain forms.
+	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/metrics.py
+
+clean:  ## Remove what the other targets made.
+	rm -rf .venv build dist src/hilltop/losses/_kernel.so

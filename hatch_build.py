@@ -1,0 +1,51 @@
+"""Compiles the loss kernel into the wheel, where there is a C compiler.
+
+Without one the package installs all the same and computes the same losses with torch alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# Not -ffast-math: the kernel relies on NaN being NaN and on the order of its roundings.
+FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-shared", "-fPIC"]
+
+
+class KernelBuildHook(BuildHookInterface[Any]):
+    """Adds ``_kernel.so`` to wheels and editable installs."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and mark the wheel as made for this platform if that worked."""
+        folder = Path(self.root, "src", "hilltop", "losses")
+        library = folder / "_kernel.so"
+        library.unlink(missing_ok=True)
+        if not compile_kernel(folder / "kernel.c", library):
+            self.app.display_warning("No C compiler: Hilltop installs without its fast kernel.")
+            return
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{platform}"
+        build_data["artifacts"].append(str(library.relative_to(self.root)))
+
+
+def compile_kernel(source: Path, library: Path) -> bool:
+    """Compile for every CPU level in one file or, where that is not supported, for one."""
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    if sys.platform == "win32" or shutil.which(compiler[0]) is None:
+        return False
+    for extra in ([], ["-DHILLTOP_ONE_TARGET"]):
+        command = [*compiler, *FLAGS, *extra, str(source), "-o", str(library)]
+        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+            return True
+    return False

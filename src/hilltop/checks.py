@@ -1,0 +1,69 @@
+"""Argument and tensor checks: the one place that words errors about values and shapes."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+
+from hilltop.errors import ArgumentError
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``" Did you mean 'hill'?"`` for the nearest known word, or an empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    if value not in choices:
+        hint = did_you_mean(str(value), choices)
+        known = ", ".join(repr(choice) for choice in choices)
+        raise ArgumentError(f"{name} must be one of {known}, but got {value!r}.{hint}")
+    return value
+
+
+def check_number(
+    name: str,
+    value: float,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    low_open: bool = False,
+) -> float:
+    """Return ``value`` as a float if it lies between ``low`` and ``high``, both included.
+
+    With ``low_open`` the lower bound itself is excluded. NaN never passes.
+    """
+    number = float(value)
+    above = number > low if low_open else number >= low
+    if not (above and number <= high):
+        bounds = []
+        if low > -math.inf:
+            bounds.append(f"greater than {low:g}" if low_open else f"at least {low:g}")
+        if high < math.inf:
+            bounds.append(f"at most {high:g}")
+        wanted = " and ".join(bounds) or "a number"
+        raise ArgumentError(f"{name} must be {wanted}, but got {value!r}.")
+    return number
+
+
+def check_same_shape(name: str, shape: Sequence[int], like: str, like_shape: Sequence[int]) -> None:
+    """Raise unless ``shape`` equals ``like_shape``."""
+    if tuple(shape) != tuple(like_shape):
+        raise ArgumentError(
+            f"{name} must have the shape of {like} {tuple(like_shape)}, but got {tuple(shape)}."
+        )
+
+
+def invalid_targets_message(example: float) -> str:
+    """Say what targets may be, for a value that they may not have."""
+    message = f"targets must lie between 0 and 1, or be NaN for unknown, but got {example:g}."
+    if example == -1:
+        message += (
+            " If -1 means 'a person said it is absent', use 0 and pass observed=;"
+            " if it means 'unknown', use NaN to leave the pair out"
+            " or 0 to assume it absent."
+        )
+    return message

@@ -1,0 +1,56 @@
+"""What a half is: one side of Eq. 1, a function of logits alone."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from torch import Tensor, nn
+
+
+class FusedHalf(NamedTuple):
+    r"""A half in the form that the compiled kernel knows.
+
+    With :math:`z = \mathrm{sign}\,x + \mathrm{offset}` and :math:`s = \sigma(z)`, ``"focal"`` is
+    scale :math:`q^\gamma \cdot -\log(1-q)`, :math:`q = \max(s - \mathrm{shift}, 0)`, and
+    ``"cubic"`` is scale :math:`(\mathrm{quadratic}\,s^2 + \mathrm{cubic}\,s^3)`.
+    """
+
+    kind: Literal["focal", "cubic"]
+    sign: float = 1.0
+    offset: float = 0.0
+    gamma: int = 0
+    shift: float = 0.0
+    quadratic: float = 0.0
+    cubic: float = 0.0
+    scale: float = 1.0
+    detach_weight: bool = False
+
+
+class Half(nn.Module):
+    """One side of the loss: logits in, loss of the same shape out.
+
+    A half is never negative and is finite for every finite logit. It knows nothing of targets,
+    epochs or reduction. Subclasses write :meth:`forward` with differentiable torch operations and
+    are done; those that the compiled kernel can express also return :meth:`fused`.
+    """
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Return the loss of every entry."""
+        raise NotImplementedError
+
+    def fused(self, classes: int) -> FusedHalf | None:
+        """Return the same half for the compiled kernel, or None if it has no such form."""
+        return None
+
+
+class PositiveHalf(Half):
+    """The loss of an entry that is labelled present."""
+
+
+class NegativeHalf(Half):
+    """The loss of an entry that is not labelled."""
+
+
+def kernel_gamma(gamma: float) -> int | None:
+    """Return ``gamma`` as the small whole number that the kernel takes, or None."""
+    return int(gamma) if gamma <= 8 and gamma == int(gamma) else None

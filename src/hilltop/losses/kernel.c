@@ -1,0 +1,218 @@
+/* Value and slope of a multi-label loss in one pass over memory.
+ *
+ * Plain C without Python or torch headers: it is compiled when the package is installed and called
+ * through ctypes by kernel.py. The equations are those of functional.py, which remains the
+ * reference; tests compare the two. Every half is a function of z = sign * logit + offset and
+ * s = sigmoid(z):
+ *     FOCAL: scale * q^gamma * -log(1 - q),   q = max(s - shift, 0)
+ *     CUBIC: scale * (quadratic * s^2 + cubic * s^3)
+ */
+#include <stdint.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "gather() reads eight flags as one little-endian word"
+#endif
+#define BLOCK 256
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__x86_64__) && defined(__linux__) && !defined(HILLTOP_ONE_TARGET)
+#define EVERY_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define EVERY_CPU
+#endif
+
+enum { FOCAL = 0, CUBIC = 1 };
+
+typedef struct {
+    int32_t kind, gamma, detach_weight;
+    float sign, offset, shift, quadratic, cubic, scale;
+} half_t;
+
+typedef struct {
+    half_t positive, negative, recovered;
+    float flip_above; /* logits above it count as missing labels; +inf: none do */
+    float smoothing;
+} loss_t;
+
+typedef struct {
+    double sum;
+    int64_t known;   /* pairs whose target is not NaN */
+    int64_t invalid; /* targets outside [0, 1] */
+} total_t;
+
+int32_t hilltop_kernel_abi(void) { return 1; }
+
+/* e^a for a <= 0, relative error below 2e-7; NaN stays NaN. Below -87 the result stays at e^-87. */
+INLINE float exp_nonpositive(float a) {
+    a = a < -87.0f ? -87.0f : a;
+    /* Adding 1.5 * 2^23 rounds to the nearest whole number and leaves it in the low bits. */
+    float magic = a * 1.44269504f + 12582912.0f, n = magic - 12582912.0f;
+    float r = a - n * 0.693145752f; /* ln 2 in two parts keeps r exact */
+    r = r - n * 1.42860677e-6f;
+    float y = 1.0f + r * (1.0f + r * (0.5f + r * (1.66666667e-1f + r * (4.16666667e-2f +
+              r * (8.33333333e-3f + r * 1.38888889e-3f)))));
+    uint32_t bits;
+    memcpy(&bits, &magic, sizeof bits);
+    bits = (bits + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    return y * power;
+}
+
+/* log(1 + v) for v > -1, accurate near 0 as well. */
+INLINE float log_one_plus(float v) {
+    float y = 1.0f + v;
+    int32_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    int32_t exponent = (bits - 0x3f3504f3) >> 23; /* mantissa into [sqrt(1/2), sqrt(2)) */
+    bits -= exponent << 23;
+    float m;
+    memcpy(&m, &bits, sizeof m);
+    float w = (m - 1.0f) / (m + 1.0f), w2 = w * w; /* log m = 2 artanh w, |w| < 0.172 */
+    float series = 2.0f * w * (1.0f + w2 * (3.33333333e-1f + w2 * (2e-1f + w2 * (1.42857143e-1f +
+                   w2 * 1.11111111e-1f))));
+    return (float)exponent * 0.693147181f + series + (v - (y - 1.0f)) / y;
+}
+
+/* s = sigmoid(z), 1 - s without cancellation, and e^-|z|. */
+INLINE float sigmoid(float z, float *not_s, float *u) {
+    *u = exp_nonpositive(z < 0.0f ? z : -z);
+    float big = 1.0f / (1.0f + *u), small = *u * big;
+    *not_s = z < 0.0f ? big : small;
+    return z < 0.0f ? small : big;
+}
+
+INLINE void cubic(const half_t *h, const float *x, int n, float *loss, float *slope) {
+    for (int i = 0; i < n; i++) {
+        float not_s, u, s = sigmoid(h->sign * x[i] + h->offset, &not_s, &u);
+        loss[i] = h->scale * s * s * (h->quadratic + h->cubic * s);
+        slope[i] = h->sign * h->scale * s * s * not_s *
+                   (2.0f * h->quadratic + 3.0f * h->cubic * s);
+    }
+}
+
+/* loss = weight * surprise, with weight = q^gamma and surprise = -log(1 - q). */
+INLINE void focal(const half_t *h, const float *x, int n, float *loss, float *slope) {
+    float q[BLOCK], dq[BLOCK], surprise[BLOCK], dsurprise[BLOCK], weight[BLOCK], dweight[BLOCK];
+    for (int i = 0; i < n; i++) {
+        float z = h->sign * x[i] + h->offset;
+        float not_s, u, s = sigmoid(z, &not_s, &u);
+        q[i] = s;
+        dq[i] = s * not_s;
+        dsurprise[i] = h->shift > 0.0f ? not_s : s;
+        surprise[i] = h->shift > 0.0f ? 0.0f : (z > 0.0f ? z : 0.0f) + log_one_plus(u);
+    }
+    if (h->shift > 0.0f)
+        for (int i = 0; i < n; i++) {
+            int above = q[i] > h->shift;
+            q[i] = above ? q[i] - h->shift : 0.0f * q[i]; /* the product keeps NaN */
+            dq[i] = above ? dq[i] : 0.0f;
+            surprise[i] = -log_one_plus(-q[i]);
+            dsurprise[i] = dq[i] / (above ? dsurprise[i] + h->shift : 1.0f);
+        }
+    for (int i = 0; i < n; i++) weight[i] = 1.0f, dweight[i] = 0.0f;
+    for (int k = 0; k < h->gamma; k++)
+        for (int i = 0; i < n; i++) {
+            dweight[i] = (float)h->gamma * weight[i] * dq[i];
+            weight[i] *= q[i];
+        }
+    float through_weight = h->detach_weight ? 0.0f : 1.0f;
+    for (int i = 0; i < n; i++) {
+        loss[i] = h->scale * weight[i] * surprise[i];
+        slope[i] = h->sign * h->scale *
+                   (weight[i] * dsurprise[i] + through_weight * dweight[i] * surprise[i]);
+    }
+}
+
+INLINE void evaluate(const half_t *h, const float *x, int n, float *loss, float *slope) {
+    if (h->kind == CUBIC)
+        cubic(h, x, n, loss, slope);
+    else
+        focal(h, x, n, loss, slope);
+}
+
+/* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
+INLINE int gather(const loss_t *h, int n, const float *x, const float *t, int *where) {
+    uint8_t special[BLOCK] = {0};
+    uint8_t always = h->smoothing > 0.0f;
+    for (int i = 0; i < n; i++)
+        special[i] = (t[i] != 0.0f) | (x[i] > h->flip_above) | always;
+    int found = 0;
+    for (int start = 0; start < n; start += 8) {
+        uint64_t eight;
+        memcpy(&eight, special + start, sizeof eight);
+        for (; eight; eight &= eight - 1) where[found++] = start + (__builtin_ctzll(eight) >> 3);
+    }
+    return found;
+}
+
+/* Replaces what stands in l and d, the negative half, for the gathered pairs. */
+INLINE void mix(const loss_t *h, int found, const int *where, const float *x, const float *t,
+                const uint8_t *observed, const float *pos_weight, float *l, float *d,
+                total_t *total) {
+    float z[BLOCK], positive[BLOCK], dpositive[BLOCK], recovered[BLOCK], drecovered[BLOCK];
+    int flips = 0;
+    for (int k = 0; k < found; k++) {
+        z[k] = x[where[k]];
+        flips |= z[k] > h->flip_above;
+    }
+    int padded = (found + 7) & ~7; /* whole vectors are faster than single leftovers */
+    for (int k = found; k < padded; k++) z[k] = 0.0f;
+    evaluate(&h->positive, z, padded, positive, dpositive);
+    if (flips) evaluate(&h->recovered, z, padded, recovered, drecovered);
+    for (int k = 0; k < found; k++) {
+        int i = where[k];
+        if (t[i] != t[i]) { /* NaN: this pair is left out */
+            l[i] = d[i] = 0.0f;
+            total->known--;
+            continue;
+        }
+        total->invalid += (t[i] < 0.0f) | (t[i] > 1.0f);
+        if (z[k] > h->flip_above && !(observed && observed[i])) {
+            l[i] = recovered[k];
+            d[i] = drecovered[k];
+        }
+        float y = t[i] * (1.0f - 2.0f * h->smoothing) + h->smoothing;
+        float weighted = y * (pos_weight ? pos_weight[i] : 1.0f);
+        l[i] = weighted * positive[k] + (1.0f - y) * l[i];
+        d[i] = weighted * dpositive[k] + (1.0f - y) * d[i];
+    }
+}
+
+/* At most BLOCK pairs. NULL stands for: nothing observed, all weights 1, not wanted. */
+INLINE void run(const loss_t *h, int n, const float *x, const float *t, const uint8_t *observed,
+                const float *class_weight, const float *pos_weight, float *loss, float *slope,
+                total_t *total) {
+    float l[BLOCK], d[BLOCK];
+    int where[BLOCK];
+    evaluate(&h->negative, x, n, l, d);
+    total->known += n;
+    int found = gather(h, n, x, t, where);
+    if (found) mix(h, found, where, x, t, observed, pos_weight, l, d, total);
+    if (class_weight)
+        for (int i = 0; i < n; i++) l[i] *= class_weight[i], d[i] *= class_weight[i];
+    if (loss) memcpy(loss, l, n * sizeof *l);
+    if (slope) memcpy(slope, d, n * sizeof *d);
+    double lanes[8] = {0};
+    int i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++) lanes[k] += l[i + k];
+    for (; i < n; i++) lanes[0] += l[i];
+    for (int k = 0; k < 8; k++) total->sum += lanes[k];
+}
+
+EVERY_CPU
+void hilltop_loss_and_slope(const loss_t *h, int64_t rows, int64_t classes, const float *logits,
+                            const float *targets, const uint8_t *observed,
+                            const float *class_weight, const float *pos_weight, float *loss,
+                            float *slope, total_t *total) {
+    memset(total, 0, sizeof *total);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t c = 0; c < classes; c += BLOCK) {
+            int64_t at = row * classes + c;
+            int n = classes - c < BLOCK ? (int)(classes - c) : BLOCK;
+            run(h, n, logits + at, targets + at, observed ? observed + at : 0,
+                class_weight ? class_weight + c : 0, pos_weight ? pos_weight + c : 0,
+                loss ? loss + at : 0, slope ? slope + at : 0, total);
+        }
+}

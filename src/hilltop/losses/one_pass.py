@@ -1,0 +1,85 @@
+"""Computes a loss and its slope together, so that backward needs one saved tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+class Evaluated(NamedTuple):
+    """A reduced loss and what its gradient takes.
+
+    The gradient of the loss by the logits is ``slope * scale``; ``slope`` is None if not wanted,
+    ``scale`` is None for 1.
+    """
+
+    loss: Tensor
+    slope: Tensor | None
+    scale: Tensor | float | None
+
+
+class OnePass(torch.autograd.Function):
+    """A loss whose slope was found in the forward pass.
+
+    Ordinary autograd keeps every intermediate result of the formula until backward (8 tensors of
+    the size of the logits for the released Hill). Here only the slope is kept.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, evaluate: Callable[[Tensor, bool], Evaluated]) -> Tensor:
+        """Evaluate, keep the slope and return the loss."""
+        evaluated = evaluate(logits, ctx.needs_input_grad[0])
+        if evaluated.slope is not None:
+            ctx.save_for_backward(evaluated.slope)
+            ctx.scale, ctx.dtype = evaluated.scale, logits.dtype
+        return evaluated.loss
+
+    @staticmethod
+    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None]:
+        """Scale the slope."""
+        if torch.is_grad_enabled():  # create_graph=True: allowed until someone differentiates it
+            return _backward_once(ctx, grad_loss)  # type: ignore[no-any-return]
+        return _backward(ctx, grad_loss)
+
+
+def _backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None]:
+    (slope,) = ctx.saved_tensors
+    factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
+    return (slope * factor).to(ctx.dtype), None
+
+
+# Raises on a second derivative. Its wrapping takes as long as the scaling itself for a small
+# batch, so it is kept for the rare case that needs it.
+_backward_once = once_differentiable(_backward)
+
+
+def slope_by_autograd(
+    entries: Callable[[Tensor], Tensor], logits: Tensor, want_slope: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return ``entries(logits)`` and its slope; the intermediate results are freed at once."""
+    if not want_slope:
+        return entries(logits), None
+    with torch.enable_grad():
+        leaf = logits.detach().requires_grad_()
+        values = entries(leaf)
+        (slope,) = torch.autograd.grad(values.sum(), leaf)
+    return values.detach(), slope
+
+
+def autograd_must_see_inside(logits: Tensor, *others: Tensor | None) -> bool:
+    """Whether torch has to trace the formula itself, rather than one opaque step.
+
+    So it is under ``torch.compile`` (which fuses the formula), inside ``torch.func`` transforms,
+    for tensor subclasses, and where something besides the logits wants a gradient.
+    """
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return True
+    plain = (torch.Tensor, torch.nn.Parameter)
+    tensors = [logits, *(other for other in others if other is not None)]
+    if any(type(tensor) not in plain for tensor in tensors):
+        return True
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors[1:])

@@ -1,0 +1,312 @@
+"""Presets: the losses of the paper by the names it gives them, each ready to call."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict, Unpack
+
+from hilltop.errors import ArgumentTypeError
+from hilltop.losses.compose import ClassWeight, MultiLabelLoss
+from hilltop.losses.correction import SelfPacedCorrection
+from hilltop.losses.negative import (
+    FocalNegative,
+    HillNegative,
+    LogNegative,
+    MseNegative,
+    ShiftedFocalNegative,
+    WeakNegative,
+)
+from hilltop.losses.positive import FocalPositive, LogPositive
+from hilltop.losses.reduction import Reduction
+from hilltop.registry import Registry
+
+LOSSES: Registry[MultiLabelLoss] = Registry("loss")
+
+
+class Common(TypedDict, total=False):
+    """Options that every preset passes on to :class:`MultiLabelLoss`."""
+
+    reduction: Reduction
+    class_weight: ClassWeight | None
+    pos_weight: ClassWeight | None
+
+
+def build(name: str, **options: Any) -> MultiLabelLoss:
+    """Return the loss registered under ``name``.
+
+    Raises:
+        ArgumentError: The name is not known.
+        ArgumentTypeError: An option is not known.
+
+    Example:
+        >>> build("hill", margin=0.5).positive
+        FocalPositive(gamma=2, margin=0.5, detach_weight=False)
+    """
+    return LOSSES.build(name, **options)
+
+
+@LOSSES.register("bce")
+def bce(**common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Binary cross-entropy: every unlabelled entry is a true negative.
+
+    .. math:: \ell^+ = -\log p, \qquad \ell^- = -\log(1 - p)
+
+    Example:
+        >>> bce()(torch.tensor([[2.0, -1.0]]), torch.tensor([[1, 0]]))
+        tensor(0.2201)
+    """
+    return MultiLabelLoss(positive=LogPositive(), negative=LogNegative(), **common)
+
+
+@LOSSES.register("wan")
+def wan(*, weight: float | None = None, **common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Weak assume-negatives: cross-entropy with a small weight on unlabelled entries.
+
+    .. math:: \ell^+ = -\log p, \qquad \ell^- = -w \log(1 - p), \qquad w = 1/(K-1)
+
+    Args:
+        weight: The w of the equation; None takes :math:`1/(K-1)` for K classes.
+        **common: Options of :class:`MultiLabelLoss`.
+    """
+    return MultiLabelLoss(positive=LogPositive(), negative=WeakNegative(weight=weight), **common)
+
+
+@LOSSES.register("bce_ls")
+def bce_ls(*, eps: float = 0.1, **common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Binary cross-entropy with label smoothing: targets 1 - eps and eps.
+
+    Args:
+        eps: How far targets move from 0 and 1.
+        **common: Options of :class:`MultiLabelLoss`.
+    """
+    return MultiLabelLoss(
+        positive=LogPositive(), negative=LogNegative(), label_smoothing=eps, **common
+    )
+
+
+@LOSSES.register("focal")
+def focal(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Focal loss, the equation: hard entries count more.
+
+    .. math:: \ell^+ = -(1-p)^\gamma \log p, \qquad \ell^- = -p^\gamma \log(1 - p)
+
+    Args:
+        gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        **common: Options of :class:`MultiLabelLoss`.
+
+    Note:
+        The gradient flows through the weights; :func:`focal_released` holds them constant.
+    """
+    return _focal(gamma, False, common)
+
+
+@LOSSES.register("focal_released")
+def focal_released(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Focal loss as in the released code: the weights are constants in the gradient.
+
+    The value is that of :func:`focal`; the paper's numbers come from this form.
+
+    Args:
+        gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        **common: Options of :class:`MultiLabelLoss`.
+    """
+    return _focal(gamma, True, common)
+
+
+@LOSSES.register("asl")
+def asl(
+    *,
+    gamma_pos: float = 0.0,
+    gamma_neg: float = 4.0,
+    shift: float = 0.05,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
+    r"""Asymmetric loss, the equation: easy negatives cost little or nothing.
+
+    .. math::
+        \ell^+ = -(1-p)^{\gamma_+} \log p, \qquad
+        \ell^- = -p_m^{\gamma_-} \log(1 - p_m), \qquad p_m = \max(p - m, 0)
+
+    Args:
+        gamma_pos: How strongly easy positives are played down.
+        gamma_neg: How strongly easy negatives are played down: 0, or at least 1.
+        shift: The probability m below which negatives cost nothing.
+        **common: Options of :class:`MultiLabelLoss`.
+
+    Note:
+        The gradient flows through the weights; :func:`asl_released` holds them constant.
+    """
+    return _asl(gamma_pos, gamma_neg, shift, False, common)
+
+
+@LOSSES.register("asl_released")
+def asl_released(
+    *,
+    gamma_pos: float = 0.0,
+    gamma_neg: float = 4.0,
+    shift: float = 0.05,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
+    r"""Asymmetric loss as in the released code: the weights are constants in the gradient.
+
+    The value is that of :func:`asl`; the paper's numbers come from this form.
+
+    Args:
+        gamma_pos: How strongly easy positives are played down.
+        gamma_neg: How strongly easy negatives are played down: 0, or at least 1.
+        shift: The probability m below which negatives cost nothing.
+        **common: Options of :class:`MultiLabelLoss`.
+    """
+    return _asl(gamma_pos, gamma_neg, shift, True, common)
+
+
+@LOSSES.register("mse")
+def mse(**common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Cross-entropy positives with squared-error negatives, the paper's "MSE-".
+
+    .. math:: \ell^+ = -\log p, \qquad \ell^- = p^2
+    """
+    return MultiLabelLoss(positive=LogPositive(), negative=MseNegative(), **common)
+
+
+@LOSSES.register("focal_margin")
+def focal_margin(
+    *, gamma: float = 2.0, margin: float = 1.0, **common: Unpack[Common]
+) -> MultiLabelLoss:
+    r"""Focal loss whose positives carry a margin, so that semi-hard ones count most.
+
+    .. math:: \ell^+ = -(1-p_m)^\gamma \log p_m, \qquad \ell^- = -p^\gamma \log(1 - p)
+
+    Args:
+        gamma: How strongly easy entries are played down.
+        margin: The m in :math:`p_m = \sigma(x - m)`; 0.5 to 1 is recommended, 0 gives Focal.
+        **common: Options of :class:`MultiLabelLoss`.
+    """
+    return MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma, margin=margin),
+        negative=FocalNegative(gamma=gamma),
+        **common,
+    )
+
+
+@LOSSES.register("hill")
+def hill(
+    *, lam: float = 1.5, margin: float = 1.0, gamma: float = 2.0, **common: Unpack[Common]
+) -> MultiLabelLoss:
+    r"""Hill loss: Focal margin positives, and negatives that are forgiven when confident.
+
+    .. math:: \ell^+ = -(1-p_m)^\gamma \log p_m, \qquad \ell^- = (\lambda - p)\,p^2
+
+    Args:
+        lam: Height of the hill; 1.5 puts the turning point of the gradient at p = 0.5.
+        margin: The m in :math:`p_m = \sigma(x - m)`.
+        gamma: How strongly easy positives are played down.
+        **common: Options of :class:`MultiLabelLoss`.
+
+    Example:
+        >>> hill()(torch.tensor([[2.0, -1.0]]), torch.tensor([[1, 0]]))
+        tensor(0.0571)
+
+    Reference:
+        Eq. 5 and 11 of "Simple and Robust Loss Design for Multi-Label Learning with Missing
+        Labels".
+
+    Note:
+        Start the bias of a new classification head at the log odds of a label, about
+        ``log(labels per image / classes)``. From bias 0 and a brisk learning rate, negatives can
+        overshoot to where the hill is flat and stay there.
+    """
+    return MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma, margin=margin), negative=HillNegative(lam=lam), **common
+    )
+
+
+@LOSSES.register("splc")
+def splc(
+    base: MultiLabelLoss | str | None = None,
+    *,
+    tau: float = 0.6,
+    start_epoch: int = 1,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
+    r"""Self-paced loss correction, the equation: confident unlabelled entries become labels.
+
+    .. math::
+        \ell^- = \mathbb{I}(p \le \tau)\,loss^-(p) + (1 - \mathbb{I}(p \le \tau))\,loss^+(p)
+
+    Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
+
+    Args:
+        base: The loss to correct, as a loss or a name; None takes :func:`focal_margin`.
+        tau: Probability above which an unlabelled entry counts as present. The paper uses 0.6,
+            and 0.65 where 75% of the labels are left.
+        start_epoch: First epoch that corrects, counting from 0.
+        **common: Options of :class:`MultiLabelLoss`, where ``base`` is not a loss already.
+
+    Reference:
+        Eq. 10 of "Simple and Robust Loss Design for Multi-Label Learning with Missing Labels".
+
+    Note:
+        A corrected entry gets the whole positive half of the base, margin included.
+        :func:`splc_released` is the form that produced the paper's numbers.
+    """
+    correction = SelfPacedCorrection(tau=tau, start_epoch=start_epoch)
+    if isinstance(base, MultiLabelLoss):
+        if common:
+            raise ArgumentTypeError(
+                f"splc(base) takes {', '.join(common)} from the given base;"
+                " set it there, or give the base by name."
+            )
+        return base.with_correction(correction)
+    inner = focal_margin(**common) if base is None else build(base, **common)
+    return inner.with_correction(correction)
+
+
+@LOSSES.register("splc_released")
+def splc_released(
+    *,
+    tau: float = 0.6,
+    start_epoch: int = 1,
+    margin: float = 1.0,
+    gamma: float = 2.0,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
+    r"""Self-paced loss correction as released with the paper: no margin on corrected entries.
+
+    Focal margin for observed labels, Focal without margin for corrected ones, Focal negatives.
+    Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
+
+    Args:
+        tau: Probability above which an unlabelled entry counts as present.
+        start_epoch: First epoch that corrects, counting from 0.
+        margin: The m in :math:`p_m = \sigma(x - m)` for observed labels.
+        gamma: How strongly easy entries are played down.
+        **common: Options of :class:`MultiLabelLoss`.
+
+    Note:
+        This form, not :func:`splc`, produced the paper's numbers.
+    """
+    return MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma, margin=margin),
+        negative=FocalNegative(gamma=gamma),
+        recovered=FocalPositive(gamma=gamma),
+        correction=SelfPacedCorrection(tau=tau, start_epoch=start_epoch),
+        **common,
+    )
+
+
+def _focal(gamma: float, detach_weight: bool, common: Common) -> MultiLabelLoss:
+    return MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma, detach_weight=detach_weight),
+        negative=FocalNegative(gamma=gamma, detach_weight=detach_weight),
+        **common,
+    )
+
+
+def _asl(
+    gamma_pos: float, gamma_neg: float, shift: float, detach_weight: bool, common: Common
+) -> MultiLabelLoss:
+    return MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma_pos, detach_weight=detach_weight),
+        negative=ShiftedFocalNegative(gamma=gamma_neg, shift=shift, detach_weight=detach_weight),
+        **common,
+    )

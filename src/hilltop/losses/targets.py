@@ -1,0 +1,59 @@
+"""Targets as a loss gets them: their dtype, their valid range, and which entries are unknown."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hilltop.checks import check_same_shape, invalid_targets_message
+from hilltop.errors import ArgumentError, ArgumentTypeError
+
+
+def check_inputs(logits: Tensor, targets: Tensor, observed: Tensor | None) -> None:
+    """Raise unless logits, targets and observed fit together in type, shape and device."""
+    if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
+        raise ArgumentTypeError(f"logits must be a floating-point tensor, but got {_kind(logits)}.")
+    if not isinstance(targets, Tensor) or targets.dtype.is_complex:
+        raise ArgumentTypeError(f"targets must be a real tensor, but got {_kind(targets)}.")
+    check_same_shape("targets", targets.shape, "logits", logits.shape)
+    if targets.device != logits.device:
+        raise ArgumentError(
+            f"targets must be on the device of logits, {logits.device},"
+            f" but are on {targets.device}. Move them with targets.to(logits.device)."
+        )
+    if observed is None:
+        return
+    if not isinstance(observed, Tensor) or observed.dtype != torch.bool:
+        raise ArgumentTypeError(f"observed must be a tensor of bool, but got {_kind(observed)}.")
+    check_same_shape("observed", observed.shape, "logits", logits.shape)
+
+
+def check_values(targets: Tensor) -> None:
+    """Raise unless every target lies in [0, 1] or is NaN."""
+    if targets.dtype == torch.bool or targets.numel() == 0:
+        return
+    if torch.compiler.is_compiling():
+        # A compiled graph cannot branch on values; this assertion is checked when it runs.
+        valid = ((targets >= 0) & (targets <= 1)) | (targets != targets)
+        torch._assert_async(valid.all(), "targets must lie between 0 and 1, or be NaN for unknown.")
+        return
+    values = _unwrapped(targets)
+    invalid = (values < 0) | (values > 1)
+    if bool(invalid.any()):
+        raise ArgumentError(invalid_targets_message(float(values[invalid][0])))
+
+
+def compute_dtype(logits: Tensor) -> torch.dtype:
+    """Losses are computed in float64 for float64 logits and in float32 for all others."""
+    return torch.float64 if logits.dtype == torch.float64 else torch.float32
+
+
+def _unwrapped(tensor: Tensor) -> Tensor:
+    """Return the tensor behind the wrappers of ``torch.func``, whose values may be looked at."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _kind(value: object) -> str:
+    return f"one of {value.dtype}" if isinstance(value, Tensor) else type(value).__name__
