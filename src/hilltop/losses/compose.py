@@ -21,7 +21,7 @@ from hilltop.losses.one_pass import (
     slope_by_autograd,
 )
 from hilltop.losses.reduction import REDUCTIONS, Reduction, divisor, reduce
-from hilltop.losses.targets import check_inputs, check_values, compute_dtype
+from hilltop.losses.targets import check_device, check_inputs, check_values, compute_dtype
 
 ClassWeight = Tensor | Sequence[float]
 
@@ -55,7 +55,7 @@ class MultiLabelLoss(nn.Module):
     Example:
         >>> loss = MultiLabelLoss(positive=LogPositive(), negative=HillNegative())
         >>> loss(torch.tensor([[2.0, -1.0, 0.5]]), torch.tensor([[1, 0, 0]]))
-        tensor(0.1792)
+        tensor(0.1853)
 
     Note:
         A NaN target leaves that entry out of value, gradient and mean. With no entry left the loss
@@ -100,6 +100,7 @@ class MultiLabelLoss(nn.Module):
         """Return a copy of this loss that uses ``correction``."""
         corrected = copy.deepcopy(self)
         corrected.correction = correction
+        corrected._learns = any(True for _ in corrected.parameters())
         return corrected
 
     def forward(
@@ -120,7 +121,7 @@ class MultiLabelLoss(nn.Module):
         """
         check_inputs(logits, targets, observed)
         if self._weighted:
-            self._check_classes(logits)
+            self._check_weights(logits)
         if self._learns or autograd_must_see_inside(logits, targets):
             check_values(targets)
             entries = self._entries(logits, targets, observed, index)
@@ -129,7 +130,7 @@ class MultiLabelLoss(nn.Module):
         def evaluate(logits: Tensor, want_slope: bool) -> Evaluated:
             return self._evaluate(logits, targets, observed, index, want_slope)
 
-        return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return,no-untyped-call]
+        return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return]
 
     def _entries(
         self, logits: Tensor, targets: Tensor, observed: Tensor | None, index: Tensor | None
@@ -176,7 +177,7 @@ class MultiLabelLoss(nn.Module):
             logits.float().contiguous(),
             targets.float().contiguous(),
             None if observed is None else observed.contiguous(),
-            *((self.class_weight, self.pos_weight) if self._weighted else (None, None)),
+            *self._float_weights(),
             want_entries=self.reduction == "none",
             want_slope=want_slope,
         )
@@ -185,8 +186,8 @@ class MultiLabelLoss(nn.Module):
         if result.entries is not None:
             return Evaluated(result.entries, result.slope, None)
         parts = divisor(targets, self.reduction, known=result.known)
-        scale = None if parts is None else 1 / parts
-        return Evaluated(torch.full((), result.total * (scale or 1.0)), result.slope, scale)
+        total = result.total if parts is None else result.total / float(parts)
+        return Evaluated(torch.full((), total), result.slope, None if parts is None else 1 / parts)
 
     def _fused(self, logits: Tensor) -> kernel.FusedLoss | None:
         """This loss for the compiled kernel, or None if the kernel cannot run it."""
@@ -203,14 +204,25 @@ class MultiLabelLoss(nn.Module):
             return None
         return kernel.FusedLoss(positive, negative, recovered, flip_above, self.label_smoothing)
 
-    def _check_classes(self, logits: Tensor) -> None:
+    def _float_weights(self) -> tuple[Tensor | None, Tensor | None]:
+        """Class and positive weights in float32, also after ``loss.half()``."""
+        if not self._weighted:
+            return None, None
+        weights = (self.class_weight, self.pos_weight)
+        first, second = (None if weight is None else weight.float() for weight in weights)
+        return first, second
+
+    def _check_weights(self, logits: Tensor) -> None:
         classes = logits.shape[-1] if logits.ndim else 1
         for name, weight in (("class_weight", self.class_weight), ("pos_weight", self.pos_weight)):
-            if weight is not None and weight.numel() != classes:
+            if weight is None:
+                continue
+            if weight.numel() != classes:
                 raise ArgumentError(
                     f"{name} has {weight.numel()} entries, one for each class,"
                     f" but logits have {classes} classes in their last dimension."
                 )
+            check_device(name, weight, logits)
 
 
 def _weights(name: str, weights: ClassWeight | None) -> Tensor | None:

@@ -81,7 +81,7 @@ class SelfPacedCorrection(Correction):
         epoch: Tensor,
         index: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``; the epoch stays a tensor so that compiled code sees it change."""
+        """Return ``(keep, flip)``; as a tensor, the epoch can change under compiled code."""
         flips = (logits.detach() > self._logit) & (epoch >= self.start_epoch)
         if observed is not None:
             flips = flips & ~observed

@@ -18,8 +18,7 @@ def _focused(logits: Tensor, gamma: float, detach_weight: bool) -> Tensor:
         return surprise
     # exp(gamma * logsigmoid) instead of sigmoid ** gamma: the power's slope at an underflowed
     # zero is infinite for gamma < 1, and infinity times zero is NaN.
-    weight = torch.exp(gamma * F.logsigmoid(logits))
-    return (weight.detach() if detach_weight else weight) * surprise
+    return torch.exp(gamma * F.logsigmoid(_maybe_detached(logits, detach_weight))) * surprise
 
 
 def focal_positive(logits: Tensor, gamma: float, margin: float, detach_weight: bool) -> Tensor:
@@ -40,8 +39,7 @@ def shifted_focal_negative(
     surprise = -torch.log1p(-shifted)
     if gamma == 0:
         return surprise
-    weight = shifted**gamma
-    return (weight.detach() if detach_weight else weight) * surprise
+    return _maybe_detached(shifted, detach_weight) ** gamma * surprise
 
 
 def mse_negative(logits: Tensor) -> Tensor:
@@ -53,3 +51,7 @@ def hill_negative(logits: Tensor, lam: float) -> Tensor:
     r"""Return :math:`(\lambda - p)\,p^2`."""
     probs = torch.sigmoid(logits)
     return (lam - probs) * probs.square()
+
+
+def _maybe_detached(tensor: Tensor, detach: bool) -> Tensor:
+    return tensor.detach() if detach else tensor

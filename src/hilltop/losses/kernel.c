@@ -91,44 +91,47 @@ INLINE void cubic(const half_t *h, const float *x, int n, float *loss, float *sl
     }
 }
 
-/* loss = weight * surprise, with weight = q^gamma and surprise = -log(1 - q). */
-INLINE void focal(const half_t *h, const float *x, int n, float *loss, float *slope) {
-    float q[BLOCK], dq[BLOCK], surprise[BLOCK], dsurprise[BLOCK], weight[BLOCK], dweight[BLOCK];
+/* loss = weight * surprise, with weight = q^gamma and surprise = -log(1 - q). With gamma and
+ * has_shift known to the compiler this is one loop without branches. */
+INLINE void focal(const half_t *h, const float *x, int n, float *loss, float *slope, int gamma,
+                  int has_shift) {
+    float through_weight = h->detach_weight ? 0.0f : 1.0f;
     for (int i = 0; i < n; i++) {
         float z = h->sign * x[i] + h->offset;
         float not_s, u, s = sigmoid(z, &not_s, &u);
-        q[i] = s;
-        dq[i] = s * not_s;
-        dsurprise[i] = h->shift > 0.0f ? not_s : s;
-        surprise[i] = h->shift > 0.0f ? 0.0f : (z > 0.0f ? z : 0.0f) + log_one_plus(u);
-    }
-    if (h->shift > 0.0f)
-        for (int i = 0; i < n; i++) {
-            int above = q[i] > h->shift;
-            q[i] = above ? q[i] - h->shift : 0.0f * q[i]; /* the product keeps NaN */
-            dq[i] = above ? dq[i] : 0.0f;
-            surprise[i] = -log_one_plus(-q[i]);
-            dsurprise[i] = dq[i] / (above ? dsurprise[i] + h->shift : 1.0f);
+        float q = s, dq = s * not_s, surprise, dsurprise;
+        if (has_shift) {
+            q = s < h->shift ? 0.0f : s - h->shift; /* NaN stays NaN */
+            dq = s < h->shift ? 0.0f : dq;
+            surprise = -log_one_plus(-q);
+            dsurprise = dq / (not_s + h->shift);
+        } else {
+            surprise = (z > 0.0f ? z : 0.0f) + log_one_plus(u);
+            dsurprise = s;
         }
-    for (int i = 0; i < n; i++) weight[i] = 1.0f, dweight[i] = 0.0f;
-    for (int k = 0; k < h->gamma; k++)
-        for (int i = 0; i < n; i++) {
-            dweight[i] = (float)h->gamma * weight[i] * dq[i];
-            weight[i] *= q[i];
+        float weight = 1.0f, dweight = 0.0f;
+        for (int k = 0; k < gamma; k++) {
+            dweight = (float)gamma * weight * dq;
+            weight *= q;
         }
-    float through_weight = h->detach_weight ? 0.0f : 1.0f;
-    for (int i = 0; i < n; i++) {
-        loss[i] = h->scale * weight[i] * surprise[i];
+        loss[i] = h->scale * weight * surprise;
         slope[i] = h->sign * h->scale *
-                   (weight[i] * dsurprise[i] + through_weight * dweight[i] * surprise[i]);
+                   (weight * dsurprise + through_weight * dweight * surprise);
     }
 }
 
-INLINE void evaluate(const half_t *h, const float *x, int n, float *loss, float *slope) {
+EVERY_CPU static void evaluate(const half_t *h, const float *x, int n, float *loss, float *slope) {
+    int shifted = h->shift > 0.0f;
     if (h->kind == CUBIC)
         cubic(h, x, n, loss, slope);
+    else if (!shifted && h->gamma == 0)
+        focal(h, x, n, loss, slope, 0, 0);
+    else if (!shifted && h->gamma == 2)
+        focal(h, x, n, loss, slope, 2, 0);
+    else if (shifted && h->gamma == 4)
+        focal(h, x, n, loss, slope, 4, 1);
     else
-        focal(h, x, n, loss, slope);
+        focal(h, x, n, loss, slope, h->gamma, shifted);
 }
 
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */

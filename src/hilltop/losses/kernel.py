@@ -83,14 +83,18 @@ def library() -> ctypes.CDLL | None:
     if not path.exists():
         return None
     loaded = ctypes.CDLL(str(path))
-    if loaded.hilltop_kernel_abi() != _ABI:
-        return None  # built from another version of kernel.c
+    # Another number means: built from another version of kernel.c.
+    return loaded if loaded.hilltop_kernel_abi() == _ABI else None
+
+
+@lru_cache(maxsize=1)
+def _compiled() -> Callable[..., None]:
+    loaded = library()
+    assert loaded is not None
+    call = loaded.hilltop_loss_and_slope
     pointer = ctypes.c_void_p
-    loaded.hilltop_loss_and_slope.restype = None
-    loaded.hilltop_loss_and_slope.argtypes = [
-        pointer, ctypes.c_int64, ctypes.c_int64, *[pointer] * 8,
-    ]  # fmt: skip
-    return loaded
+    call.restype, call.argtypes = None, [pointer, ctypes.c_int64, ctypes.c_int64, *[pointer] * 8]
+    return call
 
 
 def loss_and_slope(
@@ -110,56 +114,42 @@ def loss_and_slope(
     """
     entries = torch.empty_like(logits) if want_entries else None
     slope = torch.empty_like(logits) if want_slope else None
+    weights = _address(class_weight), _address(pos_weight)
     # Without weights the kernel need not know where a row ends: one long row is fastest.
-    weighted = class_weight is not None or pos_weight is not None
-    classes = logits.shape[-1] if weighted and logits.ndim else 1
-    pieces = _pieces(logits.numel(), classes)
-    totals = [_Total() for _ in pieces]
+    weighted = weights != (None, None)
+    classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
+    call, parameters = _compiled(), ctypes.addressof(_parameters(loss))
 
-    def work(number: int) -> None:
-        start, length = pieces[number]
+    def work(start: int, length: int, total: _Total) -> None:
         shape = (length // classes, classes) if weighted else (1, length)
-        compiled.hilltop_loss_and_slope(
-            parameters,
-            *shape,
-            _address(logits, start),
-            _address(targets, start),
-            _address(observed, start),
-            _address(class_weight),
-            _address(pos_weight),
-            _address(entries, start),
-            _address(slope, start),
-            ctypes.addressof(totals[number]),
-        )
+        per_entry = (_address(t, start) for t in (logits, targets, observed))
+        results = (_address(t, start) for t in (entries, slope))
+        call(parameters, *shape, *per_entry, *weights, *results, ctypes.addressof(total))
 
-    compiled, parameters = library(), ctypes.addressof(_parameters(loss))
-    assert compiled is not None
-    _in_threads(work, len(pieces))
-    total = totals[0]
-    for other in totals[1:]:
-        total.sum += other.sum
-        total.known += other.known
-        total.invalid += other.invalid
+    total = _in_threads(work, logits.numel(), classes)
     return KernelResult(total.sum, total.known, total.invalid, entries, slope)
 
 
-def _pieces(entries: int, classes: int) -> list[tuple[int, int]]:
-    """Split the entries at row ends into one piece a thread: where each starts, how long it is."""
-    if entries >= 2 * _ENTRIES_PER_THREAD:
-        rows = entries // classes
-        threads = min(torch.get_num_threads(), entries // _ENTRIES_PER_THREAD, rows)
-        edges = [rows * number // threads * classes for number in range(threads + 1)]
-        return [(start, stop - start) for start, stop in itertools.pairwise(edges)]
-    return [(0, entries)]
-
-
-def _in_threads(work: Callable[[int], None], pieces: int) -> None:
-    others = [threading.Thread(target=work, args=(number,)) for number in range(1, pieces)]
-    for thread in others:
+def _in_threads(work: Callable[[int, int, _Total], None], entries: int, row_length: int) -> _Total:
+    """Split the entries at row ends, one piece a thread, and add up what the pieces found."""
+    total = _Total()
+    if entries < 2 * _ENTRIES_PER_THREAD:
+        work(0, entries, total)
+        return total
+    rows = entries // row_length
+    threads = min(torch.get_num_threads(), entries // _ENTRIES_PER_THREAD, rows)
+    edges = [rows * number // threads * row_length for number in range(threads + 1)]
+    pieces = [(start, stop - start, _Total()) for start, stop in itertools.pairwise(edges)]
+    running = [threading.Thread(target=work, args=piece) for piece in pieces]
+    for thread in running:
         thread.start()
-    work(0)
-    for thread in others:
+    for thread in running:
         thread.join()
+    for _, _, part in pieces:
+        total.sum += part.sum
+        total.known += part.known
+        total.invalid += part.invalid
+    return total
 
 
 def _address(tensor: Tensor | None, offset: int = 0) -> int | None:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from hilltop.errors import HilltopError
 
 
 class Evaluated(NamedTuple):
@@ -41,20 +42,27 @@ class OnePass(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None]:
         """Scale the slope."""
-        if torch.is_grad_enabled():  # create_graph=True: allowed until someone differentiates it
-            return _backward_once(ctx, grad_loss)  # type: ignore[no-any-return]
-        return _backward(ctx, grad_loss)
+        (slope,) = ctx.saved_tensors
+        factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
+        gradient = (slope * factor).to(ctx.dtype)
+        if torch.is_grad_enabled():  # create_graph=True
+            gradient = _Final.apply(gradient.detach().requires_grad_())
+        return gradient, None
 
 
-def _backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None]:
-    (slope,) = ctx.saved_tensors
-    factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
-    return (slope * factor).to(ctx.dtype), None
+class _Final(torch.autograd.Function):
+    """Passes a gradient on and refuses to be differentiated, which would be silently wrong."""
 
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient.clone()
 
-# Raises on a second derivative. Its wrapping takes as long as the scaling itself for a small
-# batch, so it is kept for the rare case that needs it.
-_backward_once = once_differentiable(_backward)
+    @staticmethod
+    def backward(ctx: Any, grad_gradient: Tensor) -> Tensor:
+        raise HilltopError(
+            "This loss keeps only its first derivative. For second derivatives compute it under"
+            " torch.func (grad, hessian, ...) or torch.compile."
+        )
 
 
 def slope_by_autograd(

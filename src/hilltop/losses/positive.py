@@ -55,7 +55,7 @@ class FocalPositive(PositiveHalf):
 
     Example:
         >>> FocalPositive(margin=1.0)(torch.tensor([-2.0, 0.0, 4.0]))
-        tensor([2.7659e+00, 7.0188e-01, 1.0931e-04])
+        tensor([2.7663e+00, 7.0187e-01, 1.0928e-04])
 
     Reference:
         Lin et al., Focal loss for dense object detection, ICCV 2017; the margin is Eq. 11 of

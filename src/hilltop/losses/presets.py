@@ -204,7 +204,7 @@ def hill(
 
     Example:
         >>> hill()(torch.tensor([[2.0, -1.0]]), torch.tensor([[1, 0]]))
-        tensor(0.0571)
+        tensor(0.0558)
 
     Reference:
         Eq. 5 and 11 of "Simple and Robust Loss Design for Multi-Label Learning with Missing

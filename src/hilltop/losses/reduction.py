@@ -11,7 +11,9 @@ Reduction = Literal["mean", "sum", "batchmean", "none"]
 REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 
 
-def divisor(targets: Tensor, reduction: Reduction, *, known: int | None = None) -> Tensor | float | None:
+def divisor(
+    targets: Tensor, reduction: Reduction, *, known: int | None = None
+) -> Tensor | float | None:
     """What the sum over entries is divided by, None for nothing.
 
     It is at least 1, so that an empty batch gives 0.

@@ -16,16 +16,21 @@ def check_inputs(logits: Tensor, targets: Tensor, observed: Tensor | None) -> No
     if not isinstance(targets, Tensor) or targets.dtype.is_complex:
         raise ArgumentTypeError(f"targets must be a real tensor, but got {_kind(targets)}.")
     check_same_shape("targets", targets.shape, "logits", logits.shape)
-    if targets.device != logits.device:
-        raise ArgumentError(
-            f"targets must be on the device of logits, {logits.device},"
-            f" but are on {targets.device}. Move them with targets.to(logits.device)."
-        )
+    check_device("targets", targets, logits)
     if observed is None:
         return
     if not isinstance(observed, Tensor) or observed.dtype != torch.bool:
         raise ArgumentTypeError(f"observed must be a tensor of bool, but got {_kind(observed)}.")
     check_same_shape("observed", observed.shape, "logits", logits.shape)
+    check_device("observed", observed, logits)
+
+
+def check_device(name: str, tensor: Tensor, logits: Tensor) -> None:
+    """Raise unless ``tensor`` is on the device of the logits."""
+    if tensor.device != logits.device:
+        raise ArgumentError(
+            f"{name} must be on the device of logits, {logits.device}, but is on {tensor.device}."
+        )
 
 
 def check_values(targets: Tensor) -> None:

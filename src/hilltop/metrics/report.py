@@ -1,0 +1,161 @@
+"""The seven numbers that multi-label papers report, and the table for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from hilltop.checks import check_choice
+from hilltop.errors import ArgumentError
+from hilltop.metrics.arrays import Column, Floats, Judged
+from hilltop.metrics.functional import (
+    Empty,
+    column_average_precision,
+    mean_over_classes,
+    shortened,
+)
+
+CF1Kind = Literal["mean", "harmonic"]
+
+
+@dataclass(frozen=True)
+class PerClass:
+    """What was measured for each class; all arrays have one entry a class."""
+
+    names: tuple[str, ...]
+    threshold: Floats
+    positives: npt.NDArray[np.int64]
+    predicted: npt.NDArray[np.int64]
+    average_precision: Floats
+    precision: Floats
+    recall: Floats
+    f1: Floats
+
+
+@dataclass(frozen=True)
+class ClassificationReport:
+    """Metrics of a multi-label classifier, as fractions in [0, 1].
+
+    ``CP``, ``CR`` and ``CF1`` are means over classes, ``OP``, ``OR`` and ``OF1`` are over all
+    entries. ``empty_classes`` names the classes without a positive entry.
+    """
+
+    mAP: float  # noqa: N815 (the name that the field uses)
+    CP: float
+    CR: float
+    CF1: float
+    OP: float
+    OR: float
+    OF1: float
+    empty_classes: tuple[str, ...]
+    per_class: PerClass
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the seven numbers by name."""
+        return {name: getattr(self, name) for name in ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")}
+
+    def __str__(self) -> str:
+        """Return two lines, names over percentages, and a third on classes without positives."""
+        values = self.as_dict()
+        lines = [
+            "".join(f"{name:>7}" for name in values),
+            "".join(f"{100 * value:7.2f}" for value in values.values()),
+        ]
+        if self.empty_classes:
+            lines.append(f"classes without positives: {shortened(self.empty_classes)}")
+        return "\n".join(lines)
+
+
+def classification_report(
+    scores: Any,
+    targets: Any,
+    threshold: float | Sequence[float] | Floats = 0.5,
+    *,
+    known: Any = None,
+    cf1: CF1Kind = "mean",
+    empty: Empty = "skip",
+    class_names: Sequence[str] | None = None,
+) -> ClassificationReport:
+    """Measure mAP, and precision, recall and F1 at a threshold, for each class and over all.
+
+    An entry is predicted present if its score is greater than the threshold. Precision is 0 where
+    nothing was predicted.
+
+    Args:
+        scores: ``(N, C)`` array or tensor, usually probabilities.
+        targets: ``(N, C)``, 1 for present, 0 for absent, NaN for unknown.
+        threshold: One number, or one for each class (see :func:`fit_thresholds`).
+        known: ``(N, C)`` of bool; False leaves an entry out, like a NaN target.
+        cf1: ``"mean"`` averages the F1 of the classes, as the paper does; ``"harmonic"`` takes
+            the harmonic mean of CP and CR, as others do.
+        empty: What a class without positives does to the class means: ``"skip"`` (the default)
+            leaves it out, ``"zero"`` counts it as 0. Either way ``empty_classes`` names it.
+        class_names: Names for the table of classes.
+
+    Example:
+        >>> print(classification_report([[0.9, 0.1], [0.8, 0.7]], [[1, 0], [0, 1]]))
+            mAP     CP     CR    CF1     OP     OR    OF1
+         100.00  75.00 100.00  83.33  66.67 100.00  80.00
+    """
+    check_choice("cf1", cf1, get_args(CF1Kind))
+    check_choice("empty", empty, get_args(Empty))
+    judged = Judged(scores, targets, known, class_names)
+    thresholds = _thresholds(threshold, judged.classes)
+
+    def measure(column: Column) -> tuple[float, ...]:
+        predicted = column.scores.astype(np.float64) > thresholds[column.number]
+        counted = (predicted & column.present, predicted, column.present)
+        return (column_average_precision(column), *(int(np.count_nonzero(c)) for c in counted))
+
+    measured = np.array(judged.each_class(measure), dtype=np.float64).reshape(-1, 4).T
+    precisions, hits, predicted, positives = measured
+    precision, recall = _share(hits, predicted), _share(hits, positives)
+    f1 = _share(2 * precision * recall, precision + recall)
+    is_empty = positives == 0
+    cp, cr = (mean_over_classes(values, is_empty, empty) for values in (precision, recall))
+    op, or_ = (float(_share(hits.sum(), total.sum())) for total in (predicted, positives))
+    return ClassificationReport(
+        mAP=mean_over_classes(precisions, is_empty, empty),
+        CP=cp,
+        CR=cr,
+        CF1=mean_over_classes(f1, is_empty, empty) if cf1 == "mean" else _harmonic(cp, cr),
+        OP=op,
+        OR=or_,
+        OF1=_harmonic(op, or_),
+        empty_classes=tuple(judged.names[number] for number in np.flatnonzero(is_empty)),
+        per_class=PerClass(
+            names=judged.names,
+            threshold=thresholds,
+            positives=positives.astype(np.int64),
+            predicted=predicted.astype(np.int64),
+            average_precision=precisions,
+            precision=precision,
+            recall=recall,
+            f1=f1,
+        ),
+    )
+
+
+def _thresholds(threshold: Any, classes: int) -> Floats:
+    values = np.asarray(threshold, dtype=np.float64)
+    if values.shape not in ((), (classes,)):
+        raise ArgumentError(
+            f"threshold must be one number or one for each of {classes} classes,"
+            f" but got the shape {values.shape}."
+        )
+    if np.isnan(values).any():
+        raise ArgumentError("threshold must not be NaN.")
+    return np.broadcast_to(values, (classes,)).copy()
+
+
+def _share(part: Any, whole: Any) -> Any:
+    """``part / whole``, and 0 where the whole is 0."""
+    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+
+
+def _harmonic(a: float, b: float) -> float:
+    return 2 * a * b / (a + b) if a + b else 0.0

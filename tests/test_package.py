@@ -1,0 +1,54 @@
+"""The package as a whole: names, versions, and that the README tells the truth."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import hilltop
+from hilltop.losses import LOSSES
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_submodules_load_when_asked_for() -> None:
+    assert hilltop.losses.hill is not None
+    assert hilltop.metrics.average_precision is not None
+    with pytest.raises(AttributeError, match="no attribute 'loses'"):
+        _ = hilltop.loses
+
+
+def test_installed_version_is_that_of_the_source() -> None:
+    assert version("hilltop") == hilltop.__version__
+
+
+def test_every_loss_has_a_summary_and_a_line_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for name in LOSSES:
+        assert LOSSES.summary(name).endswith("."), name
+        assert f"`{name}`" in readme, name
+
+
+def test_make_targets_named_in_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for text in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"make ([a-z-]+) ", (ROOT / text).read_text()):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_every_pinned_package_is_pinned_exactly() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[\w.+]+", pin) for pin in pins), pins
+    names = {re.sub(r"[-_.]+", "-", pin.partition("==")[0]).lower() for pin in pins}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    for requirement in itertools.chain(project["dependencies"], *extras):
+        name = re.match(r"[A-Za-z0-9._-]+", requirement)
+        assert name is not None
+        assert name[0] == "hilltop" or name[0].lower() in names, requirement
