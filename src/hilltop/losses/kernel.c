@@ -59,8 +59,8 @@ INLINE float exp_nonpositive(float a) {
     return y * power;
 }
 
-/* log(1 + v) for v > -1, accurate near 0 as well. */
-INLINE float log_one_plus(float v) {
+/* log(1 + v) for v > -1, accurate near 0 as well; inverse is 1 / (1 + v), which callers have. */
+INLINE float log_one_plus(float v, float inverse) {
     float y = 1.0f + v;
     int32_t bits;
     memcpy(&bits, &y, sizeof bits);
@@ -71,20 +71,21 @@ INLINE float log_one_plus(float v) {
     float w = (m - 1.0f) / (m + 1.0f), w2 = w * w; /* log m = 2 artanh w, |w| < 0.172 */
     float series = 2.0f * w * (1.0f + w2 * (3.33333333e-1f + w2 * (2e-1f + w2 * (1.42857143e-1f +
                    w2 * 1.11111111e-1f))));
-    return (float)exponent * 0.693147181f + series + (v - (y - 1.0f)) / y;
+    return (float)exponent * 0.693147181f + series + (v - (y - 1.0f)) * inverse;
 }
 
-/* s = sigmoid(z), 1 - s without cancellation, and e^-|z|. */
-INLINE float sigmoid(float z, float *not_s, float *u) {
+/* s = sigmoid(z), 1 - s without cancellation, u = e^-|z| and the larger of s and 1 - s. */
+INLINE float sigmoid(float z, float *not_s, float *u, float *larger) {
     *u = exp_nonpositive(z < 0.0f ? z : -z);
-    float big = 1.0f / (1.0f + *u), small = *u * big;
-    *not_s = z < 0.0f ? big : small;
-    return z < 0.0f ? small : big;
+    *larger = 1.0f / (1.0f + *u);
+    float smaller = *u * *larger;
+    *not_s = z < 0.0f ? *larger : smaller;
+    return z < 0.0f ? smaller : *larger;
 }
 
 INLINE void cubic(const half_t *h, const float *x, int n, float *loss, float *slope) {
     for (int i = 0; i < n; i++) {
-        float not_s, u, s = sigmoid(h->sign * x[i] + h->offset, &not_s, &u);
+        float not_s, u, larger, s = sigmoid(h->sign * x[i] + h->offset, &not_s, &u, &larger);
         loss[i] = h->scale * s * s * (h->quadratic + h->cubic * s);
         slope[i] = h->sign * h->scale * s * s * not_s *
                    (2.0f * h->quadratic + 3.0f * h->cubic * s);
@@ -98,15 +99,16 @@ INLINE void focal(const half_t *h, const float *x, int n, float *loss, float *sl
     float through_weight = h->detach_weight ? 0.0f : 1.0f;
     for (int i = 0; i < n; i++) {
         float z = h->sign * x[i] + h->offset;
-        float not_s, u, s = sigmoid(z, &not_s, &u);
+        float not_s, u, larger, s = sigmoid(z, &not_s, &u, &larger);
         float q = s, dq = s * not_s, surprise, dsurprise;
         if (has_shift) {
             q = s < h->shift ? 0.0f : s - h->shift; /* NaN stays NaN */
             dq = s < h->shift ? 0.0f : dq;
-            surprise = -log_one_plus(-q);
-            dsurprise = dq / (not_s + h->shift);
+            float inverse = 1.0f / (1.0f - q);
+            surprise = -log_one_plus(-q, inverse);
+            dsurprise = dq * inverse;
         } else {
-            surprise = (z > 0.0f ? z : 0.0f) + log_one_plus(u);
+            surprise = (z > 0.0f ? z : 0.0f) + log_one_plus(u, larger);
             dsurprise = s;
         }
         float weight = 1.0f, dweight = 0.0f;
