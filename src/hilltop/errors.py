@@ -15,3 +15,11 @@ class ArgumentTypeError(HilltopError, TypeError):
 
 class HilltopWarning(UserWarning):
     """Root of all warnings that Hilltop issues."""
+
+
+class DataError(HilltopError):
+    """A file or table cannot be used as it is. The message names file, line and remedy."""
+
+
+class OptionNeeded(DataError):  # noqa: N818 (it says what to do, not what went wrong)
+    """A file leaves something open that only the user can say; the message names the option."""

@@ -1,0 +1,162 @@
+"""From entries in any order to a LabelTable: sorted, merged, and checked for contradictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.data.faults import Faults
+from hilltop.data.label_table import LabelTable, State, Step
+
+
+def assemble(
+    images: Sequence[str] | pa.Array,
+    classes: Sequence[str],
+    rows: npt.ArrayLike,
+    columns: npt.ArrayLike,
+    states: npt.ArrayLike | State,
+    *,
+    unlisted: State,
+    source: Path | None = None,
+    lines: npt.ArrayLike | None = None,
+    step: Step | None = None,
+    notes: Sequence[str] = (),
+) -> LabelTable:
+    """Build a table from entries in any order.
+
+    The same entry twice is kept once. Two different states for one pair are a fault, except that
+    "unknown" gives way to what is known.
+
+    Args:
+        images: Image ids, all different, in the order of the table.
+        classes: Class names, all different.
+        rows: Image number of each entry.
+        columns: Class number of each entry.
+        states: State of each entry, or one for all.
+        unlisted: State of the pairs without an entry.
+        source: The file, for messages.
+        lines: Line number of each entry, for messages.
+        step: What was done, for the history.
+        notes: What was noticed, for :attr:`LabelTable.notes`.
+
+    Raises:
+        DataError: A pair is both present and absent, or names are not all different.
+    """
+    faults = Faults(source or Path("labels"))
+    ids = images if isinstance(images, pa.Array) else pa.array(images, pa.string())
+    _check_distinct(faults, "image", ids)
+    _check_distinct(faults, "class", pa.array(classes, pa.string()))
+    faults.check()
+    row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+    state = np.broadcast_to(np.asarray(states, dtype=np.int8), row.shape)
+    key = row * len(classes) + column
+    if len(key) > 1 and not (key[1:] > key[:-1]).all():
+        # Sorted by pair and then by state, so that what is known comes before UNKNOWN.
+        order = np.argsort(key * 4 + state, kind="stable")
+        key, state = key[order], state[order]
+        again = key[1:] == key[:-1]
+        clash = again & (state[1:] != state[:-1]) & (state[1:] != State.UNKNOWN)
+        where = None if lines is None else np.asarray(lines)[order]
+        for at in np.flatnonzero(clash):
+            image, name = divmod(int(key[at]), len(classes))
+            faults.add(
+                f"image {ids[image].as_py()!r} has class {classes[name]!r} both absent and"
+                " present. Keep one of the two.",
+                line=None if where is None else int(max(where[at], where[at + 1])),
+            )
+        faults.check()
+        first = np.concatenate([[True], ~again])
+        key, state = key[first], state[first]
+    listed = state != unlisted
+    key, state = key[listed], state[listed]
+    per_row = np.bincount(key // max(1, len(classes)), minlength=len(ids))
+    return LabelTable(
+        images=ids,
+        classes=tuple(classes),
+        indptr=np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64),
+        columns=(key % max(1, len(classes))).astype(np.int32),
+        states=np.ascontiguousarray(state, dtype=np.int8),
+        unlisted=unlisted,
+        history=() if step is None else (step,),
+        notes=tuple(notes),
+    )
+
+
+class Collector:
+    """Collects labels image by image, for readers that parse one record after another."""
+
+    def __init__(self, path: Path, classes: Sequence[str] | None = None) -> None:
+        """Start with a closed list of classes, or with None: classes are taken as they come."""
+        self.faults = Faults(path)
+        self._closed = classes is not None
+        self._classes = {name: number for number, name in enumerate(classes or ())}
+        self._images: dict[str, int] = {}
+        self._entries: list[tuple[int, int, int, int]] = []
+        self._repeated: set[str] = set()
+
+    def image(self, name: str, *, line: int | None = None, once: bool = False) -> int:
+        """Return the row of an image, new or not; with ``once`` a repetition is noted."""
+        if not name:
+            self.faults.add("the image id is empty. Give every image a name.", line=line)
+        if once and name in self._images:
+            self._repeated.add(name)
+        return self._images.setdefault(name, len(self._images))
+
+    def label(self, row: int, name: str, state: State, *, line: int | None = None) -> None:
+        """Add what is said of one class for the image in ``row``."""
+        if name not in self._classes:
+            if self._closed:
+                self.faults.add(
+                    f"class {name!r} is not in the class list ({len(self._classes)} names).",
+                    line=line,
+                )
+                return
+            if not name:
+                self.faults.add("a class name is empty. Remove it or name it.", line=line)
+                return
+            self._classes[name] = len(self._classes)
+        self._entries.append((row, self._classes[name], int(state), line or 0))
+
+    def table(
+        self, *, unlisted: State, sort_classes: bool = False, notes: Sequence[str] = (), **step: Any
+    ) -> LabelTable:
+        """Return the table, or raise with all faults."""
+        self.faults.check()
+        entries = np.array(self._entries, dtype=np.int64).reshape(-1, 4).T
+        rows, columns, states, lines = entries
+        classes = list(self._classes)
+        if sort_classes and not self._closed:
+            classes.sort()
+            columns = np.array([classes.index(name) for name in self._classes], dtype=np.int64)[
+                columns
+            ]
+        repeated = [f"{len(self._repeated)} image ids stand in more than one record."]
+        return assemble(
+            list(self._images),
+            classes,
+            rows,
+            columns,
+            states,
+            unlisted=unlisted,
+            source=self.faults.path,
+            lines=lines if lines.any() else None,
+            step=Step("read", {"file": str(self.faults.path), **step}),
+            notes=[*notes, *(repeated if self._repeated else [])],
+        )
+
+
+def _check_distinct(faults: Faults, kind: str, names: pa.Array) -> None:
+    if len(names) == pc.count_distinct(names).as_py():
+        return
+    counted = pc.value_counts(names)
+    twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+    faults.add(
+        f"{len(twice)} {kind} names stand more than once, for example {twice[0].as_py()!r}."
+        " Names must differ."
+    )

@@ -1,0 +1,191 @@
+"""LabelTable: image ids, class names and, sparsely, what is known of each (image, class) pair."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.checks import did_you_mean
+from hilltop.errors import ArgumentError, DataError
+
+Ints = npt.NDArray[np.int64]
+
+
+class State(enum.IntEnum):
+    """What is known of a pair.
+
+    For training, unknown is "assumed negative, may be corrected" and absent is "confirmed by a
+    person, never corrected".
+    """
+
+    ABSENT = 0
+    PRESENT = 1
+    UNKNOWN = 2
+
+    @classmethod
+    def parse(cls, word: str) -> State:
+        """Return the state that ``word`` names: ``present``, ``absent`` or ``unknown``."""
+        try:
+            return cls[word.upper()]
+        except KeyError:
+            names = [state.name.lower() for state in cls]
+            raise ArgumentError(
+                f"A state must be one of {', '.join(names)}, but got {word!r}."
+                f"{did_you_mean(word, names)}"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that was done to make a table: its name and what it was done with."""
+
+    name: str
+    details: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return f"{self.name}: " + ", ".join(f"{key}={value}" for key, value in self.details.items())
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """Labels of many images, immutable.
+
+    Only pairs whose state differs from ``unlisted`` are stored, so memory grows with the number of
+    labels. Within a row, entries are ordered by class. Use :func:`hilltop.data.assemble` to build
+    one from unordered entries.
+
+    Attributes:
+        images: Image ids, all different.
+        classes: Class names, all different.
+        indptr: Row ``i`` has the entries ``indptr[i]:indptr[i + 1]``.
+        columns: Class number of each entry.
+        states: State of each entry.
+        unlisted: State of every pair that has no entry.
+        history: What was done to make this table.
+        notes: What a reader noticed that a person may want to know.
+    """
+
+    images: pa.StringArray
+    classes: tuple[str, ...]
+    indptr: Ints
+    columns: npt.NDArray[np.int32]
+    states: npt.NDArray[np.int8]
+    unlisted: State
+    history: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """Protect the arrays from being written to."""
+        for array in (self.indptr, self.columns, self.states):
+            array.setflags(write=False)
+
+    def __len__(self) -> int:
+        """Number of images."""
+        return len(self.images)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both tables say the same of the same images and classes, in the same order."""
+        if not isinstance(other, LabelTable):
+            return NotImplemented
+        return (
+            self.classes == other.classes
+            and self.unlisted == other.unlisted
+            and self.images.equals(other.images)
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.columns, other.columns)
+            and np.array_equal(self.states, other.states)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        """Return counts, not contents."""
+        return (
+            f"LabelTable({len(self)} images, {len(self.classes)} classes,"
+            f" {self.count(State.PRESENT)} present, {self.count(State.ABSENT)} absent,"
+            f" {self.count(State.UNKNOWN)} unknown)"
+        )
+
+    @property
+    def rows(self) -> Ints:
+        """Image number of each entry."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
+    def count(self, state: State) -> int:
+        """Number of pairs in ``state``, listed or not."""
+        listed = int(np.count_nonzero(self.states == state))
+        if state != self.unlisted:
+            return listed
+        return listed + len(self) * len(self.classes) - len(self.states)
+
+    def counts_by_class(self, state: State) -> Ints:
+        """Number of images in ``state`` for each class."""
+        classes = len(self.classes)
+        chosen = self.columns[self.states == state]
+        listed = np.bincount(chosen, minlength=classes).astype(np.int64)
+        if state != self.unlisted:
+            return listed
+        return listed + len(self) - np.bincount(self.columns, minlength=classes)
+
+    def labels_per_image(self) -> Ints:
+        """Number of present classes of each image."""
+        running = np.concatenate([[0], np.cumsum(self.states == State.PRESENT)])
+        return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]], dtype=np.int64)
+
+    def labels_of(self, row: int, state: State = State.PRESENT) -> tuple[str, ...]:
+        """Names of the classes listed in ``state`` for one image."""
+        entries = slice(self.indptr[row], self.indptr[row + 1])
+        chosen = self.columns[entries][self.states[entries] == state]
+        return tuple(self.classes[column] for column in chosen)
+
+    def dense(self, rows: Sequence[int] | Ints | None = None) -> npt.NDArray[np.int8]:
+        """States as a matrix ``(len(rows), classes)``; all rows without ``rows``."""
+        chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
+        matrix = np.full((len(chosen), len(self.classes)), self.unlisted, dtype=np.int8)
+        starts, lengths = self.indptr[chosen], np.diff(self.indptr)[chosen]
+        at = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        matrix[np.repeat(np.arange(len(chosen)), lengths), self.columns[at]] = self.states[at]
+        return matrix
+
+    def find(self, images: Sequence[str] | pa.Array) -> Ints:
+        """Row of each image id, joined by name.
+
+        Raises:
+            DataError: An id is not in the table.
+        """
+        wanted = pa.array(images, pa.string())
+        rows = pc.index_in(wanted, value_set=self.images)
+        if rows.null_count:
+            missing = wanted.filter(rows.is_null())
+            raise DataError(
+                f"{len(missing)} of {len(wanted)} images are not in the table of {len(self)},"
+                f" the first one is {missing[0].as_py()!r}."
+            )
+        return np.asarray(rows.to_numpy(), dtype=np.int64)
+
+    def select(self, rows: Sequence[int] | Ints) -> LabelTable:
+        """Return the table of some images, in the order of ``rows``."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        lengths = np.diff(self.indptr)[chosen]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(self.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return replace(
+            self,
+            images=self.images.take(pa.array(chosen)),
+            indptr=indptr,
+            columns=self.columns[at],
+            states=self.states[at],
+            history=(*self.history, Step("select", {"images": len(chosen)})),
+        )
+
+    def with_step(self, name: str, **details: Any) -> LabelTable:
+        """Return the same labels with one more step in the history."""
+        return replace(self, history=(*self.history, Step(name, details)))

@@ -1,0 +1,119 @@
+"""Simulates missing labels: a complete table in, a thinned one out, from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hilltop.checks import check_number
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.errors import ArgumentError
+
+
+class Thinned(NamedTuple):
+    """A table with labels removed, and the removed labels, with which recovery can be scored."""
+
+    table: LabelTable
+    dropped: LabelTable
+
+
+def drop_positives(table: LabelTable, r: float | str | Fraction, *, seed: int) -> Thinned:
+    """Drop labels by the paper's rule: of n labels, ``floor(n * (1 - r)) + 1`` stay, at most n.
+
+    Which ones is drawn without replacement. The arithmetic is exact: 5 labels at r = 0.8 keep 2.
+    An image without a label stays empty. In the result unlisted pairs are unknown; pairs that are
+    listed as absent stay so.
+
+    Args:
+        table: The complete labels.
+        r: Missing ratio; 0.5, 0.8 and 1 are the paper's "75% left", "40% left", "single label".
+        seed: The same seed gives the same labels on every machine.
+    """
+    ratio = Fraction(str(r))
+    check_number("r", float(ratio), low=0, high=1)
+    per_image = table.labels_per_image()
+    most = int(per_image.max(initial=0))
+    stay = np.array([min(n, int(n * (1 - ratio)) + 1) for n in range(most + 1)])
+    present = table.states == State.PRESENT
+    rows = table.rows[present]
+    # Sorting by image and then by chance puts the ones that stay first: the image number in the
+    # high bits of a key, random bits below.
+    image_bits = len(table).bit_length()
+    key = rows.astype(np.uint64) << np.uint64(64 - image_bits)
+    key |= _random(len(rows), seed) >> np.uint64(image_bits)
+    order = np.argsort(key, kind="stable")
+    first = np.cumsum(per_image) - per_image
+    rank = np.arange(len(rows)) - np.repeat(first, per_image)
+    kept = np.empty(len(rows), dtype=bool)
+    kept[order] = rank < np.repeat(stay[per_image], per_image)
+    return _thin(table, present, kept, Step("drop_positives", {"r": str(r), "seed": seed}))
+
+
+def single_positive(table: LabelTable, *, seed: int) -> Thinned:
+    """Keep one label of every image that has any: the paper's rule at r = 1."""
+    return drop_positives(table, 1, seed=seed)
+
+
+def keep_each(table: LabelTable, keep: float | Mapping[str, float], *, seed: int) -> Thinned:
+    """Keep every label with a probability of its own, independently of the others.
+
+    Args:
+        table: The complete labels.
+        keep: One probability, or one for each class by name.
+        seed: The same seed gives the same labels on every machine.
+    """
+    if isinstance(keep, Mapping):
+        unknown = set(keep) ^ set(table.classes)
+        if unknown:
+            raise ArgumentError(
+                f"keep must name every class of the table once; {min(unknown)!r} is in one only."
+            )
+        chances = [keep[name] for name in table.classes]
+    else:
+        chances = [keep] * len(table.classes)
+    shares = [check_number("keep", chance, low=0, high=1) for chance in chances]
+    # Compared as whole numbers: the same on every machine, and 1.0 keeps everything.
+    limits = np.array([int(share * 2**53) for share in shares], dtype=np.uint64)
+    present = table.states == State.PRESENT
+    draws = _random(int(np.count_nonzero(present)), seed) >> np.uint64(11)
+    kept = draws < limits[table.columns[present]]
+    described = dict(keep) if isinstance(keep, Mapping) else keep
+    return _thin(table, present, kept, Step("keep_each", {"keep": described, "seed": seed}))
+
+
+def _random(size: int, seed: int) -> npt.NDArray[np.uint64]:
+    """Random bits whose sequence numpy guarantees for a seed, unlike its distributions'."""
+    check_number("seed", seed, low=0)
+    return np.random.PCG64(seed).random_raw(size)
+
+
+def _thin(
+    table: LabelTable, present: npt.NDArray[np.bool_], kept: npt.NDArray[np.bool_], step: Step
+) -> Thinned:
+    # Unlisted pairs were absent only because the list was complete; now it is not.
+    stays = table.states == State.ABSENT
+    stays[present] = kept
+    lost = np.zeros(len(present), dtype=bool)
+    lost[present] = ~kept
+    history = (*table.history, step)
+    thinned, dropped = (
+        replace(_only(table, chosen), unlisted=State.UNKNOWN, history=history)
+        for chosen in (stays, lost)
+    )
+    return Thinned(thinned, dropped)
+
+
+def _only(table: LabelTable, chosen: npt.NDArray[np.bool_]) -> LabelTable:
+    """Return the table with some of its entries."""
+    running = np.concatenate([[0], np.cumsum(chosen)])
+    return replace(
+        table,
+        indptr=running[table.indptr],
+        columns=table.columns[chosen],
+        states=table.states[chosen],
+    )
