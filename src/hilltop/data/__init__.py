@@ -1,7 +1,8 @@
 """Labels in, labels out: one sparse table, every format, exact simulation of missing labels."""
 
 from hilltop.data.assemble import Collector, assemble
-from hilltop.data.formats import FORMATS, ReadOptions, read_labels, write_labels
+from hilltop.data.formats import FORMATS, read_labels, write_labels
+from hilltop.data.formats.base import ReadOptions
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.missing import Thinned, drop_positives, keep_each, single_positive
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ def assemble(
     *,
     unlisted: State,
     source: Path | None = None,
-    lines: npt.ArrayLike | None = None,
+    line_of: Callable[[int], int] | None = None,
     step: Step | None = None,
     notes: Sequence[str] = (),
 ) -> LabelTable:
@@ -41,7 +41,7 @@ def assemble(
         states: State of each entry, or one for all.
         unlisted: State of the pairs without an entry.
         source: The file, for messages.
-        lines: Line number of each entry, for messages.
+        line_of: Line number of an entry, for messages.
         step: What was done, for the history.
         notes: What was noticed, for :attr:`LabelTable.notes`.
 
@@ -62,13 +62,12 @@ def assemble(
         key, state = key[order], state[order]
         again = key[1:] == key[:-1]
         clash = again & (state[1:] != state[:-1]) & (state[1:] != State.UNKNOWN)
-        where = None if lines is None else np.asarray(lines)[order]
         for at in np.flatnonzero(clash):
             image, name = divmod(int(key[at]), len(classes))
             faults.add(
                 f"image {ids[image].as_py()!r} has class {classes[name]!r} both absent and"
                 " present. Keep one of the two.",
-                line=None if where is None else int(max(where[at], where[at + 1])),
+                line=line_of(int(max(order[at], order[at + 1]))) if line_of else None,
             )
         faults.check()
         first = np.concatenate([[True], ~again])
@@ -145,7 +144,7 @@ class Collector:
             states,
             unlisted=unlisted,
             source=self.faults.path,
-            lines=lines if lines.any() else None,
+            line_of=(lambda entry: int(lines[entry])) if lines.any() else None,
             step=Step("read", {"file": str(self.faults.path), **step}),
             notes=[*notes, *(repeated if self._repeated else [])],
         )

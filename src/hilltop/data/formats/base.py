@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,8 +86,6 @@ class Source:
     @cached_property
     def header(self) -> tuple[str, ...]:
         """The first line, split at commas as CSV."""
-        import csv
-
         first = self.head.splitlines()[:1]
         return tuple(cell.strip() for cell in next(csv.reader(first), []))
 
@@ -159,7 +158,8 @@ def read_class_file(path: Path) -> list[str]:
     """Return the class names in a file with one name a line."""
     if not path.is_file():
         raise fault(path, "there is no such file of class names.")
-    faults, names = Faults(path), {}
+    faults = Faults(path)
+    names: dict[str, int] = {}
     for number, line in read_lines(path):
         name = line.strip()
         if not name:

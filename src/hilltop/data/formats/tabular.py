@@ -1,0 +1,154 @@
+"""CSV and Parquet files as columns, with the line of every row for messages."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from hilltop.checks import did_you_mean
+from hilltop.data.faults import Faults, fault
+from hilltop.data.formats.base import Source, read_lines
+
+
+class Table:
+    """The content of a CSV or Parquet file; cells of a CSV are text, blanks are empty text."""
+
+    def __init__(self, source: Source) -> None:
+        """Read the file.
+
+        Raises:
+            DataError: The file is empty, ragged, not UTF-8 or cut off.
+        """
+        self.path = source.path
+        self._is_parquet = is_parquet(source)
+        self.content = _read_parquet(self.path) if self._is_parquet else _read_csv(source)
+        twice = {name for name in self.names if self.names.count(name) > 1}
+        if twice:
+            raise fault(self.path, f"the column {min(twice)!r} stands twice in the header.", line=1)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.content.column_names)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.content.num_rows)
+
+    def column(self, name: str) -> pa.Array:
+        """Return one column as it is stored."""
+        if name not in self.names:
+            raise fault(
+                self.path,
+                f"there is no column {name!r}.{did_you_mean(name, self.names)}"
+                f" The columns are {', '.join(self.names)}.",
+                line=None if self._is_parquet else 1,
+            )
+        chunks = self.content.column(name)
+        return chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
+
+    def text(self, name: str, *, blank: bool = False) -> pa.Array:
+        """Return one column as text; unless ``blank`` is allowed, no cell may be empty."""
+        column = self.column(name)
+        try:
+            words = pc.fill_null(column.cast(pa.string()), "")
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise fault(
+                self.path, f"column {name!r} must hold text, but holds {column.type}."
+            ) from None
+        if not blank:
+            faults = Faults(self.path)
+            for row in np.flatnonzero(pc.equal(words, "").to_numpy(zero_copy_only=False)):
+                line = self.line_of(int(row))
+                faults.add(f"column {name!r} is empty. Fill it in or remove the line.", line=line)
+            faults.check()
+        return words
+
+    def line_of(self, row: int) -> int:
+        """Line on which a row begins (of a Parquet file: its number), counted from 1."""
+        return row + 1 if self._is_parquet else self._lines[row]
+
+    @cached_property
+    def _lines(self) -> Sequence[int]:
+        return _csv_rows(self.path)[2]
+
+
+def is_parquet(source: Source) -> bool:
+    """Whether a file is meant to be Parquet: by its ending or its first bytes."""
+    return source.suffix == ".parquet" or source.head.startswith("PAR1")
+
+
+def column_names(source: Source) -> list[str]:
+    """Names of the columns of a CSV or Parquet file; none if it has no such thing."""
+    if source.is_folder:
+        return []
+    if not is_parquet(source):
+        return list(source.header)
+    try:
+        return list(pq.read_schema(source.path).names)
+    except (pa.ArrowInvalid, OSError):
+        return []
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise fault(path, f"this Parquet file cannot be read: {reason}.") from None
+
+
+def _read_csv(source: Source) -> pa.Table:
+    """Read fast; if that fails, read again row by row to say where and why."""
+    convert = pa_csv.ConvertOptions(
+        column_types=dict.fromkeys(source.header, pa.string()), strings_can_be_null=False
+    )
+    try:
+        # A quote may hide line ends, which the fast reader only looks for when told to.
+        parse = pa_csv.ParseOptions(newlines_in_values='"' in source.head)
+        content = pa_csv.read_csv(source.path, parse_options=parse, convert_options=convert)
+        if all(column.type == pa.string() for column in content.columns):
+            return content
+    except (pa.ArrowInvalid, pa.ArrowKeyError):
+        pass
+    header, rows, _ = _csv_rows(source.path)
+    columns = list(zip(*rows, strict=True)) or [()] * len(header)
+    return pa.table([pa.array(column, pa.string()) for column in columns], names=header)
+
+
+def _csv_rows(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
+    """Header, rows, and the line on which each row begins."""
+    faults = Faults(path)
+    reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
+    header: list[str] = []
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    begins = 1
+    try:
+        for cells in reader:
+            if cells and not header:
+                header = [cell.strip() for cell in cells]
+            elif cells and len(cells) != len(header):
+                faults.add(
+                    f"expected {len(header)} cells as in the header, but got {len(cells)}."
+                    " Quote cells that contain commas.",
+                    line=begins,
+                )
+            elif cells:
+                rows.append(cells)
+                lines.append(begins)
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        faults.add(f"this row is not valid CSV: {error}.", line=begins)
+    if not header:
+        faults.add("the file is empty. Expected a header and rows.")
+    faults.check()
+    return header, rows, lines
