@@ -5,34 +5,12 @@ Compared with scikit-learn. Run it with: python benchmarks/metrics.py [--save]
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import sklearn
 from sklearn.metrics import average_precision_score
 
 from hilltop.metrics import average_precision
-from timing import Row, compare, finish, show
-
-
-def extra_mib(work: Callable[[], object]) -> float:
-    """Peak resident memory of this process during ``work`` beyond what it had before, in MiB."""
-    done = threading.Event()
-    before = peak = _resident_mib()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.001):
-            peak = max(peak, _resident_mib())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    work()
-    done.set()
-    watcher.join()
-    return peak - before
+from timing import Row, compare, extra_mib, finish, show
 
 
 def measure(images: int, classes: int, rounds: int) -> list[Row]:
@@ -54,11 +32,6 @@ def measure(images: int, classes: int, rounds: int) -> list[Row]:
         size = f"{images}x{classes}"
         rows += compare(question, size, work, "scikit-learn", rounds=rounds, notes=notes)
     return rows
-
-
-def _resident_mib() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 2**20
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import os
 import platform
 import statistics
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -105,6 +106,24 @@ def finish(rows: list[Row], versions: dict[str, str]) -> None:
         writer.writerows({**asdict(row), **context} for row in rows)
 
 
+def extra_mib(work: Work) -> float:
+    """Peak resident memory of this process during ``work`` beyond what it had before, in MiB."""
+    done = threading.Event()
+    before = peak = _resident_mib()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.001):
+            peak = max(peak, _resident_mib())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    work()
+    done.set()
+    watcher.join()
+    return peak - before
+
+
 def _seconds(work: Work, repeats: int) -> float:
     start = time.perf_counter()
     for _ in range(repeats):
@@ -126,3 +145,8 @@ def _cpu() -> str:
 def _cpuinfo() -> list[str]:
     path = Path("/proc/cpuinfo")
     return path.read_text().splitlines() if path.exists() else []
+
+
+def _resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20

@@ -97,15 +97,19 @@ class Collector:
         self._classes = {name: number for number, name in enumerate(classes or ())}
         self._images: dict[str, int] = {}
         self._entries: list[tuple[int, int, int, int]] = []
-        self._repeated: set[str] = set()
+        self._records: list[tuple[int, int]] = []  # row, and number of its first entry
 
     def image(self, name: str, *, line: int | None = None, once: bool = False) -> int:
-        """Return the row of an image, new or not; with ``once`` a repetition is noted."""
+        """Return the row of an image, new or not.
+
+        With ``once`` a new record of the image begins; more than one for an image is noted.
+        """
         if not name:
             self.faults.add("the image id is empty. Give every image a name.", line=line)
-        if once and name in self._images:
-            self._repeated.add(name)
-        return self._images.setdefault(name, len(self._images))
+        row = self._images.setdefault(name, len(self._images))
+        if once:
+            self._records.append((row, len(self._entries)))
+        return row
 
     def label(self, row: int, name: str, state: State, *, line: int | None = None) -> None:
         """Add what is said of one class for the image in ``row``."""
@@ -135,7 +139,6 @@ class Collector:
             columns = np.array([classes.index(name) for name in self._classes], dtype=np.int64)[
                 columns
             ]
-        repeated = [f"{len(self._repeated)} image ids stand in more than one record."]
         return assemble(
             list(self._images),
             classes,
@@ -146,8 +149,25 @@ class Collector:
             source=self.faults.path,
             line_of=(lambda entry: int(lines[entry])) if lines.any() else None,
             step=Step("read", {"file": str(self.faults.path), **step}),
-            notes=[*notes, *(repeated if self._repeated else [])],
+            notes=[*notes, *self._repetitions()],
         )
+
+    def _repetitions(self) -> list[str]:
+        """What to say of images that have more than one record."""
+        said: dict[int, list[set[tuple[int, int]]]] = {}
+        ends = [start for _, start in self._records[1:]] + [len(self._entries)]
+        for (row, start), end in zip(self._records, ends, strict=False):
+            entries = self._entries[start:end]
+            said.setdefault(row, []).append({(column, state) for _, column, state, _ in entries})
+        repeated = {row: sets for row, sets in said.items() if len(sets) > 1}
+        if not repeated:
+            return []
+        differ = [row for row, sets in repeated.items() if any(one != sets[0] for one in sets)]
+        text = f"{len(repeated)} image ids stand in more than one record; their labels are merged."
+        if differ:
+            example = list(self._images)[differ[0]]
+            text += f" {len(differ)} of them have different labels there, the first is {example!r}."
+        return [text]
 
 
 def _check_distinct(faults: Faults, kind: str, names: pa.Array) -> None:

@@ -38,7 +38,7 @@ def read_labels(
     if not source.path.exists():
         raise fault(source.path, "there is no such file or folder.")
     chosen = _named(format) if format else recognise(source)
-    if source.is_folder and chosen.suffixes and not chosen.fits(source):
+    if source.is_folder and not chosen.folders:
         raise fault(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
     return chosen.read(source, options or ReadOptions())
 

@@ -86,8 +86,11 @@ class Source:
     @cached_property
     def header(self) -> tuple[str, ...]:
         """The first line, split at commas as CSV."""
-        first = self.head.splitlines()[:1]
-        return tuple(cell.strip() for cell in next(csv.reader(first), []))
+        try:
+            cells = next(csv.reader(self.head.split("\n")[:1]), [])
+        except csv.Error:
+            return ()
+        return tuple(cell.strip() for cell in cells)
 
     @property
     def suffix(self) -> str:
@@ -126,6 +129,8 @@ class Format:
     read: Callable[[Source, ReadOptions], LabelTable]
     write: Callable[[LabelTable, Path, bool], None]
     """Writes a table; the last argument is ``lossy``: leave out what cannot be expressed."""
+    folders: bool = False
+    """Whether a folder can be read."""
     suffixes: tuple[str, ...] = ()
     """Endings of files that are written in this format unless another one is named."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ def check_expressible(
     states: tuple[State, ...] = tuple(State),
     images_without_entries: bool = True,
     unused_classes: bool = True,
+    unlisted: tuple[State, ...] = tuple(State),
 ) -> None:
     """Raise if the table says something that the format has no words for, unless ``lossy``.
 
@@ -28,6 +31,7 @@ def check_expressible(
         states: The states that can be listed.
         images_without_entries: Whether an image of which nothing is listed can be written.
         unused_classes: Whether a class that no entry mentions can be written.
+        unlisted: What a reader can take pairs to be that are not written.
     """
     if lossy:
         return
@@ -42,6 +46,31 @@ def check_expressible(
     unused = len(table.classes) - len(np.unique(table.columns))
     if unused and not unused_classes:
         faults.add(_lost(f"{unused} classes that no image has"))
+    pairs = len(table) * len(table.classes) - len(table.states)
+    if pairs and table.unlisted not in unlisted:
+        faults.add(_lost(f"{pairs} unlisted pairs that are {table.unlisted.name.lower()}"))
+    faults.check()
+
+
+def check_names(path: Path, kind: str, names: Iterable[str], without: str) -> None:
+    """Raise if a name cannot be written as one word of a text file.
+
+    Such a name cannot be left out either, so ``lossy`` does not help.
+
+    Args:
+        path: Where to write, for the message.
+        kind: What is named, for the message: image or class.
+        names: The names.
+        without: Characters that no name may hold, besides control characters and outer blanks.
+    """
+    faults = Faults(path)
+    banned = re.compile(f"[\\x00-\\x1f\\x7f{re.escape(without)}]")
+    for name in names:
+        if name != name.strip() or banned.search(name):
+            faults.add(
+                f"this format cannot express the {kind} name {name!r}: line ends, outer blanks"
+                f" and any of {without!r} are not possible. Rename it or write another format."
+            )
     faults.check()
 
 

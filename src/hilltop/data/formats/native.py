@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from hilltop.data.assemble import assemble
 from hilltop.data.faults import fault
 from hilltop.data.formats.base import Format, ReadOptions, Source
+from hilltop.data.formats.tabular import read_parquet
 from hilltop.data.label_table import LabelTable, State, Step
 
 _KEY = b"hilltop"
@@ -48,18 +50,26 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     """Read a table just as it was written."""
     metadata = _metadata(source.path)
     if metadata is None:
-        raise fault(source.path, "this Parquet file was not written by hilltop.")
-    if metadata["version"] != _VERSION:
+        raise fault(source.path, "this is not a whole Parquet file written by hilltop.")
+    if metadata.get("version") != _VERSION:
         raise fault(
             source.path,
-            f"this file has version {metadata['version']}, but this hilltop reads {_VERSION}."
+            f"this file has version {metadata.get('version')}, but this hilltop reads {_VERSION}."
             " Install a newer hilltop.",
         )
-    content = pq.read_table(source.path)
+    content = read_parquet(source.path)
+    try:
+        return _table(source.path, content, metadata)
+    except (pa.ArrowException, LookupError, TypeError, ValueError) as error:
+        raise fault(source.path, f"this file is damaged: {error}.") from None
+
+
+def _table(path: Path, content: pa.Table, metadata: dict[str, Any]) -> LabelTable:
+    content.validate(full=True)
     rows, columns, states = [], [], []
     for state, name in _COLUMNS.items():
         if name in content.column_names:
-            row, column = _entries(source.path, content.column(name), metadata["classes"])
+            row, column = _entries(path, content.column(name), metadata["classes"])
             rows.append(row)
             columns.append(column)
             states.append(np.full(len(row), state, dtype=np.int8))
@@ -70,11 +80,10 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
         np.concatenate(columns),
         np.concatenate(states),
         unlisted=State.parse(metadata["unlisted"]),
-        source=source.path,
+        source=path,
         notes=metadata["notes"],
     )
-    history = tuple(Step(name, details) for name, details in metadata["history"])
-    return LabelTable(**{**vars(table), "history": history})
+    return replace(table, history=tuple(Step(*step) for step in metadata["history"]))
 
 
 def _lists(table: LabelTable, state: State) -> pa.ListArray:
@@ -107,7 +116,7 @@ def _metadata(path: Path) -> Any:
     try:
         stored = pq.read_schema(path).metadata or {}
         return json.loads(stored[_KEY]) if _KEY in stored else None
-    except (pa.ArrowInvalid, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         return None
 
 

@@ -29,7 +29,7 @@ class Table:
         """
         self.path = source.path
         self._is_parquet = is_parquet(source)
-        self.content = _read_parquet(self.path) if self._is_parquet else _read_csv(source)
+        self.content = read_parquet(self.path) if self._is_parquet else _read_csv(source)
         twice = {name for name in self.names if self.names.count(name) > 1}
         if twice:
             raise fault(self.path, f"the column {min(twice)!r} stands twice in the header.", line=1)
@@ -64,13 +64,18 @@ class Table:
             raise fault(
                 self.path, f"column {name!r} must hold text, but holds {column.type}."
             ) from None
+        broken = pc.match_substring(words, "\n")
+        self._check(broken, f"column {name!r} holds a line break. Is a quote missing or too many?")
         if not blank:
-            faults = Faults(self.path)
-            for row in np.flatnonzero(pc.equal(words, "").to_numpy(zero_copy_only=False)):
-                line = self.line_of(int(row))
-                faults.add(f"column {name!r} is empty. Fill it in or remove the line.", line=line)
-            faults.check()
+            empty = pc.equal(words, "")
+            self._check(empty, f"column {name!r} is empty. Fill it in or remove the line.")
         return words
+
+    def _check(self, wrong: pa.Array, message: str) -> None:
+        faults = Faults(self.path)
+        for row in np.flatnonzero(wrong.to_numpy(zero_copy_only=False)):
+            faults.add(message, line=self.line_of(int(row)))
+        faults.check()
 
     def line_of(self, row: int) -> int:
         """Line on which a row begins (of a Parquet file: its number), counted from 1."""
@@ -98,26 +103,29 @@ def column_names(source: Source) -> list[str]:
         return []
 
 
-def _read_parquet(path: Path) -> pa.Table:
+def read_parquet(path: Path) -> pa.Table:
+    """Read a Parquet file whole."""
     try:
         return pq.read_table(path)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise fault(path, f"this Parquet file cannot be read: {reason}.") from None
 
 
 def _read_csv(source: Source) -> pa.Table:
     """Read fast; if that fails, read again row by row to say where and why."""
+    quotes = source.path.read_bytes().count(b'"')
     convert = pa_csv.ConvertOptions(
         column_types=dict.fromkeys(source.header, pa.string()), strings_can_be_null=False
     )
     try:
-        # A quote may hide line ends, which the fast reader only looks for when told to.
-        parse = pa_csv.ParseOptions(newlines_in_values='"' in source.head)
+        # A quote may hide line ends, which the fast reader only looks for when told to. It takes
+        # a quote that is never closed for a long cell; the strict reader below does not.
+        parse = pa_csv.ParseOptions(newlines_in_values=quotes > 0)
         content = pa_csv.read_csv(source.path, parse_options=parse, convert_options=convert)
-        if all(column.type == pa.string() for column in content.columns):
+        if quotes % 2 == 0 and all(column.type == pa.string() for column in content.columns):
             return content
-    except (pa.ArrowInvalid, pa.ArrowKeyError):
+    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
         pass
     header, rows, _ = _csv_rows(source.path)
     columns = list(zip(*rows, strict=True)) or [()] * len(header)

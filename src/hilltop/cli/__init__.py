@@ -1,0 +1,1 @@
+"""The ``hilltop`` command: one file for each group of subcommands."""

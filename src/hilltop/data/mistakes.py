@@ -1,0 +1,110 @@
+"""Likely mistakes in a table: things that are allowed, but that a colleague would ask about."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow.compute as pc
+
+from hilltop.data.label_table import LabelTable, State
+
+_RARE = 0.1  # a typo is rare beside the class it was meant to be
+_SHORTEST = 5  # shorter names differ by one letter for good reasons: cat, car, cap
+
+
+def likely_mistakes(table: LabelTable) -> list[str]:
+    """Return one sentence for each thing that looks wrong."""
+    return [
+        *_typos(table),
+        *_same_but_for_case(table),
+        *_inverted(table),
+        *_mostly_present(table),
+    ]
+
+
+def _typos(table: LabelTable) -> list[str]:
+    """A rare class whose name is one letter, the case or a space away from a common one's."""
+    counts = table.counts_by_class(State.PRESENT)
+    said = []
+    for one, other in sorted(_near_pairs(table.classes)):
+        rare, common = sorted((one, other), key=lambda c: (counts[c], -c))
+        same = _plain(table.classes[one]) == _plain(table.classes[other])
+        if same or counts[rare] <= _RARE * counts[common]:
+            said.append(
+                f"class {table.classes[rare]!r} ({counts[rare]} labels) looks like a misspelling"
+                f" of {table.classes[common]!r} ({counts[common]} labels)."
+            )
+    return said
+
+
+def _near_pairs(names: tuple[str, ...]) -> set[tuple[int, int]]:
+    """Pairs of names that one deletion, insertion, change or swap of letters would make equal.
+
+    Names are filed under everything that one deletion leaves of them, so that near names meet
+    without comparing all pairs; those that meet are then compared.
+    """
+    filed: dict[str, list[int]] = {}
+    for number, name in enumerate(names):
+        plain = _plain(name)
+        cuts = {plain[:at] + plain[at + 1 :] for at in range(len(plain))}
+        for key in {plain, *(cuts if len(plain) >= _SHORTEST else ())}:
+            filed.setdefault(key, []).append(number)
+    met = {pair for group in filed.values() for pair in itertools.combinations(group, 2)}
+    return {(a, b) for a, b in met if _one_apart(_plain(names[a]), _plain(names[b]))}
+
+
+def _one_apart(one: str, other: str) -> bool:
+    """Whether two words differ in one letter, or in two neighbours swapped; numbers never do."""
+    if one == other:
+        return True
+    if min(len(one), len(other)) < _SHORTEST:
+        return False
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    a, b = one[start:], other[start:]
+    if any(letter.isdigit() for letter in a[:1] + b[:1]):
+        return False
+    swapped = len(a) > 1 and len(b) > 1 and a[:2] == b[1::-1] and a[2:] == b[2:]
+    return swapped or a[1:] == b[1:] or a[1:] == b or a == b[1:]
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _same_but_for_case(table: LabelTable) -> list[str]:
+    lower = pc.utf8_lower(table.images)
+    fewer = len(table) - pc.count_distinct(lower).as_py()
+    return [f"{fewer} image ids differ from another one only in case."] if fewer else []
+
+
+def _inverted(table: LabelTable) -> list[str]:
+    """Whether -1 and 0 look as if each meant what the other was read as."""
+    for step in table.history:
+        raw = step.details.get("raw_values")
+        read_as = step.details.get("minus_one")
+        if not raw or read_as is None:
+            continue
+        ones, zeros, minus = raw.get("1", 0), raw.get("0", 0), raw.get("-1", 0)
+        if read_as == "unknown" and minus > ones > zeros:
+            return [
+                f"-1 is the commonest value ({minus} cells) and 0 the rarest ({zeros}), as in files"
+                " where -1 means absent, but -1 was read as unknown."
+            ]
+        if read_as == "absent" and minus < min(ones, zeros):
+            return [
+                f"-1 is the rarest value ({minus} cells, 0 has {zeros}), as in files where -1 means"
+                " unknown, but it was read as absent."
+            ]
+    return []
+
+
+def _mostly_present(table: LabelTable) -> list[str]:
+    pairs = len(table) * len(table.classes)
+    present = table.count(State.PRESENT)
+    if len(table.classes) < 3 or present <= pairs / 2:
+        return []
+    share = np.floor(100 * present / pairs)
+    return [f"{share:.0f}% of all pairs are present. Are 0 and 1 the wrong way round?"]
