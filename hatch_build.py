@@ -30,8 +30,9 @@ class KernelBuildHook(BuildHookInterface[Any]):
         folder = Path(self.root, "src", "hilltop", "losses")
         library = folder / "_kernel.so"
         library.unlink(missing_ok=True)
-        if not compile_kernel(folder / "kernel.c", library):
-            self.app.display_warning("No C compiler: Hilltop installs without its fast kernel.")
+        problem = compile_kernel(folder / "kernel.c", library)
+        if problem:
+            self.app.display_warning(f"Hilltop installs without its fast kernel: {problem}")
             return
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"] = False
@@ -39,13 +40,20 @@ class KernelBuildHook(BuildHookInterface[Any]):
         build_data["artifacts"].append(str(library.relative_to(self.root)))
 
 
-def compile_kernel(source: Path, library: Path) -> bool:
-    """Compile for every CPU level in one file or, where that is not supported, for one."""
+def compile_kernel(source: Path, library: Path) -> str:
+    """Compile for every CPU level in one file or, where that is not supported, for one.
+
+    Returns:
+        An empty string, or why it was not possible.
+    """
     compiler = shlex.split(os.environ.get("CC", "cc"))
     if sys.platform == "win32" or shutil.which(compiler[0]) is None:
-        return False
+        return "there is no C compiler."
+    said = ""
     for extra in ([], ["-DHILLTOP_ONE_TARGET"]):
         command = [*compiler, *FLAGS, *extra, str(source), "-o", str(library)]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:
-            return True
-    return False
+        finished = subprocess.run(command, capture_output=True, text=True, check=False)
+        if finished.returncode == 0:
+            return ""
+        said = finished.stderr
+    return f"the C compiler failed.\n{said}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hilltop
-from hilltop.losses import LOSSES
+from hilltop.losses import LOSSES, kernel
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,6 +26,10 @@ def test_submodules_load_when_asked_for() -> None:
 
 def test_installed_version_is_that_of_the_source() -> None:
     assert version("hilltop") == hilltop.__version__
+
+
+def test_where_there_is_a_c_compiler_the_kernel_was_compiled() -> None:
+    assert shutil.which("cc") is None or kernel.library() is not None
 
 
 def test_every_loss_has_a_summary_and_a_line_in_the_readme() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Iterable, Sequence
 
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, ArgumentTypeError
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -36,17 +37,27 @@ def check_number(
 
     With ``low_open`` the lower bound itself is excluded. NaN never passes.
     """
+    if not isinstance(value, numbers.Real):
+        raise ArgumentTypeError(f"{name} must be a number, but got {value!r}.")
     number = float(value)
     above = number > low if low_open else number >= low
-    if not (above and number <= high):
+    if not (above and number <= high and math.isfinite(number)):
         bounds = []
         if low > -math.inf:
             bounds.append(f"greater than {low:g}" if low_open else f"at least {low:g}")
         if high < math.inf:
             bounds.append(f"at most {high:g}")
-        wanted = " and ".join(bounds) or "a number"
+        wanted = " and ".join(bounds) or "a finite number"
         raise ArgumentError(f"{name} must be {wanted}, but got {value!r}.")
     return number
+
+
+def check_whole(name: str, value: int, *, low: float = -math.inf) -> int:
+    """Return ``value`` as an int if it is a whole number of at least ``low``."""
+    number = check_number(name, value, low=low)
+    if number != int(number):
+        raise ArgumentError(f"{name} must be a whole number, but got {value!r}.")
+    return int(value)
 
 
 def check_same_shape(name: str, shape: Sequence[int], like: str, like_shape: Sequence[int]) -> None:
@@ -59,7 +70,7 @@ def check_same_shape(name: str, shape: Sequence[int], like: str, like_shape: Seq
 
 def invalid_targets_message(example: float) -> str:
     """Say what targets may be, for a value that they may not have."""
-    message = f"targets must lie between 0 and 1, or be NaN for unknown, but got {example:g}."
+    message = f"targets must lie between 0 and 1, or be NaN for unknown, but got {example!r}."
     if example == -1:
         message += (
             " If -1 means 'a person said it is absent', use 0 and pass observed=;"

@@ -23,3 +23,7 @@ class DataError(HilltopError):
 
 class OptionNeeded(DataError):  # noqa: N818 (it says what to do, not what went wrong)
     """A file leaves something open that only the user can say; the message names the option."""
+
+
+class ConfigError(HilltopError):
+    """A configuration has faults; the message lists all of them."""

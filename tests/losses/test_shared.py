@@ -354,7 +354,10 @@ class TestFaults:
             ("splc", {"tau": 1.2}, "tau must be at least 0 and at most 1, but got 1.2"),
             ("bce_ls", {"eps": float("nan")}, "label_smoothing must be at least 0"),
             ("bce", {"class_weight": [1.0, -2.0]}, "class_weight must be finite and not negative"),
-            ("bce", {"pos_weight": [[1.0]]}, "pos_weight must be one row of numbers"),
+            ("bce", {"pos_weight": [[1.0]]}, "pos_weight must be one number or one row"),
+            ("hill", {"lam": float("inf")}, "lam must be at least 1, but got inf"),
+            ("asl", {"shift": 1e-8}, "shift must be 0 or at least 0.0001"),
+            ("splc", {"start_epoch": 1.5}, "start_epoch must be a whole number, but got 1.5"),
         ],
     )
     def test_constants_out_of_range(
@@ -364,7 +367,7 @@ class TestFaults:
             build(name, **options)
 
     def test_weights_must_have_one_entry_a_class(self) -> None:
-        with pytest.raises(ArgumentError, match="class_weight has 2 entries"):
+        with pytest.raises(ArgumentError, match="class_weight must be one number or one for each"):
             build("bce", class_weight=[1.0, 1.0])(torch.zeros(1, 3), torch.zeros(1, 3))
 
     def test_no_classes_at_all(self) -> None:

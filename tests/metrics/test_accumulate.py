@@ -82,3 +82,44 @@ def test_two_processes_and_an_odd_number_of_images(tmp_path: Path, mode: str) ->
     expected = classification_report(*data()).as_dict()
     for rank in (0, 1):
         assert json.loads((tmp_path / f"{rank}.json").read_text()) == expected
+
+
+def test_a_buffer_that_is_reused_does_not_rewrite_the_past() -> None:
+    scores, targets = data()
+    buffer, accumulator = torch.empty(1, 4, dtype=torch.float64), ReportAccumulator()
+    for row in range(len(scores)):
+        buffer.copy_(scores[row])
+        accumulator.update(buffer, targets[row : row + 1])
+    assert accumulator.compute().mAP == classification_report(scores, targets).mAP
+
+
+def test_masks_of_any_dtype_mean_the_same() -> None:
+    scores, targets = data()
+    mask = torch.rand_like(scores) < 0.8
+    for dtype in (torch.bool, torch.uint8, torch.int64):
+        accumulator = ReportAccumulator()
+        accumulator.update(scores, targets, known=mask.to(dtype))
+        expected = classification_report(scores, targets, known=mask)
+        assert accumulator.compute().as_dict() == expected.as_dict()
+
+
+def test_options_reach_the_report_and_are_checked_at_once() -> None:
+    scores, targets = data()
+    targets[:, 3] = 0
+    options = {
+        "threshold": [0.2, 0.9, 0.4, 0.5],
+        "cf1": "harmonic",
+        "empty": "zero",
+        "class_names": ["a", "b", "c", "d"],
+    }
+    accumulator = ReportAccumulator(**options)
+    accumulator.update(scores, targets)
+    expected = classification_report(scores, targets, **options)
+    assert accumulator.compute().as_dict() == expected.as_dict()
+    assert accumulator.compute().empty_classes == ("d",)
+    with pytest.raises(ArgumentError, match="cf1 must be one of"):
+        ReportAccumulator(cf1="median")
+    with pytest.raises(ArgumentError, match="scores have 2 classes, but had 4 before"):
+        accumulator.update(scores[:, :2], targets[:, :2])
+    with pytest.raises(ArgumentError, match="scores must be floating-point with two dimensions"):
+        accumulator.update(scores.long(), targets)

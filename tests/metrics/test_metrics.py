@@ -211,7 +211,7 @@ def test_thresholds_at_the_edges() -> None:
     [
         ([0.5], [1], r"scores must have two dimensions, images and classes, but got the shape"),
         ([[0.5]], [[1, 0]], r"targets must have the shape of scores \(1, 1\)"),
-        ([[0.5]], [[-1]], r"Class '0': .* got -1. If -1 means .* pass known="),
+        ([[0.5]], [[-1]], r"Class '0': .* got -1.0. If -1 means absent, use 0"),
         ([[0.5]], [[0.3]], r"metrics need targets of 0, 1 or NaN, but got 0.3"),
         ([[float("nan")]], [[1]], r"Class '0': scores contain NaN"),
     ],
@@ -230,3 +230,35 @@ def test_options_out_of_range() -> None:
         fit_thresholds([[0.5]], [[1]], precision=0)
     with pytest.raises(ArgumentError, match="one name for each of 1 classes, but got 2"):
         classification_report([[0.5]], [[1]], class_names=["a", "b"])
+
+
+def test_class_means_leave_out_classes_without_positives_but_not_their_false_alarms() -> None:
+    # Class 1 has no positives and one false alarm: CF1 is that of class 0 alone.
+    report = classification_report([[0.9, 0.9], [0.1, 0.2]], [[1, 0], [0, 0]])
+    assert (report.CP, report.CR, report.CF1) == (1, 1, 1)
+    assert classification_report([[0.9, 0.9]], [[1, 0]], empty="zero").CF1 == 0.5
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_threshold_that_predicts_everything_works_in_the_dtype_of_the_scores(dtype: type) -> None:
+    scores = np.full((4, 1), 0.3, dtype=dtype)
+    (threshold,) = fit_thresholds(scores, [[1], [1], [1], [0]])
+    assert (scores > dtype(threshold)).all()
+
+
+def test_large_whole_numbers_as_scores_keep_their_order() -> None:
+    scores = np.array([[2**40], [2**40 + 1], [2**40 + 2]])
+    assert average_precision(scores, [[1], [0], [0]]).tolist() == [1 / 3]
+
+
+def test_memory_beyond_the_scores_stays_below_half_of_them() -> None:
+    import tracemalloc
+
+    scores, targets = random_case(20_000, 64)
+    tracemalloc.start()
+    try:
+        average_precision(scores, targets)  # int64 targets, twice as large as the scores
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * scores.nbytes

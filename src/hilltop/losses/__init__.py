@@ -33,6 +33,7 @@ from hilltop.losses.presets import (
     splc_released,
     wan,
 )
+from hilltop.losses.prior import init_head_prior
 
 __all__ = [
     "CORRECTIONS",
@@ -61,6 +62,7 @@ __all__ = [
     "focal_margin",
     "focal_released",
     "hill",
+    "init_head_prior",
     "mse",
     "splc",
     "splc_released",

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from hilltop.checks import check_choice, check_number
-from hilltop.errors import ArgumentError
+from hilltop.checks import check_choice, check_number, check_whole
+from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses import kernel
 from hilltop.losses.correction import Correction
-from hilltop.losses.half import NegativeHalf, PositiveHalf
+from hilltop.losses.half import NegativeHalf, PositiveHalf, fused_form, speaks_for_forward
 from hilltop.losses.one_pass import (
     Evaluated,
     OnePass,
@@ -23,7 +23,7 @@ from hilltop.losses.one_pass import (
 from hilltop.losses.reduction import REDUCTIONS, Reduction, divisor, reduce
 from hilltop.losses.targets import check_device, check_inputs, check_values, compute_dtype
 
-ClassWeight = Tensor | Sequence[float]
+ClassWeight = Tensor | Sequence[float] | float
 
 
 class MultiLabelLoss(nn.Module):
@@ -38,12 +38,12 @@ class MultiLabelLoss(nn.Module):
         positive: The half for entries labelled present.
         negative: The half for entries not labelled.
         correction: Which unlabelled entries to take for missing labels; None takes none.
-        recovered: The half for those; None uses ``positive``.
+        recovered: The half for those; None uses ``positive``, without ``pos_weight``.
         reduction: ``"mean"`` over entries, ``"sum"`` (the paper), ``"batchmean"`` (sum over
             classes, mean over images) or ``"none"``.
         label_smoothing: The eps that turns targets 1 and 0 into 1 - eps and eps.
-        class_weight: One factor for each class, on both halves.
-        pos_weight: One factor for each class, on the positive half alone.
+        class_weight: One factor, or one for each class, on both halves.
+        pos_weight: One factor, or one for each class, on the positive half of labelled entries.
 
     Shape:
         logits and targets ``(..., C)``, usually ``(N, C)``; a number, or ``(..., C)`` with
@@ -81,26 +81,28 @@ class MultiLabelLoss(nn.Module):
     ) -> None:
         """Check and keep the parts."""
         super().__init__()
-        self.positive, self.negative, self.correction = positive, negative, correction
-        self.recovered = positive if recovered is None else recovered
+        _check_kind("positive", positive, PositiveHalf)
+        _check_kind("negative", negative, NegativeHalf)
+        _check_kind("correction", correction, Correction, none=True)
+        _check_kind("recovered", recovered, PositiveHalf, none=True)
+        self.positive, self.negative = positive, negative
+        self.correction, self.recovered = correction, recovered
         self.reduction: Reduction = reduction
         check_choice("reduction", reduction, REDUCTIONS)
         self.label_smoothing = check_number("label_smoothing", label_smoothing, low=0, high=0.5)
-        self.register_buffer("class_weight", _weights("class_weight", class_weight))
-        self.register_buffer("pos_weight", _weights("pos_weight", pos_weight))
+        self.register_buffer("class_weight", _weight_buffer("class_weight", class_weight))
+        self.register_buffer("pos_weight", _weight_buffer("pos_weight", pos_weight))
         self.register_buffer("epoch", torch.zeros((), dtype=torch.long))
-        self._learns = any(True for _ in self.parameters())
-        self._weighted = class_weight is not None or pos_weight is not None
+        self.register_load_state_dict_pre_hook(_keep_own_epoch)  # type: ignore[no-untyped-call]
 
     def set_epoch(self, epoch: int) -> None:
         """Tell the loss which epoch begins, counting from 0. Some corrections wait for it."""
-        self.epoch.fill_(int(check_number("epoch", epoch, low=0)))
+        self.epoch.fill_(check_whole("epoch", epoch, low=0))
 
     def with_correction(self, correction: Correction) -> MultiLabelLoss:
         """Return a copy of this loss that uses ``correction``."""
         corrected = copy.deepcopy(self)
         corrected.correction = correction
-        corrected._learns = any(True for _ in corrected.parameters())
         return corrected
 
     def forward(
@@ -120,15 +122,23 @@ class MultiLabelLoss(nn.Module):
             index: Row numbers of the batch in the data set, for corrections that remember.
         """
         check_inputs(logits, targets, observed)
-        if self._weighted:
-            self._check_weights(logits)
-        if self._learns or autograd_must_see_inside(logits, targets):
+        weights = self._weights(logits)
+        opaque = not autograd_must_see_inside(logits, targets, *weights)
+        fused = self._fused(logits) if opaque else None
+        if fused is None and opaque:
+            # A half of the user's own may learn, or mix entries, which one slope cannot tell.
+            learns = any(parameter.requires_grad for parameter in self.parameters())
+            opaque = not learns and self.reduction != "none"
+        if not opaque:
             check_values(targets)
             entries = self._entries(logits, targets, observed, index)
             return reduce(entries, targets, self.reduction)
+        want_slope = torch.is_grad_enabled() and logits.requires_grad
 
-        def evaluate(logits: Tensor, want_slope: bool) -> Evaluated:
-            return self._evaluate(logits, targets, observed, index, want_slope)
+        def evaluate(logits: Tensor) -> Evaluated:
+            if fused is not None:
+                return self._by_kernel(fused, logits, targets, observed, weights, want_slope)
+            return self._by_autograd(logits, targets, observed, index, want_slope)
 
         return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return]
 
@@ -139,20 +149,21 @@ class MultiLabelLoss(nn.Module):
         logits = logits.to(compute_dtype(logits))
         targets = targets.to(logits.dtype)
         known = targets == targets  # NaN differs from itself
-        targets = torch.where(known, targets, 0.0)
+        logits, targets = torch.where(known, logits, 0.0), torch.where(known, targets, 0.0)
         targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
         loss_pos, loss_neg = self.positive(logits), self.negative(logits)
         if self.correction is not None:
             keep, flip = self.correction(
                 logits, loss_neg, observed=observed, epoch=self.epoch, index=index
             )
-            loss_neg = keep * loss_neg + flip * self.recovered(logits)
+            recovered = self.positive if self.recovered is None else self.recovered
+            loss_neg = keep * loss_neg + flip * recovered(logits)
         if self.pos_weight is not None:
-            loss_pos = self.pos_weight * loss_pos
-        weight = 1.0 if self.class_weight is None else self.class_weight
+            loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
+        weight = 1.0 if self.class_weight is None else self.class_weight.to(loss_pos.dtype)
         return torch.where(known, weight * (targets * loss_pos + (1 - targets) * loss_neg), 0.0)
 
-    def _evaluate(
+    def _by_autograd(
         self,
         logits: Tensor,
         targets: Tensor,
@@ -160,24 +171,35 @@ class MultiLabelLoss(nn.Module):
         index: Tensor | None,
         want_slope: bool,
     ) -> Evaluated:
-        """Loss and slope together: by the compiled kernel where it can, else by autograd."""
-        fused = self._fused(logits)
-        if fused is None:
-            check_values(targets)
-            entries, slope = slope_by_autograd(
-                lambda leaf: self._entries(leaf, targets, observed, index),
-                logits.to(compute_dtype(logits)),
-                want_slope,
-            )
-            parts = divisor(targets, self.reduction)
-            loss = reduce(entries, targets, self.reduction)
-            return Evaluated(loss, slope, None if parts is None else 1 / parts)
+        """Loss and slope together, for any halves on any device."""
+        check_values(targets)
+        entries, slope = slope_by_autograd(
+            lambda leaf: self._entries(leaf, targets, observed, index),
+            logits.to(compute_dtype(logits)),
+            want_slope,
+        )
+        parts = divisor(targets, self.reduction)
+        if isinstance(parts, Tensor):
+            parts = parts.to(entries.dtype)
+        loss = reduce(entries, targets, self.reduction)
+        return Evaluated(loss, slope, None if parts is None else 1 / parts)
+
+    def _by_kernel(
+        self,
+        fused: kernel.FusedLoss,
+        logits: Tensor,
+        targets: Tensor,
+        observed: Tensor | None,
+        weights: tuple[Tensor | None, Tensor | None],
+        want_slope: bool,
+    ) -> Evaluated:
+        """Loss and slope together, by the compiled kernel."""
         result = kernel.loss_and_slope(
             fused,
             logits.float().contiguous(),
             targets.float().contiguous(),
             None if observed is None else observed.contiguous(),
-            *self._float_weights(),
+            *weights,
             want_entries=self.reduction == "none",
             want_slope=want_slope,
         )
@@ -187,53 +209,71 @@ class MultiLabelLoss(nn.Module):
             return Evaluated(result.entries, result.slope, None)
         parts = divisor(targets, self.reduction, known=result.known)
         total = result.total if parts is None else result.total / float(parts)
-        return Evaluated(torch.full((), total), result.slope, None if parts is None else 1 / parts)
+        loss = logits.new_full((), total, dtype=torch.float32)
+        return Evaluated(loss, result.slope, None if parts is None else 1 / parts)
 
     def _fused(self, logits: Tensor) -> kernel.FusedLoss | None:
         """This loss for the compiled kernel, or None if the kernel cannot run it."""
         if logits.dtype == torch.float64 or not logits.is_cpu or kernel.library() is None:
             return None
         classes = logits.shape[-1] if logits.ndim else 1
-        positive, negative = self.positive.fused(classes), self.negative.fused(classes)
-        recovered = positive
+        positive, negative = fused_form(self.positive, classes), fused_form(self.negative, classes)
+        recovered, correction = positive, self.correction
         flip_above: float | None = math.inf
-        if self.correction is not None:
-            recovered = self.recovered.fused(classes)
-            flip_above = self.correction.flips_above(int(self.epoch))
+        if correction is not None:
+            if self.recovered is not None:
+                recovered = fused_form(self.recovered, classes)
+            simple = speaks_for_forward(correction, "flips_above")
+            flip_above = correction.flips_above(int(self.epoch)) if simple else None
         if positive is None or negative is None or recovered is None or flip_above is None:
             return None
         return kernel.FusedLoss(positive, negative, recovered, flip_above, self.label_smoothing)
 
-    def _float_weights(self) -> tuple[Tensor | None, Tensor | None]:
-        """Class and positive weights in float32, also after ``loss.half()``."""
-        if not self._weighted:
+    def _weights(self, logits: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Class and positive weights, checked, in float32 and with one entry for each class."""
+        stored = self._buffers  # read straight: for a small batch, attribute look-ups count
+        if stored["class_weight"] is None and stored["pos_weight"] is None:
             return None, None
-        weights = (self.class_weight, self.pos_weight)
-        first, second = (None if weight is None else weight.float() for weight in weights)
-        return first, second
-
-    def _check_weights(self, logits: Tensor) -> None:
         classes = logits.shape[-1] if logits.ndim else 1
-        for name, weight in (("class_weight", self.class_weight), ("pos_weight", self.pos_weight)):
-            if weight is None:
-                continue
-            if weight.numel() != classes:
-                raise ArgumentError(
-                    f"{name} has {weight.numel()} entries, one for each class,"
-                    f" but logits have {classes} classes in their last dimension."
-                )
-            check_device(name, weight, logits)
+        weights = []
+        for name in ("class_weight", "pos_weight"):
+            weight = stored[name]
+            if weight is not None:
+                if weight.shape not in ((), (1,), (classes,)):
+                    raise ArgumentError(
+                        f"{name} must be one number or one for each of the {classes} classes in"
+                        f" the last dimension of logits, but has the shape {tuple(weight.shape)}."
+                    )
+                check_device(name, weight, logits)
+                weight = weight.float().expand(classes).contiguous()
+            weights.append(weight)
+        return weights[0], weights[1]
+
+    def extra_repr(self) -> str:
+        """Show what the parts do not say."""
+        smoothing = f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
+        return f"reduction={self.reduction!r}{smoothing}"
 
 
-def _weights(name: str, weights: ClassWeight | None) -> Tensor | None:
-    if weights is None:
+def _weight_buffer(name: str, weight: ClassWeight | None) -> Tensor | None:
+    if weight is None:
         return None
-    tensor = torch.as_tensor(weights, dtype=torch.float32).detach().clone()
-    if tensor.ndim != 1:
+    tensor = torch.as_tensor(weight, dtype=torch.float32).detach().clone()
+    if tensor.ndim > 1:
         raise ArgumentError(
-            f"{name} must be one row of numbers, one for each class,"
+            f"{name} must be one number or one row of numbers, one for each class,"
             f" but got the shape {tuple(tensor.shape)}."
         )
     if not bool((tensor >= 0).all() and tensor.isfinite().all()):
         raise ArgumentError(f"{name} must be finite and not negative, but got {tensor.tolist()}.")
     return tensor
+
+
+def _check_kind(name: str, part: object, kind: type, *, none: bool = False) -> None:
+    if not isinstance(part, kind) and not (none and part is None):
+        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, but got {type(part).__name__}.")
+
+
+def _keep_own_epoch(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Let a model that holds this loss load a state saved when it held another one."""
+    state.setdefault(f"{prefix}epoch", module.get_buffer("epoch"))

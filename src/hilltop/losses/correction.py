@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor, nn
 
-from hilltop.checks import check_number
+from hilltop.checks import check_number, check_whole
 from hilltop.registry import Registry
 
 
@@ -69,8 +69,7 @@ class SelfPacedCorrection(Correction):
         """Check and keep the constants."""
         super().__init__()
         self.tau = check_number("tau", tau, low=0, high=1)
-        self.start_epoch = int(check_number("start_epoch", start_epoch, low=0))
-        self._logit = _logit(self.tau)
+        self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
 
     def forward(
         self,
@@ -82,7 +81,7 @@ class SelfPacedCorrection(Correction):
         index: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """Return ``(keep, flip)``; as a tensor, the epoch can change under compiled code."""
-        flips = (logits.detach() > self._logit) & (epoch >= self.start_epoch)
+        flips = (logits.detach() > _logit(self.tau)) & (epoch >= self.start_epoch)
         if observed is not None:
             flips = flips & ~observed
         flip = flips.to(logits.dtype)
@@ -90,7 +89,7 @@ class SelfPacedCorrection(Correction):
 
     def flips_above(self, epoch: int) -> float:
         """Return the logit of tau, or infinity before the first epoch that corrects."""
-        return self._logit if epoch >= self.start_epoch else math.inf
+        return _logit(self.tau) if epoch >= self.start_epoch else math.inf
 
     def extra_repr(self) -> str:
         """Show the constants."""

@@ -29,9 +29,10 @@ class FusedHalf(NamedTuple):
 class Half(nn.Module):
     """One side of the loss: logits in, loss of the same shape out.
 
-    A half is never negative and is finite for every finite logit. It knows nothing of targets,
-    epochs or reduction. Subclasses write :meth:`forward` with differentiable torch operations and
-    are done; those that the compiled kernel can express also return :meth:`fused`.
+    A half works entry by entry, is never negative and is finite for every finite logit. It knows
+    nothing of targets, epochs or reduction. Subclasses write :meth:`forward` with differentiable
+    torch operations and are done; those that the compiled kernel can express also return
+    :meth:`fused`.
     """
 
     def forward(self, logits: Tensor) -> Tensor:
@@ -41,6 +42,26 @@ class Half(nn.Module):
     def fused(self, classes: int) -> FusedHalf | None:
         """Return the same half for the compiled kernel, or None if it has no such form."""
         return None
+
+
+def fused_form(half: Half, classes: int) -> FusedHalf | None:
+    """The half for the kernel, if that is what calling the half computes.
+
+    A subclass that overrides ``forward`` alone, or a forward hook, makes it something else.
+    """
+    return half.fused(classes) if speaks_for_forward(half, "fused") else None
+
+
+def speaks_for_forward(module: nn.Module, method: str) -> bool:
+    """Whether ``method`` was written by the class that wrote ``forward``, or by a subclass."""
+    if module._forward_hooks or module._forward_pre_hooks:
+        return False
+    for kind in type(module).__mro__:
+        if method in vars(kind):
+            return True
+        if "forward" in vars(kind):
+            return False
+    return False
 
 
 class PositiveHalf(Half):

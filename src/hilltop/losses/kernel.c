@@ -87,8 +87,9 @@ INLINE void cubic(const half_t *h, const float *x, int n, float *loss, float *sl
     for (int i = 0; i < n; i++) {
         float not_s, u, larger, s = sigmoid(h->sign * x[i] + h->offset, &not_s, &u, &larger);
         loss[i] = h->scale * s * s * (h->quadratic + h->cubic * s);
-        slope[i] = h->sign * h->scale * s * s * not_s *
-                   (2.0f * h->quadratic + 3.0f * h->cubic * s);
+        /* 2a + 3b s, written so that it does not cancel where s is near 1. */
+        float bend = (2.0f * h->quadratic + 3.0f * h->cubic) - 3.0f * h->cubic * not_s;
+        slope[i] = h->sign * h->scale * s * s * not_s * bend;
     }
 }
 

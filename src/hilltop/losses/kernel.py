@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import threading
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import addressof
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from hilltop.errors import HilltopWarning
 from hilltop.losses.half import FusedHalf
 
 _ABI = 1
@@ -82,9 +85,20 @@ def library() -> ctypes.CDLL | None:
     path = Path(__file__).with_name("_kernel.so")
     if not path.exists():
         return None
-    loaded = ctypes.CDLL(str(path))
-    # Another number means: built from another version of kernel.c.
-    return loaded if loaded.hilltop_kernel_abi() == _ABI else None
+    try:
+        loaded = ctypes.CDLL(str(path))
+        if loaded.hilltop_kernel_abi() == _ABI:
+            return loaded
+        reason = "it was built from another version"
+    except (OSError, AttributeError) as error:
+        reason = str(error)
+    warnings.warn(
+        f"{path} cannot be used: {reason}. Losses are computed by torch instead, more slowly."
+        " Install hilltop again to compile it anew.",
+        HilltopWarning,
+        stacklevel=2,
+    )
+    return None
 
 
 @lru_cache(maxsize=1)
@@ -118,13 +132,13 @@ def loss_and_slope(
     # Without weights the kernel need not know where a row ends: one long row is fastest.
     weighted = weights != (None, None)
     classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
-    call, parameters = _compiled(), ctypes.addressof(_parameters(loss))
+    call, parameters = _compiled(), _parameters(loss)
 
     def work(start: int, length: int, total: _Total) -> None:
         shape = (length // classes, classes) if weighted else (1, length)
         per_entry = (_address(t, start) for t in (logits, targets, observed))
         results = (_address(t, start) for t in (entries, slope))
-        call(parameters, *shape, *per_entry, *weights, *results, ctypes.addressof(total))
+        call(addressof(parameters), *shape, *per_entry, *weights, *results, addressof(total))
 
     total = _in_threads(work, logits.numel(), classes)
     return KernelResult(total.sum, total.known, total.invalid, entries, slope)
@@ -140,11 +154,8 @@ def _in_threads(work: Callable[[int, int, _Total], None], entries: int, row_leng
     threads = min(torch.get_num_threads(), entries // _ENTRIES_PER_THREAD, rows)
     edges = [rows * number // threads * row_length for number in range(threads + 1)]
     pieces = [(start, stop - start, _Total()) for start, stop in itertools.pairwise(edges)]
-    running = [threading.Thread(target=work, args=piece) for piece in pieces]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda piece: work(*piece), pieces))  # raises what a piece raised
     for _, _, part in pieces:
         total.sum += part.sum
         total.known += part.known

@@ -170,6 +170,8 @@ class ShiftedFocalNegative(NegativeHalf):
                 " shift is infinite."
             )
         self.shift = check_number("shift", shift, low=0, high=0.99)
+        if 0 < self.shift < 1e-4:
+            raise ArgumentError(f"shift must be 0 or at least 0.0001, but got {shift!r}.")
         self.detach_weight = detach_weight
 
     def forward(self, logits: Tensor) -> Tensor:

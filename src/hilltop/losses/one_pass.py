@@ -31,9 +31,9 @@ class OnePass(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, evaluate: Callable[[Tensor, bool], Evaluated]) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, evaluate: Callable[[Tensor], Evaluated]) -> Tensor:
         """Evaluate, keep the slope and return the loss."""
-        evaluated = evaluate(logits, ctx.needs_input_grad[0])
+        evaluated = evaluate(logits)
         if evaluated.slope is not None:
             ctx.save_for_backward(evaluated.slope)
             ctx.scale, ctx.dtype = evaluated.scale, logits.dtype
@@ -88,6 +88,6 @@ def autograd_must_see_inside(logits: Tensor, *others: Tensor | None) -> bool:
         return True
     plain = (torch.Tensor, torch.nn.Parameter)
     tensors = [logits, *(other for other in others if other is not None)]
-    if any(type(tensor) not in plain for tensor in tensors):
+    if any(type(tensor) not in plain or tensor.is_neg() for tensor in tensors):
         return True
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors[1:])

@@ -257,6 +257,9 @@ def splc(
                 " set it there, or give the base by name."
             )
         return base.with_correction(correction)
+    if base is not None and not isinstance(base, str):
+        kind = type(base).__name__
+        raise ArgumentTypeError(f"base must be a hilltop loss or its name, but got {kind}.")
     inner = focal_margin(**common) if base is None else build(base, **common)
     return inner.with_correction(correction)
 
@@ -272,13 +275,13 @@ def splc_released(
 ) -> MultiLabelLoss:
     r"""Self-paced loss correction as released with the paper: no margin on corrected entries.
 
-    Focal margin for observed labels, Focal without margin for corrected ones, Focal negatives.
+    Focal margin for labelled entries, Focal without margin for corrected ones, Focal negatives.
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
 
     Args:
         tau: Probability above which an unlabelled entry counts as present.
         start_epoch: First epoch that corrects, counting from 0.
-        margin: The m in :math:`p_m = \sigma(x - m)` for observed labels.
+        margin: The m in :math:`p_m = \sigma(x - m)` for labelled entries.
         gamma: How strongly easy entries are played down.
         **common: Options of :class:`MultiLabelLoss`.
 

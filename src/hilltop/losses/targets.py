@@ -35,7 +35,7 @@ def check_device(name: str, tensor: Tensor, logits: Tensor) -> None:
 
 def check_values(targets: Tensor) -> None:
     """Raise unless every target lies in [0, 1] or is NaN."""
-    if targets.dtype == torch.bool or targets.numel() == 0:
+    if targets.dtype == torch.bool or targets.numel() == 0 or targets.is_meta:
         return
     if torch.compiler.is_compiling():
         # A compiled graph cannot branch on values; this assertion is checked when it runs.
@@ -43,6 +43,8 @@ def check_values(targets: Tensor) -> None:
         torch._assert_async(valid.all(), "targets must lie between 0 and 1, or be NaN for unknown.")
         return
     values = _unwrapped(targets)
+    if not values.dtype.is_floating_point:
+        values = values.long()  # torch cannot compare some unsigned types
     invalid = (values < 0) | (values > 1)
     if bool(invalid.any()):
         raise ArgumentError(invalid_targets_message(float(values[invalid][0])))

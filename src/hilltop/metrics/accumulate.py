@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from hilltop.checks import check_same_shape
+from hilltop.checks import check_choice, check_same_shape
 from hilltop.errors import ArgumentError
+from hilltop.metrics.arrays import wrong_target
 from hilltop.metrics.functional import Empty
 from hilltop.metrics.report import CF1Kind, ClassificationReport, classification_report
 
@@ -46,6 +48,8 @@ class ReportAccumulator:
         """Keep the options of the report."""
         self.threshold, self.cf1, self.empty = threshold, cf1, empty
         self.class_names = class_names
+        check_choice("cf1", cf1, get_args(CF1Kind))
+        check_choice("empty", empty, get_args(Empty))
         self.reset()
 
     def reset(self) -> None:
@@ -72,22 +76,31 @@ class ReportAccumulator:
                 to give every rank the same number, is not counted again. Needed on more than one
                 process.
         """
+        if scores.ndim != 2 or not scores.dtype.is_floating_point:
+            raise ArgumentError(
+                "scores must be floating-point with two dimensions, images and classes,"
+                f" but are {scores.dtype} of shape {tuple(scores.shape)}."
+            )
         check_same_shape("targets", targets.shape, "scores", scores.shape)
+        if self._scores and scores.shape[1] != self._scores[0].shape[1]:
+            raise ArgumentError(
+                f"scores have {scores.shape[1]} classes, but had {self._scores[0].shape[1]} before."
+            )
         if index is not None:
             check_same_shape(
                 "index", index.shape, "the first dimension of scores", scores.shape[:1]
             )
         if self._scores and bool(self._index) != (index is not None):
             raise ArgumentError("index must be given in every update, or in none.")
-        self._scores.append(scores.detach().cpu())
+        # Copies: the caller may reuse its buffers for the next batch.
+        self._scores.append(scores.detach().to("cpu", copy=True))
         self._targets.append(_as_states(targets, known).cpu())
         if index is not None:
-            self._index.append(index.detach().cpu().long())
+            self._index.append(index.detach().to("cpu", torch.long, copy=True))
 
     def compute(self) -> ClassificationReport:
         """Report on everything collected, on all ranks; every rank gets the same report."""
-        if not self._scores and not _many():
-            raise ArgumentError("Nothing to report on: call update() before compute().")
+        _check_all_ranks(self._scores, bool(self._index))
         scores, targets, index = self._collected()
         if _many():
             scores, targets, index = (_gathered(part) for part in (scores, targets, index))
@@ -105,11 +118,6 @@ class ReportAccumulator:
         )
 
     def _collected(self) -> tuple[Tensor, Tensor, Tensor]:
-        if _many() and self._scores and not self._index:
-            raise ArgumentError(
-                "On more than one process update() needs index=, the row numbers of the batch:"
-                " without them, samples that a sampler repeats would count twice."
-            )
         index = torch.cat(self._index) if self._index else torch.zeros(0, dtype=torch.long)
         if not self._scores:
             states = torch.zeros(0, 0, dtype=torch.int8)
@@ -122,11 +130,10 @@ def _as_states(targets: Tensor, known: Tensor | None) -> Tensor:
     unknown = targets != targets
     if known is not None:
         check_same_shape("known", known.shape, "targets", targets.shape)
-        unknown = unknown | ~known
+        unknown = unknown | ~known.bool()
     wrong = ~unknown & (targets != 0) & (targets != 1)
     if bool(wrong.any()):
-        value = float(targets[wrong][0])
-        raise ArgumentError(f"metrics need targets of 0, 1 or NaN, but got {value:g}.")
+        raise ArgumentError(wrong_target(float(targets[wrong][0])))
     return torch.where(unknown, _UNKNOWN, torch.nan_to_num(targets.float()).to(torch.int8))
 
 
@@ -142,9 +149,34 @@ def _many() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
+def _check_all_ranks(scores: list[Tensor], has_index: bool) -> None:
+    """Raise on every rank alike if any of them cannot go on; one that waited would hang."""
+    classes = scores[0].shape[1] if scores else 0
+    status = torch.tensor([[len(scores), classes, int(has_index)]])
+    if _many():
+        mine = status.to(_device())
+        everyone = [torch.zeros_like(mine) for _ in range(dist.get_world_size())]
+        dist.all_gather(everyone, mine)
+        status = torch.cat(everyone).cpu()
+    busy = status[status[:, 0] > 0]
+    if not len(busy):
+        raise ArgumentError("Nothing to report on: call update() before compute().")
+    if len(set(busy[:, 1].tolist())) > 1:
+        raise ArgumentError(f"The ranks have different numbers of classes: {busy[:, 1].tolist()}.")
+    if _many() and not bool(busy[:, 2].all()):
+        raise ArgumentError(
+            "On more than one process update() needs index=, the row numbers of the batch:"
+            " without them, samples that a sampler repeats would count twice."
+        )
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
+
+
 def _gathered(part: Tensor) -> Tensor:
     """Join the rows of all ranks, which may have different numbers of them, or none."""
-    device = torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
+    device = _device()
     header = torch.tensor([_DTYPES.index(part.dtype), *part.shape], device=device)
     headers = [torch.zeros_like(header) for _ in range(dist.get_world_size())]
     dist.all_gather(headers, header)

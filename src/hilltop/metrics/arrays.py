@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.checks import check_same_shape, invalid_targets_message
+from hilltop.checks import check_same_shape
 from hilltop.errors import ArgumentError
 
 Floats = npt.NDArray[np.float64]
@@ -64,62 +64,64 @@ class Judged:
                 f"class_names must have one name for each of {self.classes} classes,"
                 f" but got {len(class_names)}."
             )
-        names = map(str, range(self.classes)) if class_names is None else class_names
-        self.names = tuple(names)
+        names = range(self.classes) if class_names is None else class_names
+        self.names = tuple(map(str, names))
 
     def each_class(self, measure: Callable[[Column], T]) -> list[T]:
         """Apply ``measure`` to every class, in threads, and return the results in order."""
-        starts = range(0, self.classes, _COLUMNS_AT_ONCE)
         entries = self.images * self.classes
-        workers = min(_cpus(), len(starts), 1 + entries // _ENTRIES_WORTH_A_THREAD)
+        # Every worker holds copies of its columns: together they stay well below the scores.
+        workers = max(1, min(_cpus(), self.classes // 16, 1 + entries // _ENTRIES_WORTH_A_THREAD))
+        columns = max(1, min(_COLUMNS_AT_ONCE, self.classes // (8 * workers)))
+        blocks = [slice(at, at + columns) for at in range(0, self.classes, columns)]
 
-        def run(start: int) -> list[T]:
-            return [measure(column) for column in self._columns(start)]
+        def run(block: slice) -> list[T]:
+            return [measure(column) for column in self._columns(block)]
 
-        if workers <= 1:
-            return [result for start in starts for result in run(start)]
+        if workers == 1:
+            return [result for block in blocks for result in run(block)]
         with ThreadPoolExecutor(workers) as pool:
-            return [result for results in pool.map(run, starts) for result in results]
+            return [result for results in pool.map(run, blocks) for result in results]
 
-    def _columns(self, start: int) -> Iterator[Column]:
-        scores = _transposed(self._scores, start)
+    def _columns(self, block: slice) -> Iterator[Column]:
+        scores = np.array(_array(self._scores[:, block]).T, order="C", copy=True)
         if scores.dtype not in (np.float32, np.float64):
-            scores = scores.astype(np.float32 if scores.dtype.itemsize <= 2 else np.float64)
-        targets = _transposed(self._targets, start)
-        known = None if self._known is None else _transposed(self._known, start).astype(bool)
-        for offset, (row, target) in enumerate(zip(scores, targets, strict=True)):
-            number = start + offset
-            mask = _known_entries(target, None if known is None else known[offset])
-            if mask is not None:
-                row, target = row[mask], target[mask]
-            self._check(number, row, target)
-            yield Column(number, row, target == 1)
+            scores = scores.astype(np.float32 if scores.dtype.kind == "f" else np.float64)
+        # Targets become masks at once: as numbers they may be twice as large as the scores.
+        targets = _array(self._targets[:, block])
+        present = np.ascontiguousarray((targets == 1).T)
+        known = np.isnan(targets) if targets.dtype.kind == "f" else np.zeros(targets.shape, bool)
+        np.logical_not(known, out=known)
+        if self._known is not None:
+            known &= _array(self._known[:, block]).astype(bool)
+        self._check_targets(block, targets, known)
+        for offset, number in enumerate(range(self.classes)[block]):
+            there = known[:, offset]
+            row, is_present = scores[offset], present[offset]
+            if not there.all():
+                row, is_present = row[there], is_present[there]
+            if np.isnan(row).any():
+                raise ArgumentError(f"Class {self.names[number]!r}: scores contain NaN.")
+            yield Column(number, row, is_present)
 
-    def _check(self, number: int, scores: npt.NDArray[Any], targets: npt.NDArray[Any]) -> None:
-        if targets.dtype != bool:
-            wrong = targets[(targets != 0) & (targets != 1)]
-            if wrong.size:
-                value = float(wrong[0])
-                reason = (
-                    f"metrics need targets of 0, 1 or NaN, but got {value:g}."
-                    if 0 < value < 1
-                    else invalid_targets_message(value).replace("observed=", "known=")
-                )
-                raise ArgumentError(f"Class {self.names[number]!r}: {reason}")
-        if np.isnan(scores).any():
-            raise ArgumentError(f"Class {self.names[number]!r}: scores contain NaN.")
+    def _check_targets(
+        self, block: slice, targets: npt.NDArray[Any], known: npt.NDArray[np.bool_]
+    ) -> None:
+        if targets.dtype == bool:
+            return
+        wrong = (targets != 0) & (targets != 1) & known
+        if wrong.any():
+            row, offset = np.argwhere(wrong)[0]
+            name = self.names[range(self.classes)[block][offset]]
+            raise ArgumentError(f"Class {name!r}: {wrong_target(float(targets[row, offset]))}")
 
 
-def _known_entries(
-    targets: npt.NDArray[Any], known: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.bool_] | None:
-    """Mask of the entries that count, or None if all of them do."""
-    there: npt.NDArray[np.bool_] | None = known
-    if targets.dtype.kind == "f":
-        there = ~np.isnan(targets)
-        if known is not None:
-            there &= known
-    return None if there is None or there.all() else there
+def wrong_target(value: float) -> str:
+    """Say what targets of metrics may be, for a value that they may not have."""
+    message = f"metrics need targets of 0, 1 or NaN, but got {value!r}."
+    if value == -1:
+        message += " If -1 means absent, use 0; if it means unknown, use NaN."
+    return message
 
 
 def _sliceable(values: Any) -> Any:
@@ -129,13 +131,11 @@ def _sliceable(values: Any) -> Any:
     return values if isinstance(values, np.ndarray) else np.asarray(values)
 
 
-def _transposed(values: Any, start: int) -> npt.NDArray[Any]:
-    """Copy some columns into contiguous rows of their own."""
-    part = values[:, start : start + _COLUMNS_AT_ONCE]
+def _array(part: Any) -> npt.NDArray[Any]:
     if hasattr(part, "cpu"):
         part = part.cpu()
-        part = (part.float() if str(part.dtype) == "torch.bfloat16" else part).numpy()
-    return np.array(part.T, order="C", copy=True)
+        return np.asarray((part.float() if str(part.dtype) == "torch.bfloat16" else part).numpy())
+    return np.asarray(part)
 
 
 def _cpus() -> int:

@@ -22,7 +22,7 @@ from hilltop.metrics.functional import (
 CF1Kind = Literal["mean", "harmonic"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PerClass:
     """What was measured for each class; all arrays have one entry a class."""
 
@@ -36,7 +36,7 @@ class PerClass:
     f1: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassificationReport:
     """Metrics of a multi-label classifier, as fractions in [0, 1].
 
@@ -82,8 +82,8 @@ def classification_report(
 ) -> ClassificationReport:
     """Measure mAP, and precision, recall and F1 at a threshold, for each class and over all.
 
-    An entry is predicted present if its score is greater than the threshold. Precision is 0 where
-    nothing was predicted.
+    An entry is predicted present if its score is greater than the threshold, compared in float64.
+    Precision is 0 where nothing was predicted.
 
     Args:
         scores: ``(N, C)`` array or tensor, usually probabilities.
