@@ -109,8 +109,10 @@ def test_statistics(labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_wrong_words_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("inspct") == 2
+    assert "Did you mean 'inspect'?" in capsys.readouterr().err
     with pytest.raises(SystemExit) as caught:
-        run("inspct")
+        run("inspect", "--jsn")
     assert caught.value.code == 2
 
 

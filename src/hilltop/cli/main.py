@@ -5,24 +5,47 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
-from hilltop.errors import ArgumentError, ArgumentTypeError, HilltopError, OptionNeeded
+from hilltop.checks import did_you_mean
+from hilltop.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConfigError,
+    HilltopError,
+    OptionNeeded,
+)
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
-# Where the subcommands live: module, then the names of its command classes.
+# Where each subcommand lives; only the module of the one that is asked for is imported.
 COMMANDS = {
-    "hilltop.cli.labels": ("Inspect", "Convert", "Simulate", "Statistics"),
+    "inspect": "hilltop.cli.labels:Inspect",
+    "convert": "hilltop.cli.labels:Convert",
+    "simulate": "hilltop.cli.labels:Simulate",
+    "statistics": "hilltop.cli.labels:Statistics",
+    "train": "hilltop.cli.train:Train",
+    "resume": "hilltop.cli.train:Resume",
+    "predict": "hilltop.cli.models:Predict",
+    "evaluate": "hilltop.cli.models:Evaluate",
+    "export": "hilltop.cli.models:Export",
 }
 START = """Hilltop: multi-label learning when annotators left labels out.
 
-  hilltop inspect LABELS            what is in a label file, and what looks wrong
-  hilltop convert IN OUT            the same labels in another format
-  hilltop simulate LABELS --r 0.8   drop labels by the paper's rule, to try methods out
-  hilltop statistics LABELS ...     the paper's table of data set statistics
+labels
+  hilltop inspect LABELS               what is in a label file, and what looks wrong
+  hilltop convert IN OUT               the same labels in another format
+  hilltop simulate LABELS --r 0.8 ...  drop labels by the paper's rule, to try methods out
+  hilltop statistics LABELS ...        the paper's table of data set statistics
 
-Every command has --help. Formats: hilltop inspect --help.
+models
+  hilltop train --labels LABELS --images DIR     train, with progress, metrics and a report
+  hilltop resume RUN                             go on with a run that was stopped
+  hilltop predict RUN --images DIR --out FILE    scores for new images
+  hilltop evaluate SCORES LABELS                 metrics of scores
+  hilltop export RUN --to onnx --out FILE        the model for use elsewhere
+
+Every command has --help.
 """
 
 
@@ -31,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     words = [word for word in given if word != "--debug"]
-    if not words:
+    if not words or words[0] in ("-h", "--help"):
         print(START, end="")
         return OK
     try:
@@ -40,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         print(f"hilltop: {error}", file=sys.stderr)
-        usage = isinstance(error, OptionNeeded | ArgumentError | ArgumentTypeError)
+        usage = isinstance(error, OptionNeeded | ArgumentError | ArgumentTypeError | ConfigError)
         return WRONG_USAGE if usage else FAILED
     except KeyboardInterrupt:
         print("hilltop: interrupted.", file=sys.stderr)
@@ -58,23 +81,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(words: Sequence[str]) -> Any:
     """Turn words into one of the command objects; wrong words exit with 2."""
+    name = words[0]
+    if name not in COMMANDS:
+        raise ArgumentError(
+            f"There is no command {name!r}.{did_you_mean(name, COMMANDS)}"
+            f" Commands: {', '.join(COMMANDS)}."
+        )
+    module, _, kind = COMMANDS[name].partition(":")
     try:
         import tyro
 
-        classes = [
-            getattr(importlib.import_module(module), name)
-            for module, names in COMMANDS.items()
-            for name in names
-        ]
+        command = getattr(importlib.import_module(module), kind)
     except ModuleNotFoundError as error:
         raise HilltopError(
-            f"The command line needs the package {error.name!r}."
+            f"`hilltop {name}` needs the package {error.name!r}."
             " Install it with: pip install 'hilltop[all]'"
         ) from None
-    commands: Any = Union[tuple(classes)]  # noqa: UP007 (made at run time)
-    settings = (
-        tyro.conf.OmitArgPrefixes,
-        tyro.conf.OmitSubcommandPrefixes,
-        tyro.conf.FlagCreatePairsOff,
+    settings = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    default = command.defaults(words[1:]) if hasattr(command, "defaults") else None
+    return tyro.cli(
+        command,
+        prog=f"hilltop {name}",
+        args=words[1:],
+        config=settings,
+        **({} if default is None else {"default": default}),
     )
-    return tyro.cli(commands, prog="hilltop", args=words, config=settings)

@@ -186,6 +186,25 @@ class LabelTable:
             history=(*self.history, Step("select", {"images": len(chosen)})),
         )
 
+    def with_classes(self, classes: Sequence[str]) -> LabelTable:
+        """Return the same labels under another list of classes, which must have all of these."""
+        number = {name: at for at, name in enumerate(classes)}
+        missing = [name for name in self.classes if name not in number]
+        if missing:
+            raise DataError(
+                f"{len(missing)} of {len(self.classes)} classes are not among the {len(classes)}"
+                f" expected ones, such as {missing[0]!r}.{did_you_mean(missing[0], classes)}"
+            )
+        new = np.array([number[name] for name in self.classes], dtype=np.int64)
+        columns = new[self.columns] if len(self.columns) else self.columns.astype(np.int64)
+        order = np.argsort(self.rows * max(1, len(classes)) + columns, kind="stable")
+        return replace(
+            self,
+            classes=tuple(classes),
+            columns=columns[order].astype(np.int32),
+            states=self.states[order],
+        )
+
     def with_step(self, name: str, **details: Any) -> LabelTable:
         """Return the same labels with one more step in the history."""
         return replace(self, history=(*self.history, Step(name, details)))

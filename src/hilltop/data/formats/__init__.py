@@ -6,7 +6,21 @@ from pathlib import Path
 
 from hilltop.checks import did_you_mean
 from hilltop.data.faults import fault
-from hilltop.data.formats import long, native
+from hilltop.data.formats import (
+    coco,
+    huggingface,
+    label_studio,
+    list_column,
+    long,
+    lvis,
+    native,
+    nus,
+    openimages,
+    paper_list,
+    voc,
+    voc_xml,
+    wide,
+)
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.label_table import LabelTable
 from hilltop.errors import OptionNeeded
@@ -16,6 +30,17 @@ FORMATS: dict[str, Format] = {
     for format in (
         native.FORMAT,
         long.FORMAT,
+        coco.FORMAT,
+        lvis.FORMAT,
+        voc.FORMAT,
+        voc_xml.FORMAT,
+        nus.FORMAT,
+        paper_list.FORMAT,
+        openimages.FORMAT,
+        wide.FORMAT,
+        list_column.FORMAT,
+        huggingface.FORMAT,
+        label_studio.FORMAT,
     )
 }
 

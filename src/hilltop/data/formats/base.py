@@ -116,6 +116,9 @@ class Source:
             ) from None
         except RecursionError:
             raise fault(self.path, "this JSON is nested too deeply to be labels.") from None
+        except ValueError:
+            # Python refuses to convert numbers of more than 4,300 digits.
+            raise fault(self.path, "a number in this JSON is too long to be a label.") from None
 
 
 @dataclass(frozen=True)

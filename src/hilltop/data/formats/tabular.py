@@ -106,7 +106,9 @@ def column_names(source: Source) -> list[str]:
 def read_parquet(path: Path) -> pa.Table:
     """Read a Parquet file whole."""
     try:
-        return pq.read_table(path)
+        content = pq.read_table(path)
+        content.validate(full=True)  # Text in a Parquet file may hold bytes that are not UTF-8.
+        return content
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise fault(path, f"this Parquet file cannot be read: {reason}.") from None
@@ -123,7 +125,10 @@ def _read_csv(source: Source) -> pa.Table:
         # a quote that is never closed for a long cell; the strict reader below does not.
         parse = pa_csv.ParseOptions(newlines_in_values=quotes > 0)
         content = pa_csv.read_csv(source.path, parse_options=parse, convert_options=convert)
-        if quotes % 2 == 0 and all(column.type == pa.string() for column in content.columns):
+        # A header with spaces around names is read by the slow reader, which takes them off.
+        as_named = content.column_names == list(source.header)
+        all_text = all(column.type == pa.string() for column in content.columns)
+        if quotes % 2 == 0 and as_named and all_text:
             return content
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
         pass

@@ -1,0 +1,79 @@
+"""Hugging Face imagefolder: a metadata file beside the images, with file names and labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hilltop.data.faults import fault
+from hilltop.data.formats.base import Format, ReadOptions, Source
+from hilltop.data.formats.folders import choose_split
+from hilltop.data.formats.list_column import open_rows, pick_column, read_labels_of, write_rows
+from hilltop.data.formats.sample import is_file_name, is_metadata
+from hilltop.data.formats.tabular import Table
+from hilltop.data.label_table import LabelTable
+
+_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+
+
+def fits(source: Source) -> bool:
+    """Whether this is a metadata file with file names, or a folder that holds one."""
+    if not source.is_folder:
+        return is_metadata(source)
+    return any(is_metadata(Source(path)) for path in _metadata_files(source.path))
+
+
+def read(source: Source, options: ReadOptions) -> LabelTable:
+    """Read the labels in a metadata file.
+
+    The image id is the file name as it stands there. Labels are lists of names, or of class
+    numbers if ``--classes`` gives the names; ``objects`` with ``categories`` or ``category``
+    are read too. What unlisted classes are is left open by the format: ``--unlisted`` says it.
+    """
+    rows = open_rows(Source(_metadata_file(source, options)))
+    if isinstance(rows, Table):
+        rows.content = rows.content.flatten()  # objects: {categories} -> objects.categories
+    image = pick_column(rows, options.image_column, is_file_name, "--image-column", "file names")
+    return read_labels_of(rows, image, options, format="huggingface")
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> None:
+    """Write a metadata file; into a folder, as ``metadata.jsonl``."""
+    target = path / "metadata.jsonl" if path.is_dir() else path
+    if target.name not in _NAMES:
+        raise fault(
+            path, f"Hugging Face takes labels only from files named {', '.join(_NAMES)}. Rename it."
+        )
+    write_rows(table, target, lossy, image_column="file_name")
+
+
+def _metadata_files(folder: Path) -> list[Path]:
+    """Metadata files in a folder; if there is none, those in the folders of its splits."""
+    here = [folder / name for name in _NAMES if (folder / name).is_file()]
+    if here:
+        return here
+    return sorted(path for name in _NAMES for path in folder.glob(f"*/{name}") if path.is_file())
+
+
+def _metadata_file(source: Source, options: ReadOptions) -> Path:
+    if not source.is_folder:
+        return source.path
+    files = _metadata_files(source.path)
+    if not files:
+        raise fault(source.path, f"this folder holds none of {', '.join(_NAMES)}.")
+    if files[0].parent != source.path:
+        split = choose_split(source.path, {path.parent.name for path in files}, options.split)
+        files = [path for path in files if path.parent.name == split]
+    if len(files) > 1:
+        names = " and ".join(path.name for path in files)
+        raise fault(files[0].parent, f"this folder holds {names}. Name one of these files.")
+    return files[0]
+
+
+FORMAT = Format(
+    name="huggingface",
+    summary="Hugging Face imagefolder: metadata.csv, .jsonl or .parquet with file_name and labels.",
+    fits=fits,
+    read=read,
+    write=write,
+    folders=True,
+)

@@ -1,0 +1,211 @@
+"""Open Images image-level labels: CSV with ImageID, Source, LabelName and Confidence.
+
+By the data set's own definition Confidence 1 is present, Confidence 0 was checked and is absent,
+and a pair without a row is unknown. Fractions come from machines; the user has to say where to cut.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from hilltop.data.assemble import assemble
+from hilltop.data.faults import Faults, fault
+from hilltop.data.formats.base import Format, ReadOptions, Source, read_class_file, read_lines
+from hilltop.data.formats.express import check_expressible
+from hilltop.data.formats.tabular import Table, column_names
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.errors import OptionNeeded
+
+IMAGE, SOURCE, LABEL, CONFIDENCE = "ImageID", "Source", "LabelName", "Confidence"
+_HEADER = ("LabelName", "DisplayName")
+
+
+def fits(source: Source) -> bool:
+    """Whether the four columns of Open Images are there."""
+    return {IMAGE, SOURCE, LABEL, CONFIDENCE} <= set(column_names(source))
+
+
+def read(source: Source, options: ReadOptions) -> LabelTable:
+    """Read verified or machine labels; unlisted pairs are unknown unless the user says otherwise.
+
+    ``options.classes`` is either a plain class list or a file of class descriptions with lines
+    such as ``/m/01g317,Person``, whose names then replace the codes. Where two codes share a name,
+    each is followed by its code in brackets, since names must differ.
+    """
+    table = Table(source)
+    images = table.text(IMAGE).dictionary_encode()
+    labels = table.text(LABEL).dictionary_encode()
+    states, notes = _states(table, options)
+    names, clashes = _class_names(labels.dictionary.to_pylist(), options.classes)
+    return assemble(
+        images.dictionary,
+        list(names.values()),
+        _codes(images),
+        _columns(table, labels, list(names)),
+        states,
+        unlisted=State.parse(options.unlisted or "unknown"),
+        source=source.path,
+        line_of=table.line_of,
+        step=Step("read", {"file": str(source.path), "format": "openimages"}),
+        notes=notes + clashes,
+    )
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> None:
+    """Write a row for each present or absent pair, with the source "verification".
+
+    Class names are written as label names: a table does not know the codes they once had.
+    """
+    check_expressible(
+        table,
+        path,
+        lossy,
+        states=(State.PRESENT, State.ABSENT),
+        images_without_entries=False,
+        unused_classes=False,
+        unlisted=(State.UNKNOWN,),
+    )
+    chosen = table.states != State.UNKNOWN
+    rows, columns = pa.array(table.rows[chosen]), pa.array(table.columns[chosen])
+    content = pa.table(
+        {
+            IMAGE: table.images.take(rows),
+            SOURCE: pa.repeat("verification", len(rows)),
+            LABEL: pa.array(table.classes, pa.string()).take(columns),
+            CONFIDENCE: pa.array(table.states[chosen] == State.PRESENT).cast(pa.int8()),
+        }
+    )
+    if path.suffix.lower() == ".parquet":
+        pq.write_table(content, path)
+    else:
+        pa_csv.write_csv(content, path, pa_csv.WriteOptions(quoting_style="needed"))
+
+
+def _codes(column: pa.DictionaryArray) -> npt.NDArray[Any]:
+    return np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _columns(table: Table, labels: pa.DictionaryArray, known: list[str]) -> npt.NDArray[Any]:
+    """Class number of every row; a label that is not known is a fault."""
+    number = {label: at for at, label in enumerate(known)}
+    found = labels.dictionary.to_pylist()
+    codes = _codes(labels)
+    column_of = np.array([number.get(label, -1) for label in found], dtype=np.int64)
+    columns: npt.NDArray[np.int64] = column_of[codes]
+    faults = Faults(table.path)
+    for row in np.flatnonzero(columns < 0):
+        faults.add(
+            f"class {found[codes[row]]!r} is not in the class list ({len(known)} names).",
+            line=table.line_of(int(row)),
+        )
+    faults.check()
+    return columns
+
+
+def _states(table: Table, options: ReadOptions) -> tuple[npt.NDArray[np.int8], list[str]]:
+    """State of every row, and how many fractions fell on which side of the cut."""
+    written = table.text(CONFIDENCE).dictionary_encode()
+    codes, words = _codes(written), written.dictionary.to_pylist()
+    numbers = np.array([_number(word) for word in words], dtype=np.float64)
+    faults = Faults(table.path)
+    for code in np.flatnonzero(~((numbers >= 0) & (numbers <= 1))):
+        line = table.line_of(int(np.argmax(codes == code)))
+        faults.add(f"Confidence must lie between 0 and 1, but got {words[code]!r}.", line=line)
+    faults.check()
+    fraction = (numbers > 0) & (numbers < 1)
+    if not fraction.any():
+        return np.where(numbers == 1, State.PRESENT, State.ABSENT).astype(np.int8)[codes], []
+    cut = _cut(table, words[int(np.argmax(fraction))], options)
+    above = np.where(numbers >= cut, State.PRESENT, State.UNKNOWN)
+    meaning = np.where(numbers == 0, State.ABSENT, np.where(fraction, above, State.PRESENT))
+    states = meaning.astype(np.int8)[codes]
+    kept = int(np.count_nonzero(fraction[codes] & (states == State.PRESENT)))
+    total = int(np.count_nonzero(fraction[codes]))
+    note = f"{kept} of {total} fractional confidences are at least {cut:g} and count as present."
+    return states, [note]
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return float("nan")
+
+
+def _cut(table: Table, example: str, options: ReadOptions) -> float:
+    if options.confidence_cut is None:
+        raise OptionNeeded(
+            f"{table.path}: some confidences are fractions, for example {example}. Pass"
+            " --confidence-cut with the value from which on they mean present; below it they"
+            " mean unknown."
+        )
+    if not 0 < options.confidence_cut <= 1:
+        raise OptionNeeded(
+            f"{table.path}: --confidence-cut must be greater than 0 and at most 1, but got"
+            f" {options.confidence_cut!r}."
+        )
+    return options.confidence_cut
+
+
+def _class_names(found: list[str], path: Path | None) -> tuple[dict[str, str], list[str]]:
+    """Class name of each known label in order, and what to note about them."""
+    if path is None:
+        return {label: label for label in sorted(found)}, []
+    if not path.is_file() or not _has_descriptions(Source(path)):
+        return {name: name for name in read_class_file(path)}, []
+    names = _read_descriptions(path)
+    used = Counter(names.values())
+    shared = sum(count > 1 for count in used.values())
+    if not shared:
+        return names, []
+    note = f"{shared} names in {path.name} belong to several codes; the code was added to them."
+    return {
+        code: name if used[name] == 1 else f"{name} ({code})" for code, name in names.items()
+    }, [note]
+
+
+def _has_descriptions(source: Source) -> bool:
+    """Whether a class file has two columns, the first being codes such as /m/01g317."""
+    first = source.header
+    return len(first) == 2 and (first == _HEADER or first[0].startswith("/"))
+
+
+def _read_descriptions(path: Path) -> dict[str, str]:
+    faults = Faults(path)
+    names: dict[str, str] = {}
+    lines = [f"{text}\n" for _, text in read_lines(path)]
+    reader = csv.reader(lines, strict=True)
+    try:
+        for cells in reader:
+            cells = [cell.strip() for cell in cells]
+            if not cells or tuple(cells) == _HEADER:
+                continue
+            if len(cells) != 2 or not all(cells):
+                message = f"expected a code and a name such as '/m/01g317,Person', but got {cells}."
+                faults.add(message, line=reader.line_num)
+            elif cells[0] in names:
+                faults.add(f"the code {cells[0]!r} stands here again.", line=reader.line_num)
+            else:
+                names[cells[0]] = cells[1]
+    except csv.Error as error:
+        raise fault(path, f"this row is not valid CSV: {error}.", line=reader.line_num) from None
+    faults.check()
+    return names
+
+
+FORMAT = Format(
+    name="openimages",
+    summary="Open Images CSV: ImageID, Source, LabelName, Confidence.",
+    fits=fits,
+    read=read,
+    write=write,
+)

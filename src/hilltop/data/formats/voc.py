@@ -1,0 +1,230 @@
+"""PASCAL VOC's image sets: ``ImageSets/Main/<class>_<split>.txt`` with 1, -1 or 0 for each image.
+
+By VOC's own definition 1 is present, -1 is absent (every image was searched for every class) and 0
+says that only "difficult" instances are there; what those count as is an option, unknown unless
+said. All pairs are listed, so the table's unlisted state is absent. The XML files are read by
+``voc_xml.py``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hilltop.data.assemble import assemble
+from hilltop.data.faults import Faults, fault
+from hilltop.data.formats.base import Format, ReadOptions, Source, read_lines
+from hilltop.data.formats.express import check_expressible, check_names
+from hilltop.data.formats.folders import choose_split, files_in, need_folder, new_folder
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.errors import DataError, OptionNeeded
+
+SETS = Path("ImageSets") / "Main"
+ANNOTATIONS = "Annotations"
+_SPLIT = "train"
+_MOST_NAME_BYTES = 200
+_VALUES = {State.PRESENT: "1", State.ABSENT: "-1", State.UNKNOWN: "0"}
+
+
+def fits(source: Source) -> bool:
+    """Whether there are image sets with a file for each class and split."""
+    if not source.is_folder:
+        return False
+    try:
+        by_split = class_files(files_in(find_devkit(source.path) / SETS))
+    except DataError:
+        # Several data sets lie side by side: the reader says so.
+        return True
+    return any(_has_values(path) for files in by_split.values() for path in files.values())
+
+
+def read(source: Source, options: ReadOptions) -> LabelTable:
+    """Read one split; -1 is absent unless ``options.minus_one`` says otherwise."""
+    need_folder(source)
+    folder = find_devkit(source.path) / SETS
+    files = files_in(folder)
+    by_split = class_files(files)
+    if not by_split:
+        raise fault(folder, "there are no files such as cat_train.txt for a class and a split.")
+    split = choose_split(folder, by_split, options.split)
+    chosen = by_split[split]
+    classes = _class_order(folder, list(chosen), options)
+    images = read_image_set(files[f"{split}.txt"]) if f"{split}.txt" in files else None
+    found: list[str] = []
+    columns = []
+    for name in classes:
+        listed, values = _read_class_file(chosen[name], found, options.difficult)
+        images = listed if images is None else images
+        if not found:
+            _check_same_images(chosen[name], images, listed, found)
+        columns.append(values)
+    Faults(folder, found).check()
+    absent = State.parse(options.minus_one or "absent")
+    states = np.array(columns, dtype=np.int8).reshape(len(classes), -1).T
+    states = np.where(states < 0, absent, states)
+    rows, numbers = np.indices(states.shape)
+    return assemble(
+        images or [],
+        classes,
+        rows.ravel(),
+        numbers.ravel(),
+        states.ravel(),
+        unlisted=absent,
+        source=folder,
+        step=Step("read", {"file": str(source.path), "format": "voc", "split": split}),
+    )
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> None:
+    """Write the image sets of one split, ``train``, into a new folder.
+
+    An unknown pair is written as 0, "only difficult instances", which is read as unknown again.
+    With ``lossy`` this also holds for a table whose unlisted pairs are unknown.
+    """
+    check_expressible(table, path, lossy, unlisted=(State.ABSENT,))
+    check_names(path, "image", table.images.to_pylist(), without="")
+    check_file_words(path, table.classes)
+    if not table.classes:
+        raise fault(path, "this format cannot express a table without classes.")
+    new_folder(path)
+    folder = path / SETS
+    folder.mkdir(parents=True)
+    images = table.images.to_pylist()
+    dense = table.dense()
+    _write_lines(folder / f"{_SPLIT}.txt", images)
+    for column, name in enumerate(table.classes):
+        values = [_VALUES[State(state)] for state in dense[:, column].tolist()]
+        lines = [f"{image} {value:>2}" for image, value in zip(images, values, strict=True)]
+        _write_lines(folder / f"{name}_{_SPLIT}.txt", lines)
+
+
+def find_devkit(path: Path) -> Path:
+    """Return the folder of one data set: this one, or the only one in it.
+
+    Raises:
+        OptionNeeded: There are several, such as VOC2007 and VOC2012.
+    """
+    if (path / SETS).is_dir() or (path / ANNOTATIONS).is_dir():
+        return path
+    inside = [child for child in sorted(path.iterdir()) if (child / SETS).is_dir()]
+    if len(inside) > 1:
+        names = ", ".join(child.name for child in inside)
+        raise OptionNeeded(f"{path}: there are several data sets here: {names}. Name one of them.")
+    return inside[0] if inside else path
+
+
+def class_files(files: dict[str, Path]) -> dict[str, dict[str, Path]]:
+    """Files by split and class, from names such as ``cat_train.txt``."""
+    stems = {name.removesuffix(".txt"): path for name, path in files.items() if _is_list(name)}
+    plain = {stem for stem in stems if "_" not in stem}
+    found: dict[str, dict[str, Path]] = {}
+    for stem, path in stems.items():
+        name, _, split = stem.rpartition("_")
+        if name and split and (split in plain or not plain):
+            found.setdefault(split, {})[name] = path
+    return found
+
+
+def split_lists(files: dict[str, Path]) -> dict[str, Path]:
+    """Files that name the images of a split, such as ``train.txt``."""
+    stems = {name.removesuffix(".txt"): path for name, path in files.items() if _is_list(name)}
+    return {
+        stem: path
+        for stem, path in stems.items()
+        if "_" not in stem or stem.rpartition("_")[2] not in stems
+    }
+
+
+def read_image_set(path: Path) -> list[str]:
+    """Return the image names in a file with one a line."""
+    faults = Faults(path)
+    seen: dict[str, int] = {}
+    for line, text in read_lines(path):
+        name = text.strip()
+        if not name:
+            faults.add("the image name is empty. Remove the line.", line=line)
+        elif name in seen:
+            faults.add(f"image {name!r} stands in line {seen[name]} already.", line=line)
+        seen.setdefault(name, line)
+    faults.check()
+    return list(seen)
+
+
+def check_file_words(path: Path, names: tuple[str, ...]) -> None:
+    """Raise if a class name cannot be part of a file name."""
+    check_names(path, "class", names, without='/\\:*?"<>|')
+    faults = Faults(path)
+    for name in names:
+        if len(name.encode()) > _MOST_NAME_BYTES:
+            faults.add(f"the class name {name!r:.60} is too long for the name of a file.")
+    faults.check()
+
+
+def _has_values(path: Path) -> bool:
+    """Whether the first line of a file is an image and 1, 0 or -1."""
+    words = Source(path).head.partition("\n")[0].split()
+    return len(words) >= 2 and words[-1] in _VALUES.values()
+
+
+def _is_list(name: str) -> bool:
+    return name.endswith(".txt")
+
+
+def _class_order(folder: Path, found: list[str], options: ReadOptions) -> list[str]:
+    closed = options.class_list()
+    if closed is None:
+        return sorted(found)
+    faults = Faults(folder)
+    for name in found:
+        if name not in closed:
+            faults.add(f"class {name!r} is not in the class list ({len(closed)} names).")
+    for name in closed:
+        if name not in found:
+            faults.add(f"there is no file for class {name!r} of the class list.")
+    faults.check()
+    return closed
+
+
+def _read_class_file(path: Path, found: list[str], difficult: str) -> tuple[list[str], list[int]]:
+    """Images of one class file and their states, with -1 left as it is."""
+    faults = Faults(path, found)
+    meaning = {"1": int(State.PRESENT), "0": int(State.parse(difficult)), "-1": -1}
+    images, values = [], []
+    for line, text in read_lines(path):
+        words = text.rsplit(None, 1)
+        if len(words) == 2 and words[1] in meaning:
+            images.append(words[0].strip())
+            values.append(meaning[words[1]])
+        else:
+            faults.add(
+                f"expected an image and 1, 0 or -1, such as '2008_00008 -1', but got {text!r:.50}.",
+                line=line,
+            )
+    return images, values
+
+
+def _check_same_images(path: Path, images: list[str], listed: list[str], found: list[str]) -> None:
+    """Every class of a split must list the same images in the same order."""
+    rule = "All files of a split must list the same images in the same order."
+    faults = Faults(path, found)
+    for line, (wanted, given) in enumerate(zip(images, listed, strict=False), 1):
+        if wanted != given:
+            faults.add(f"expected image {wanted!r}, but got {given!r}. {rule}", line=line)
+            return
+    if len(images) != len(listed):
+        faults.add(f"expected {len(images)} images, but got {len(listed)}. {rule}")
+
+
+def _write_lines(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+FORMAT = Format(
+    name="voc",
+    summary="PASCAL VOC image sets: a folder with ImageSets/Main/<class>_<split>.txt.",
+    fits=fits,
+    read=read,
+    write=write,
+    folders=True,
+)

@@ -1,0 +1,273 @@
+"""Wide tables: one row an image, one column a class, and 1, 0, -1 or nothing in the cells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from hilltop.checks import did_you_mean
+from hilltop.data.assemble import assemble
+from hilltop.data.faults import Faults, fault
+from hilltop.data.formats import long
+from hilltop.data.formats.base import Format, ReadOptions, Source
+from hilltop.data.formats.express import check_expressible
+from hilltop.data.formats.label_cells import check_images
+from hilltop.data.formats.repetitions import repetitions
+from hilltop.data.formats.sample import (
+    IMAGE_NAMES,
+    is_image_name,
+    is_label_studio_header,
+    peek_columns,
+)
+from hilltop.data.formats.tabular import Table
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.errors import OptionNeeded
+
+Kinds = npt.NDArray[np.int8]
+_ONE, _ZERO, _MINUS_ONE, _BLANK, _OTHER = range(5)
+_NUMBERS = {1.0: _ONE, 0.0: _ZERO, -1.0: _MINUS_ONE}
+_WORDS = {
+    **{"1": _ONE, "1.0": _ONE, "true": _ONE},
+    **{"0": _ZERO, "0.0": _ZERO, "false": _ZERO},
+    **{"-1": _MINUS_ONE, "-1.0": _MINUS_ONE, "": _BLANK},
+}
+_SHOWN_PER_COLUMN = 3
+_ROWS_AT_ONCE = 1 << 14
+
+
+def fits(source: Source) -> bool:
+    """Whether all columns but that of the images hold nothing but 1, 0, -1 and blanks."""
+    columns = peek_columns(source)
+    names = list(columns)
+    if len(names) < 2 or long.fits(source) or is_label_studio_header(names):
+        return False
+    kinds = {name: {_kind(cell) for cell in cells} for name, cells in columns.items()}
+    other = [name for name in names if _OTHER in kinds[name]]
+    if len(other) > 1 or not (other or is_image_name(names[0])):
+        return False
+    image = other[0] if other else names[0]
+    classes = [name for name in names if name != image]
+    if not is_image_name(image) and any(_is_number(name) for name in classes):
+        return False  # The first line is no header but data.
+    return any(kinds[name] & {_ONE, _ZERO, _MINUS_ONE} for name in classes)
+
+
+def read(source: Source, options: ReadOptions) -> LabelTable:
+    """Read a wide CSV or Parquet file.
+
+    1, 1.0 and true mean present. What 0, 0.0, false and blanks (null, NaN) mean is left open by
+    the format: ``--unlisted`` says it, for both alike. What -1 means is said by ``--minus-one``.
+    Neither is asked for unless such cells occur. Any other value is a fault.
+    """
+    table = Table(source)
+    image = _image_column(table, options)
+    columns = [name for name in table.names if name != image]
+    classes = _classes(table, columns, options.class_list())
+    cells = _cells(table, columns)
+    images = table.text(image).dictionary_encode()
+    rows = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    counts = np.bincount(np.concatenate(cells), minlength=5)
+    silent = len(rows) > 0 and len(classes) > len(columns)
+    state_of, unlisted = _meanings(source.path, options, counts, silent)
+    # Of an image that stands in several rows every cell counts, so that 1 and 0 contradict.
+    repeated = np.bincount(rows, minlength=len(images.dictionary))[rows] > 1
+    states = [state_of[kinds] for kinds in cells]
+    lines = [np.flatnonzero((state != unlisted) | repeated) for state in states]
+    at = np.concatenate(lines)
+    number = {name: code for code, name in enumerate(classes)}
+    numbers = np.repeat([number[name] for name in columns], [len(line) for line in lines])
+    entries = np.concatenate([state[line] for state, line in zip(states, lines, strict=True)])
+    return assemble(
+        images.dictionary,
+        classes,
+        rows[at],
+        numbers,
+        entries,
+        unlisted=unlisted,
+        source=source.path,
+        line_of=lambda entry: table.line_of(int(at[entry])),
+        step=_step(source.path, options, counts),
+        notes=[*_raw_values(counts), *repetitions(images.dictionary, rows, at, numbers, entries)],
+    )
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> None:
+    """Write 1 for present, and so that other tools do not mistake the rest.
+
+    If unlisted pairs are unknown, unknown is a blank and absent is -1: read it back with
+    ``--unlisted unknown --minus-one absent``. If they are absent, absent is 0 and unknown is -1:
+    read it back with ``--unlisted absent --minus-one unknown``.
+    """
+    as_parquet = path.suffix.lower() == ".parquet"
+    check_expressible(table, path, lossy, unlisted=(State.UNKNOWN, State.ABSENT))
+    check_images(table, path)
+    _check_names(table, path, as_parquet)
+    free = [name for name in ("image", *sorted(IMAGE_NAMES)) if name not in table.classes]
+    names = [free[0], *table.classes]
+    schema = pa.schema([pa.field(names[0], pa.string()), *((n, pa.int8()) for n in names[1:])])
+    with _writer(path, schema, as_parquet) as file:
+        for start in range(0, max(1, len(table)), _ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(table)))
+            cells = _written(table, rows)
+            file.write_table(pa.table([table.images.slice(start, len(rows)), *cells], schema))
+
+
+def _image_column(table: Table, options: ReadOptions) -> str:
+    if options.image_column is not None:
+        table.column(options.image_column)
+        return options.image_column
+    first = table.names[0]
+    if is_image_name(first):
+        return first
+    other = [name for name in table.names if (_kinds(table.column(name)) == _OTHER).any()]
+    if other == [first]:
+        return first
+    raise OptionNeeded(
+        f"{table.path}: which column holds the image ids? Pass --image-column with one of"
+        f" {', '.join(other or table.names)}."
+    )
+
+
+def _classes(table: Table, columns: list[str], closed: list[str] | None) -> list[str]:
+    faults = Faults(table.path)
+    if not columns:
+        faults.add("there is no column besides the images. Expected one column for each class.")
+    for name in columns:
+        if not name:
+            faults.add("a column has no name. Name it after its class or remove it.", line=1)
+        elif closed is not None and name not in closed:
+            faults.add(
+                f"column {name!r} is not in the class list ({len(closed)} names)."
+                f"{did_you_mean(name, closed)} Remove the column if it is not a class.",
+                line=1,
+            )
+    faults.check()
+    return columns if closed is None else closed
+
+
+def _cells(table: Table, columns: list[str]) -> list[Kinds]:
+    faults = Faults(table.path)
+    cells = []
+    for name in columns:
+        kinds = _kinds(table.column(name))
+        wrong = np.flatnonzero(kinds == _OTHER)
+        for row in wrong[:_SHOWN_PER_COLUMN]:
+            value = table.column(name)[int(row)].as_py()
+            more = len(wrong) - _SHOWN_PER_COLUMN
+            rest = f" {more} more cells of this column are like that." if more > 0 else ""
+            faults.add(
+                f"column {name!r} holds {value!r}, which is none of 1, 0, -1 and blank."
+                f" Correct it, or remove the column if it is not a class.{rest}",
+                line=table.line_of(int(row)),
+            )
+        cells.append(kinds)
+    faults.check()
+    return cells
+
+
+def _kinds(column: pa.Array) -> Kinds:
+    """Which kind of value every cell of a column is."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        column = column.cast(pa.float64(), safe=False)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        column = column.cast(pa.string())
+    else:
+        return np.full(len(column), _OTHER, dtype=np.int8)
+    coded = column.dictionary_encode(null_encoding="encode")
+    kinds = np.array([_kind(value) for value in coded.dictionary.to_pylist()] or [0], dtype=np.int8)
+    codes: npt.NDArray[np.int64] = coded.indices.to_numpy(zero_copy_only=False)
+    return kinds[codes]
+
+
+def _kind(value: Any) -> int:
+    if isinstance(value, str):
+        return _WORDS.get(value.strip().lower(), _OTHER)
+    if value is None or value != value:
+        return _BLANK
+    return _NUMBERS.get(float(value), _OTHER) if isinstance(value, int | float) else _OTHER
+
+
+def _is_number(text: str) -> bool:
+    return text.lstrip("+-").replace(".", "", 1).isdigit() or not text
+
+
+def _meanings(
+    path: Path, options: ReadOptions, counts: npt.NDArray[np.int64], silent: bool
+) -> tuple[Kinds, State]:
+    """State of each kind of value, and that of pairs without an entry."""
+    minus_one = options.need_minus_one(path) if counts[_MINUS_ONE] else State.UNKNOWN
+    if options.unlisted is not None or silent or counts[_ZERO] or counts[_BLANK]:
+        unlisted = options.need_unlisted(path, "zeros, blanks and unlisted pairs")
+    else:
+        unlisted = minus_one
+    state_of = np.zeros(5, dtype=np.int8)
+    state_of[[_ONE, _ZERO, _MINUS_ONE, _BLANK]] = [State.PRESENT, unlisted, minus_one, unlisted]
+    return state_of, unlisted
+
+
+def _step(path: Path, options: ReadOptions, counts: npt.NDArray[np.int64]) -> Step:
+    """What was read; with -1, also how often each value stood there and what -1 was taken for."""
+    details: dict[str, Any] = {"file": str(path), "format": "wide"}
+    if counts[_MINUS_ONE]:
+        kinds = {"1": _ONE, "0": _ZERO, "-1": _MINUS_ONE, "blank": _BLANK}
+        details["minus_one"] = options.minus_one
+        details["raw_values"] = {value: int(counts[kind]) for value, kind in kinds.items()}
+    return Step("read", details)
+
+
+def _raw_values(counts: npt.NDArray[np.int64]) -> list[str]:
+    if not counts[_MINUS_ONE]:
+        return []
+    return [
+        f"raw values: 1 in {counts[_ONE]} cells, 0 in {counts[_ZERO]},"
+        f" -1 in {counts[_MINUS_ONE]}, blank in {counts[_BLANK]}"
+    ]
+
+
+def _check_names(table: LabelTable, path: Path, as_parquet: bool) -> None:
+    if not table.classes:
+        raise fault(path, "this format cannot express a table without classes.")
+    if set(table.classes) >= IMAGE_NAMES:
+        raise fault(path, f"all names for the image column are classes: {sorted(IMAGE_NAMES)}.")
+    spaced = [name for name in table.classes if name != name.strip()]
+    if spaced and not as_parquet:
+        raise fault(
+            path,
+            f"a CSV header cannot keep the spaces around class {spaced[0]!r}. Write Parquet.",
+        )
+
+
+def _writer(path: Path, schema: pa.Schema, as_parquet: bool) -> Any:
+    if as_parquet:
+        return pq.ParquetWriter(path, schema)
+    quoting = pa_csv.WriteOptions(quoting_style="needed")
+    return pa_csv.CSVWriter(path, schema, write_options=quoting)
+
+
+def _written(table: LabelTable, rows: npt.NDArray[np.int64]) -> list[pa.Array]:
+    """The cells of some rows, column by column."""
+    states = np.asfortranarray(table.dense(rows))
+    blanks = table.unlisted != State.ABSENT
+    value_of = np.array([-1, 1, 0] if blanks else [0, 1, -1], dtype=np.int8)
+    return [
+        pa.array(value_of[column], mask=(column == State.UNKNOWN) if blanks else None)
+        for column in states.T
+    ]
+
+
+FORMAT = Format(
+    name="wide",
+    summary="CSV or Parquet with a row for each image and a column for each class: 1, 0, -1.",
+    fits=fits,
+    read=read,
+    write=write,
+)
