@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import hilltop
+from hilltop.data import FORMATS
 from hilltop.losses import LOSSES, kernel
 
 ROOT = Path(__file__).parents[1]
@@ -57,3 +58,9 @@ def test_every_pinned_package_is_pinned_exactly() -> None:
         name = re.match(r"[A-Za-z0-9._-]+", requirement)
         assert name is not None
         assert name[0] == "hilltop" or name[0].lower() in names, requirement
+
+
+def test_the_page_on_formats_names_every_format_and_no_other() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(rows) == sorted(FORMATS)
