@@ -34,10 +34,11 @@ format: setup  ## Put the code into shape.
 demo: setup  ## Train with BCE and with Hill on generated data with labels left out.
 	$(BIN)/python examples/swap_one_line.py
 
-bench: setup  ## Measure losses, metrics and labels against the plain forms.
+bench: setup  ## Measure losses, metrics, labels and image input against the plain forms.
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/labels.py
+	$(BIN)/python benchmarks/input_path.py
 
 clean:  ## Remove what the other targets made.
 	rm -rf .venv build dist src/hilltop/losses/_kernel.so

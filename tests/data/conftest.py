@@ -1,15 +1,23 @@
-"""Shared by the tests of labels: the real files, where they are, and small tables."""
+"""Shared by the tests of labels: the real files, where they are, small tables and pictures."""
 
 from __future__ import annotations
 
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from hilltop.data import LabelTable, State, assemble
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+def picture(seed: int = 0, width: int = 60, height: int = 40) -> Image.Image:
+    """Smooth noise, so that JPEG changes little."""
+    coarse = np.random.default_rng(seed).integers(256, size=(5, 7, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,110 @@
+"""How many images a second does one core turn from JPEG files into model input at 448 px?
+
+Compared with PIL and the v1 transforms of torchvision, with the same augmentations: squash to a
+square, cutout of half the side, RandAugment. The files are generated: smoothed noise, 640 x 480.
+Run it with: python benchmarks/input_path.py [--save]
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+import torchvision
+from PIL import Image, ImageDraw
+from torch import Tensor
+from torchvision import transforms as v1
+
+from hilltop.data.decode import read_image
+from hilltop.data.transforms import evaluation_pixels, model_input, training_pixels
+from timing import Row, Work, compare, finish, show
+
+SIZE = 448
+FILES = 32
+
+
+def write_images(folder: Path) -> list[Path]:
+    """Write JPEG files of the size and weight of photographs."""
+    generator = np.random.default_rng(0)
+    paths = []
+    for number in range(FILES):
+        coarse = Image.fromarray(generator.integers(256, size=(24, 32, 3), dtype=np.uint8))
+        fine = Image.fromarray(generator.integers(256, size=(240, 320, 3), dtype=np.uint8))
+        sizes = [image.resize((640, 480), Image.Resampling.BICUBIC) for image in (coarse, fine)]
+        paths.append(folder / f"{number}.jpg")
+        Image.blend(*sizes, 0.25).save(paths[-1], quality=90)
+    return paths
+
+
+def cutout_pil(image: Image.Image, generator: np.random.Generator) -> Image.Image:
+    """Draw a square of half the side in one colour."""
+    x, y = (int(place) - SIZE // 4 for place in generator.integers(SIZE, size=2))
+    colour = tuple(int(value) for value in generator.integers(256, size=3))
+    corner = (x + SIZE // 2 - 1, y + SIZE // 2 - 1)
+    ImageDraw.Draw(image).rectangle((x, y, *corner), fill=colour)
+    return image
+
+
+def with_pil(paths: list[Path], *, train: bool) -> Work:
+    """PIL and v1 transforms, as in the released code."""
+    resize, augment, to_tensor = v1.Resize((SIZE, SIZE)), v1.RandAugment(), v1.ToTensor()
+    generator = np.random.default_rng(0)
+
+    def read(path: Path) -> Tensor:
+        image = resize(Image.open(path).convert("RGB"))
+        return to_tensor(augment(cutout_pil(image, generator)) if train else image)
+
+    return lambda: torch.stack([read(path) for path in paths])
+
+
+def with_hilltop(paths: list[Path], *, train: bool) -> Work:
+    """Our own path; every call is the next epoch."""
+    epochs = itertools.count()
+
+    def batch() -> Tensor:
+        epoch = next(epochs)
+        images = (read_image(path) for path in paths)
+        if not train:
+            return model_input(torch.stack([evaluation_pixels(image, SIZE) for image in images]))
+        return model_input(
+            torch.stack(
+                [
+                    training_pixels(image, SIZE, seed=0, epoch=epoch, row=row)
+                    for row, image in enumerate(images)
+                ]
+            )
+        )
+
+    return batch
+
+
+def measure(paths: list[Path], *, train: bool) -> list[Row]:
+    """Compare the two on the same files."""
+    works = {
+        "PIL + v1 transforms": with_pil(paths, train=train),
+        "hilltop": with_hilltop(paths, train=train),
+    }
+    question = "images, training" if train else "images, evaluation"
+    size = f"{FILES}x{SIZE}px"
+    return compare(question, size, works, "PIL + v1 transforms", rounds=21)
+
+
+def main() -> None:
+    """Measure training and evaluation, on one thread."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_images(Path(folder))
+        rows = measure(paths, train=True) + measure(paths, train=False)
+    show(rows)
+    for row in rows:
+        per_second = 1e3 * FILES / row.contender_ms
+        print(f"{row.question}, {row.contender}: {per_second:.0f}/s, {1 / row.ratio:.2f} times")
+    finish(rows, {"torch": torch.__version__, "torchvision": torchvision.__version__})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""``train`` and ``resume``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tyro
+
+from hilltop.errors import ArgumentError
+from hilltop.training.config import TrainConfig
+from hilltop.training.run_folder import default_folder
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a classifier on images or features and leave a run folder with everything in it.
+
+    Example: hilltop train --labels labels.csv --unlisted unknown --images photos --loss hill
+    """
+
+    out: Path | None = None
+    """The run folder; without it runs/<date>-<name of the label file>."""
+    config: Path | None = None
+    """YAML file with any of these options; what stands on the command line wins."""
+    run_options: TrainConfig = field(default_factory=TrainConfig)
+
+    @classmethod
+    def defaults(cls, words: Sequence[str]) -> Train:
+        """Options from the file named by ``--config``, for the command line to change."""
+        path = None
+        for at, word in enumerate(words):
+            if word == "--config":
+                if at + 1 == len(words):
+                    raise ArgumentError("--config needs the name of a file.")
+                path = words[at + 1]
+            elif word.startswith("--config="):
+                path = word.partition("=")[2]
+        return cls() if path is None else cls(run_options=TrainConfig.from_file(Path(path)))
+
+    def run(self) -> None:
+        """Train."""
+        from hilltop.training.loop import train
+
+        options = self.run_options
+        train(options, self.out or default_folder(f"{options.labels.stem}-{options.loss}"))
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run that was stopped, to the same end as if it had not been.
+
+    Example: hilltop resume runs/2026-01-31-labels-hill
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The run folder."""
+
+    def run(self) -> None:
+        """Resume."""
+        from hilltop.training.loop import resume
+
+        resume(self.folder)

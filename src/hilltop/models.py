@@ -1,0 +1,244 @@
+"""What is trained: a head on features, or any timm backbone on images, and where its weights start.
+
+timm is imported only when a backbone is built; training on features needs torch alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hilltop.checks import check_number, did_you_mean
+from hilltop.errors import ArgumentError, DataError, HilltopWarning
+
+_MOST_KEYS = 5
+
+
+class FeatureHead(nn.Module):
+    r"""Linear or one-hidden-layer classifier on standardised features.
+
+    .. math:: \text{logits} = W \frac{x - \mu}{s} + b
+
+    Mean and deviation of the training features are kept with the weights, so that the head takes
+    features as they are.
+
+    Args:
+        features: Number of features.
+        classes: Number of classes.
+        hidden: Width of a hidden layer with GELU; None for a linear head.
+
+    Shape:
+        ``(N, features)`` to logits ``(N, classes)``.
+
+    Example:
+        >>> head = FeatureHead(2, 3, hidden=None)
+        >>> head.fit_scale(torch.tensor([[1.0, 10.0], [3.0, 10.0]]))
+        >>> head.mean, head.std
+        (tensor([ 2., 10.]), tensor([1., 1.]))
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, features: int, classes: int, *, hidden: int | None) -> None:
+        """Build the layers; the scale is 0 and 1 until it is fitted."""
+        super().__init__()
+        check_number("features", features, low=1)
+        check_number("classes", classes, low=1)
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("std", torch.ones(features))
+        layers: list[nn.Module] = []
+        if hidden is not None:
+            check_number("hidden", hidden, low=1)
+            layers = [nn.Linear(features, hidden), nn.GELU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(hidden or features, classes))
+
+    @torch.no_grad()
+    def fit_scale(self, X: Tensor) -> None:  # noqa: N803 (the name of features in files)
+        """Take mean and deviation of each feature from the training features."""
+        if X.ndim != 2 or X.shape[1] != len(self.mean) or not len(X):
+            raise ArgumentError(
+                f"X must have shape (images, {len(self.mean)}), but got {tuple(X.shape)}."
+            )
+        std, mean = torch.std_mean(X.to(torch.float64), dim=0, correction=0)
+        # A constant feature carries nothing; dividing by its rounding error would blow it up.
+        constant = std <= 1e-6 * mean.abs()
+        self.mean.copy_(mean)
+        self.std.copy_(std.masked_fill(constant, 1.0))
+
+    def forward(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
+        """Return the logits."""
+        logits: Tensor = self.layers((X - self.mean) / self.std)
+        return logits
+
+
+def build_image_model(
+    name: str, classes: int, *, weights: str, image_size: int | None = None
+) -> nn.Module:
+    """Build a timm backbone with a new classifier.
+
+    Args:
+        name: Name that timm knows, for example ``resnet50``.
+        classes: Number of classes.
+        weights: ``none``; ``timm`` for its pretrained weights, which asks the hub unless they are
+            cached; or a local ``.safetensors``, ``.pth``, ``.pt`` or ``.bin`` file.
+        image_size: Side of the images, for backbones built for one size (Swin, ViT).
+
+    Raises:
+        ArgumentError: timm has no such model.
+        DataError: The weights cannot be had or do not fit.
+
+    Note:
+        A classifier of another size in a local file is left out, with a warning that says so. All
+        other weights must fit exactly.
+    """
+    import timm
+
+    check_number("classes", classes, low=1)
+    if not timm.is_model(name):
+        known = timm.list_models()
+        raise ArgumentError(
+            f"timm has no model {name!r}.{did_you_mean(name, known)}"
+            f" It has {len(known)}; list them with timm.list_models()."
+        )
+    if weights == "timm":
+        return _pretrained(name, classes, image_size)
+    model = _create(name, classes, image_size, pretrained=False)
+    if weights != "none":
+        _load_backbone(model, Path(weights))
+    return model
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of trainable parameters.
+
+    Example:
+        >>> count_parameters(FeatureHead(4, 3, hidden=None))
+        15
+    """
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def _create(name: str, classes: int, image_size: int | None, *, pretrained: bool) -> nn.Module:
+    """Create a model; one that is built for a single image size is told which one."""
+    import timm
+
+    settings = timm.get_pretrained_cfg(name)
+    fixed = settings is not None and settings.fixed_input_size
+    options: dict[str, Any] = {"img_size": image_size} if fixed and image_size is not None else {}
+    try:
+        model: nn.Module = timm.create_model(
+            name, pretrained=pretrained, num_classes=classes, **options
+        )
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        if settings is None or not options:
+            raise
+        size = settings.input_size[-1]
+        raise ArgumentError(
+            f"{name!r} cannot be built for images of {image_size} px ({error}); use {size}."
+        ) from None
+    return model
+
+
+def _pretrained(name: str, classes: int, image_size: int | None) -> nn.Module:
+    import timm
+
+    settings = timm.get_pretrained_cfg(name)
+    if settings is None or not settings.has_weights:
+        raise DataError(f"timm has no pretrained weights for {name!r}; use weights none or a file.")
+    try:
+        return _create(name, classes, image_size, pretrained=True)
+    except OSError as error:  # so do all errors of the hub and of the connection descend from it
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise DataError(
+            f"The pretrained weights of {name!r} could not be fetched ({reason}); connect to the"
+            " network, pass a local .safetensors or .pth file as weights, or use none."
+        ) from None
+
+
+def _load_backbone(model: nn.Module, path: Path) -> None:
+    """Load all weights but a classifier of another size, and name whatever does not fit."""
+    wanted = model.state_dict()
+    given = _read_weights(path)
+    head = _classifier_keys(model)
+    left_out = sorted(key for key in head if key in given and given[key].shape != wanted[key].shape)
+    new = sorted(head - set(given)) + left_out
+    faults = _misfits(
+        {key: value for key, value in wanted.items() if key not in new},
+        {key: value for key, value in given.items() if key not in left_out},
+    )
+    if faults:
+        raise DataError(f"{path}: the weights do not fit this model: {'; '.join(faults)}.")
+    model.load_state_dict({**given, **{key: wanted[key] for key in new}}, strict=False)
+    if new:
+        warnings.warn(
+            f"{path}: the classifier ({', '.join(new)}) is missing or has another size, so it"
+            " starts anew; all other weights were loaded.",
+            HilltopWarning,
+            stacklevel=3,
+        )
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise DataError(f"weights must be 'none', 'timm' or a file, but there is no file '{path}'.")
+    try:
+        content: Any
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            content = load_file(path)
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise DataError(
+            f"{path}: this is no file of weights alone, and nothing else is unpickled; save"
+            " model.state_dict() or a .safetensors file."
+        ) from None
+    except Exception as error:  # safetensors and torch have errors of their own for broken files
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise DataError(f"{path}: the weights cannot be read: {reason}.") from None
+    for key in ("state_dict", "model"):
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping) or not all(
+        isinstance(value, Tensor) for value in content.values()
+    ):
+        raise DataError(f"{path}: expected names and tensors; save model.state_dict().")
+    return {str(key).removeprefix("module."): value for key, value in content.items()}
+
+
+def _classifier_keys(model: nn.Module) -> set[str]:
+    """Names of the weights of the last layer or layers."""
+    names = getattr(model, "pretrained_cfg", {}).get("classifier") or ()
+    prefixes = (names,) if isinstance(names, str) else tuple(names)
+    return {
+        key for key in model.state_dict() if key.startswith(tuple(f"{name}." for name in prefixes))
+    }
+
+
+def _misfits(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> list[str]:
+    """Say which weights are missing, too many or of another shape."""
+    # A counter that old files lack, and that nothing but a cumulative average reads.
+    missing = {key for key in wanted if not key.endswith("num_batches_tracked")} - set(given)
+    shapes = [
+        f"{key} has shape {tuple(given[key].shape)} instead of {tuple(wanted[key].shape)}"
+        for key in sorted(set(wanted) & set(given))
+        if wanted[key].shape != given[key].shape
+    ]
+    said = [
+        _listed("missing", sorted(missing)),
+        _listed("unknown", sorted(set(given) - set(wanted))),
+    ]
+    return [line for line in (*said, _listed("of another shape", shapes)) if line]
+
+
+def _listed(kind: str, names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_KEYS} more" if len(names) > _MOST_KEYS else ""
+    return f"{len(names)} {kind} ({', '.join(names[:_MOST_KEYS])}{more})" if names else ""

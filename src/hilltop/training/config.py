@@ -1,0 +1,231 @@
+"""What a training run is made of: one dataclass for Python, file and command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from hilltop.checks import did_you_mean
+from hilltop.data import FORMATS, ReadOptions
+from hilltop.errors import ConfigError
+from hilltop.losses import LOSSES
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What is trained."""
+
+    model: str = "auto"
+    """timm name of a backbone (images), linear or mlp (features); auto: resnet50, linear."""
+    weights: str = "none"
+    """Where a backbone starts: none, timm (asks the hub) or a local file."""
+    hidden: int = 512
+    """Width of the hidden layer of mlp."""
+    image_size: int = 448
+    """Images are squashed to this many pixels a side."""
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides how a run goes."""
+
+    labels: Path = Path()
+    """Training labels, in any format."""
+    val_labels: Path | None = None
+    """Validation labels; without them a tenth of the training images is set aside."""
+    images: Path | None = None
+    """Folder with the images."""
+    features: Path | None = None
+    """Features instead of images: .npz with ids and X, .npy with ids beside it, or Parquet."""
+    loss: str = "hill"
+    """Name of the loss."""
+    loss_options: dict[str, Any] = field(default_factory=dict)
+    """Options of the loss, from a file: for example {tau: 0.65}."""
+    epochs: int = 20
+    """How often to go through the training images."""
+    batch_size: int = 128
+    """Images in a step, over all processes together."""
+    learning_rate: float | None = None
+    """Peak of the one-cycle schedule; None: 1e-4 for images, 3e-4 for features."""
+    weight_decay: float = 1e-4
+    """L2 penalty, on matrices and filters only."""
+    warmup: float = 0.2
+    """Share of the schedule in which the learning rate rises."""
+    schedule_epochs: int | None = None
+    """Length of the schedule if it is longer than the run (the paper: 80, stopped after 31)."""
+    ema: float | None = None
+    """Decay of the moving average of weights, 0 for none; None: 0.9997 for images, 0 otherwise."""
+    augment: bool = True
+    """Cutout and RandAugment on training images."""
+    precision: Literal["auto", "32", "16-mixed", "bf16-mixed"] = "auto"
+    """auto: 16-mixed on a GPU, 32 elsewhere (bfloat16 is slow on most CPUs)."""
+    seed: int = 0
+    """The same seed gives the same run."""
+    workers: int = 2
+    """Processes that decode images."""
+    skip_broken: bool = False
+    """Leave out images that cannot be read, and list them, instead of stopping."""
+    val_share: float = 0.1
+    """Share of the images set aside for validation if there are no validation labels."""
+    format: str | None = None
+    """Format of the label files; recognised from the content without it."""
+    tensorboard: bool = False
+    """Write TensorBoard events too."""
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    @property
+    def kind(self) -> Literal["images", "features"]:
+        """What the model sees."""
+        return "features" if self.features is not None else "images"
+
+    def resolved(self) -> TrainConfig:
+        """Return the same run with every automatic choice made."""
+        images = self.kind == "images"
+        name = self.model.model
+        if name == "auto":
+            name = "resnet50" if images else "linear"
+        rate, ema = self.learning_rate, self.ema
+        return dataclasses.replace(
+            self,
+            learning_rate=(1e-4 if images else 3e-4) if rate is None else rate,
+            ema=(0.9997 if images else 0.0) if ema is None else ema,
+            model=dataclasses.replace(self.model, model=name),
+        )
+
+    def check(self) -> None:
+        """Raise with all faults at once."""
+        faults = []
+        if not self.labels.exists() or self.labels == Path():
+            faults.append(f"labels: there is no file {str(self.labels)!r}.")
+        if self.val_labels is not None and not self.val_labels.exists():
+            faults.append(f"val_labels: there is no file {str(self.val_labels)!r}.")
+        if (self.images is None) == (self.features is None):
+            faults.append("give one of --images and --features.")
+        if self.images is not None and not self.images.is_dir():
+            faults.append(f"images: there is no folder {str(self.images)!r}.")
+        if self.features is not None and not self.features.is_file():
+            faults.append(f"features: there is no file {str(self.features)!r}.")
+        if self.loss not in LOSSES:
+            hint = did_you_mean(self.loss, LOSSES)
+            faults.append(f"loss: {self.loss!r} is not known.{hint} Known: {', '.join(LOSSES)}.")
+        if self.format is not None and self.format not in FORMATS:
+            hint = did_you_mean(self.format, FORMATS)
+            faults.append(f"format: {self.format!r} is not known.{hint}")
+        for name in ("epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                faults.append(f"{name} must be at least 1, but is {getattr(self, name)}.")
+        for name, high in (("warmup", 1.0), ("val_share", 0.9), ("ema", 1.0)):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= high:
+                faults.append(f"{name} must be between 0 and {high:g}, but is {value}.")
+        if self.schedule_epochs is not None and self.schedule_epochs < self.epochs:
+            faults.append(
+                f"schedule_epochs ({self.schedule_epochs}) must not be below epochs"
+                f" ({self.epochs})."
+            )
+        if faults:
+            raise ConfigError("\n".join(faults))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values that YAML and JSON can hold."""
+        return typing.cast(dict[str, Any], _plain(dataclasses.asdict(self)))
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str = "configuration") -> TrainConfig:
+        """Build from plain values; unknown keys and wrong types are reported together."""
+        faults: list[str] = []
+        built = _build(cls, values, "", faults)
+        if faults:
+            raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults))
+        return typing.cast(TrainConfig, built)
+
+    @classmethod
+    def from_file(cls, path: Path) -> TrainConfig:
+        """Read YAML."""
+        if not path.is_file():
+            raise ConfigError(f"{path}: there is no such configuration file.")
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise ConfigError(f"{path}: this is not YAML: {reason}.") from None
+        if not isinstance(values, dict):
+            kind = type(values).__name__
+            raise ConfigError(f"{path}: expected names and values, but got {kind}.")
+        return cls.from_dict(values, str(path))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return str(value) if isinstance(value, Path) else value
+
+
+def _build(cls: type, values: dict[str, Any], prefix: str, faults: list[str]) -> Any:
+    """Build a dataclass from a dictionary, field by field, collecting faults."""
+    hints = typing.get_type_hints(cls)
+    known = {item.name for item in dataclasses.fields(cls)}
+    arguments: dict[str, Any] = {}
+    for key, value in values.items():
+        name = str(key).replace("-", "_")
+        if name not in known:
+            faults.append(f"{prefix}{key} is not known.{did_you_mean(name, known)}")
+            continue
+        hint = hints[name]
+        if dataclasses.is_dataclass(hint):
+            if isinstance(value, dict):
+                arguments[name] = _build(typing.cast(type, hint), value, f"{name}.", faults)
+            else:
+                faults.append(f"{prefix}{name} must hold names and values, but got {value!r}.")
+            continue
+        converted = _convert(value, hint)
+        if converted is _WRONG:
+            faults.append(f"{prefix}{name} cannot be {value!r}; expected {_words(hint)}.")
+        else:
+            arguments[name] = converted
+    return cls(**arguments)
+
+
+_WRONG = object()
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    """Return the value as one of the types of ``hint``, or the mark that none fits."""
+    choices = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return str(value) if str(value) in choices else _WRONG
+    if choices and typing.get_origin(hint) is not dict:
+        if value is None and type(None) in choices:
+            return None
+        for choice in choices:
+            converted = _WRONG if choice is type(None) else _convert(value, choice)
+            if converted is not _WRONG:
+                return converted
+        return _WRONG
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if hint is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return float(value)  # YAML reads 1e-4 as text
+        except ValueError:
+            return _WRONG
+    plain = typing.get_origin(hint) or hint
+    wrong_bool = isinstance(value, bool) and plain is not bool
+    return value if isinstance(value, plain) and not wrong_bool else _WRONG
+
+
+def _words(hint: Any) -> str:
+    choices = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(choices)
+    if choices and typing.get_origin(hint) is not dict:
+        return " or ".join(_words(choice) for choice in choices)
+    return {"NoneType": "nothing", "str": "text", "float": "a number", "int": "a whole number"}.get(
+        getattr(hint, "__name__", ""), str(getattr(hint, "__name__", hint))
+    )

@@ -1,0 +1,48 @@
+"""One process or many: launching, sharing out rows, and bringing scores together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import torch
+import torch.distributed as dist
+from lightning_fabric import Fabric
+from torch import Tensor
+
+
+def launch(precision: str) -> Fabric:
+    """Start Fabric on what there is; under torchrun, on all of its processes."""
+    if precision == "auto":
+        precision = "16-mixed" if torch.cuda.is_available() else "32-true"
+    if precision == "32":
+        precision = "32-true"
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    accelerator = "cuda" if torch.cuda.is_available() else "cpu"
+    fabric = Fabric(
+        accelerator=accelerator,
+        devices=local,
+        num_nodes=world // local,
+        strategy="ddp" if world > 1 else "auto",
+        precision=precision,  # type: ignore[arg-type]
+    )
+    fabric.launch()
+    return fabric
+
+
+def share(rows: Sequence[int], rank: int, world: int) -> list[int]:
+    """The rows of one rank; every row goes to one rank, none is padded."""
+    return list(rows[rank::world])
+
+
+def brought_together(part: Tensor) -> Tensor:
+    """Add up what the ranks have, each with zeros in the rows of the others."""
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        dist.all_reduce(part)
+    return part
+
+
+def any_rank(flag: bool, device: torch.device) -> bool:
+    """Whether the flag is up on any rank."""
+    return bool(brought_together(torch.tensor([int(flag)], device=device)).item())

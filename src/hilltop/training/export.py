@@ -1,0 +1,92 @@
+"""A trained model for use elsewhere: ONNX, or safetensors with a model card."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from hilltop.data.faults import fault
+from hilltop.errors import HilltopError
+from hilltop.training.checkpoint import save_tensors
+from hilltop.training.predict import TrainedModel
+from hilltop.training.run_folder import RunFolder, write_whole
+
+
+def export_onnx(trained: TrainedModel, out: Path) -> None:
+    """Write an ONNX file that takes inputs and gives probabilities, for batches of any size.
+
+    The names of the classes are in its metadata, under ``classes``.
+    """
+    try:
+        import onnx
+        import onnxscript  # noqa: F401 (torch's exporter needs it)
+    except ModuleNotFoundError as error:
+        raise HilltopError(
+            f"Export to ONNX needs the package {error.name!r}."
+            " Install it with: pip install 'hilltop[onnx]'"
+        ) from None
+    model = nn.Sequential(trained.model, nn.Sigmoid()).eval()
+    example = torch.rand(2, *trained.input_shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own deprecations
+        torch.onnx.export(
+            model,
+            (example,),
+            out,
+            input_names=["inputs"],
+            output_names=["scores"],
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+    written = onnx.load(out)
+    onnx.helper.set_model_props(written, {"classes": json.dumps(trained.classes)})
+    onnx.save(written, out)
+
+
+def export_folder(trained: TrainedModel, run: Path, out: Path) -> None:
+    """Write a folder with model.safetensors, config.json and a model card, README.md."""
+    if out.exists() and not out.is_dir():
+        raise fault(out, "there is a file here, but a folder is to be written.")
+    out.mkdir(parents=True, exist_ok=True)
+    save_tensors(
+        out / "model.safetensors", trained.model.state_dict(), {"classes": trained.classes}
+    )
+    config = {
+        "model": trained.config.model.model,
+        "input_shape": trained.input_shape,
+        "classes": trained.classes,
+        "output": "logits; apply a sigmoid for probabilities",
+    }
+    write_whole(out / "config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    write_whole(out / "README.md", _card(trained, RunFolder(run)))
+
+
+def _card(trained: TrainedModel, folder: RunFolder) -> str:
+    config = trained.config
+    rows = {row["epoch"]: row for row in folder.recorded()}
+    row = rows.get(trained.epoch, {})
+    lines = [
+        f"# {config.model.model}, trained with {config.loss}",
+        "",
+        f"A multi-label classifier for {len(trained.classes)} classes, trained by Hilltop"
+        f" on {config.kind}.",
+        "",
+        f"- Input: {' x '.join(map(str, trained.input_shape))}; output: one logit for each class.",
+        f"- Loss: {config.loss}; {config.epochs} epochs, batch {config.batch_size},"
+        f" learning rate {config.learning_rate:g}, seed {config.seed}.",
+        f"- Weights of epoch {trained.epoch}, the best on the validation images.",
+        "",
+        "| metric on the validation images | % |",
+        "|---|---|",
+        *(f"| {name} | {100 * row[name]:.2f} |" for name in ("mAP", "CF1", "OF1") if name in row),
+        "",
+        "Classes: " + ", ".join(trained.classes),
+        "",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,275 @@
+"""The training loop, readable from top to bottom."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+from torch.optim import Adam
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.optim.swa_utils import AveragedModel
+
+from hilltop.data import LabelTable
+from hilltop.errors import DataError
+from hilltop.metrics import classification_report
+from hilltop.scores import ScoreTable
+from hilltop.training.checkpoint import Progress, load_state, save_state, save_tensors
+from hilltop.training.config import TrainConfig
+from hilltop.training.distributed import any_rank, brought_together, launch, share
+from hilltop.training.interrupt import Interrupt
+from hilltop.training.optim import build_optimizer, build_schedule, moving_average
+from hilltop.training.reporter import Reporter
+from hilltop.training.run_folder import RunFolder
+from hilltop.training.task import Inputs, Task, build_task, store_labels, training_batch, truth
+
+
+def train(config: TrainConfig, out: Path) -> Path:
+    """Train from the start and return the run folder.
+
+    Args:
+        config: What to train, on what and how.
+        out: The run folder; it must not hold a run already.
+    """
+    config = config.resolved()
+    config.check()
+    fabric = launch(config.precision)
+    folder = RunFolder(out)
+    if fabric.is_global_zero:
+        folder.create(config.as_dict())
+        store_labels(config, folder)
+    fabric.barrier()
+    return _run(config, folder, fabric)
+
+
+def resume(path: Path) -> Path:
+    """Go on with a run that was stopped, as if it had not been, and return its folder."""
+    folder = RunFolder(path)
+    if not folder.config.is_file():
+        raise DataError(f"{path}: there is no run here: config.yaml is missing.")
+    config = TrainConfig.from_file(folder.config)
+    fabric = launch(config.precision)
+    if not folder.val_labels.is_file() and fabric.is_global_zero:
+        store_labels(config, folder)
+    fabric.barrier()
+    return _run(config, folder, fabric)
+
+
+@dataclass
+class _Parts:
+    """What changes while training."""
+
+    model: nn.Module
+    wrapped: nn.Module  # the model as Fabric runs it, on one process or many
+    stepper: Any  # the optimiser as Fabric runs it
+    average: AveragedModel | None
+    optimizer: Adam
+    schedule: OneCycleLR
+    loss: nn.Module
+
+    @property
+    def modules(self) -> dict[str, nn.Module]:
+        kept = {"model": self.model, "loss": self.loss}
+        return kept if self.average is None else {**kept, "average": self.average}
+
+    @property
+    def judged(self) -> nn.Module:
+        """The model that is evaluated and kept: the average, where there is one."""
+        return self.model if self.average is None else self.average.module
+
+
+def _run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
+    task = build_task(config, folder)
+    plan_length = -(-len(task.train) // config.batch_size)
+    parts = _parts(config, task, fabric, plan_length)
+    others = {"schedule": parts.schedule}
+    reporter = Reporter(config, folder, task, quiet=not fabric.is_global_zero)
+    with Interrupt() as interrupt, torch.random.fork_rng():
+        progress = Progress()
+        if folder.state.is_file():
+            progress = load_state(folder.state, parts.modules, parts.optimizer, others)
+        rows = [row for row in folder.recorded() if row["epoch"] <= progress.epoch]
+        for epoch in range(progress.epoch, config.epochs):
+            started = time.perf_counter()
+            task.loss.set_epoch(epoch)
+            if progress.step == 0:
+                torch.manual_seed(_seed(config.seed, epoch, fabric.global_rank))
+            progress = _train_epoch(config, task, parts, fabric, progress, interrupt, reporter)
+            if interrupt.asked:
+                _save(folder, parts, others, progress, fabric)
+                raise KeyboardInterrupt
+            scores = predict(parts.judged, task.val_inputs, len(task.val), config, fabric)
+            row, progress = _judge(task.val, scores, progress, parts)
+            rows.append(row)
+            if fabric.is_global_zero:
+                _keep(folder, task, parts, scores, rows, progress)
+                reporter.epoch(row, time.perf_counter() - started)
+            progress = dataclasses.replace(
+                progress, epoch=epoch + 1, step=0, loss_sum=0.0, loss_count=0
+            )
+            _save(folder, parts, others, progress, fabric)
+    if fabric.is_global_zero:
+        reporter.finish(rows, task.train_inputs.broken + task.val_inputs.broken)
+    fabric.barrier()
+    return folder.path
+
+
+def _parts(config: TrainConfig, task: Task, fabric: Fabric, plan_length: int) -> _Parts:
+    assert config.learning_rate is not None
+    task.loss.to(fabric.device)
+    model = task.model.to(fabric.device)
+    optimizer = build_optimizer(
+        model,
+        task.loss,
+        learning_rate=config.learning_rate,
+        weight_decay=config.weight_decay,
+    )
+    if config.kind == "images":
+        model = model.to(memory_format=torch.channels_last)
+    wrapped, stepper = fabric.setup(model, optimizer)
+    length = (config.schedule_epochs or config.epochs) * plan_length
+    schedule = build_schedule(
+        optimizer, learning_rate=config.learning_rate, steps=length, warmup=config.warmup
+    )
+    average = moving_average(model, config.ema) if config.ema else None
+    return _Parts(model, wrapped, stepper, average, optimizer, schedule, task.loss)
+
+
+def _train_epoch(
+    config: TrainConfig,
+    task: Task,
+    parts: _Parts,
+    fabric: Fabric,
+    progress: Progress,
+    interrupt: Interrupt,
+    reporter: Reporter,
+) -> Progress:
+    """Go once through the training images, from where the run stands."""
+    epoch, step = progress.epoch, progress.step
+    total, count = progress.loss_sum, progress.loss_count
+    world = fabric.world_size
+    plan = epoch_plan(len(task.train), config.batch_size, config.seed, epoch, world)
+    shares = [share(rows, fabric.global_rank, world) for rows in plan]
+    parts.wrapped.train()
+    for rows, batch in task.train_inputs.loader(shares[step:], epoch):
+        targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
+        index = torch.from_numpy(rows).to(fabric.device)
+        logits = parts.wrapped(_placed(batch, config, fabric))
+        loss = parts.loss(logits, targets, observed=observed, index=index)
+        # Ranks average their gradients: weighted, so that it is the mean over the whole batch.
+        fabric.backward(loss * (len(rows) * world / max(1, len(plan[step]))))
+        parts.stepper.step()
+        parts.optimizer.zero_grad()
+        parts.schedule.step()
+        if parts.average is not None:
+            parts.average.update_parameters(parts.model)
+        step, total, count = step + 1, total + float(loss.detach()) * len(rows), count + len(rows)
+        reporter.step(epoch, step, len(plan), total / max(1, count), len(plan[step - 1]))
+        if world > 1:
+            interrupt.asked = any_rank(interrupt.asked, fabric.device)
+        if interrupt.asked:
+            break
+    if not interrupt.asked:
+        both = torch.tensor([total, float(count)], dtype=torch.float64, device=fabric.device)
+        total, count = (brought_together(both) if world > 1 else both).tolist()
+    return dataclasses.replace(progress, step=step, loss_sum=total, loss_count=int(count))
+
+
+def epoch_plan(
+    rows: int, batch_size: int, seed: int, epoch: int, world: int = 1
+) -> list[list[int]]:
+    """The batches of one epoch, over all ranks: a permutation drawn from seed and epoch.
+
+    The last batch may be smaller; one with fewer rows than there are ranks is left out.
+    """
+    generator = torch.Generator().manual_seed(_seed(seed, epoch, 0))
+    order = torch.randperm(rows, generator=generator).tolist()
+    batches = [order[start : start + batch_size] for start in range(0, rows, batch_size)]
+    return [batch for batch in batches if len(batch) >= world]
+
+
+def predict(
+    model: nn.Module, inputs: Inputs, rows: int, config: TrainConfig, fabric: Fabric
+) -> Tensor:
+    """Probabilities for all rows, on every rank; rows that cannot be read are NaN."""
+    model.eval()
+    mine = share(range(rows), fabric.global_rank, fabric.world_size)
+    plan = [mine[at : at + config.batch_size] for at in range(0, len(mine), config.batch_size)]
+    scores, read = None, torch.zeros(rows, device=fabric.device)
+    with torch.no_grad(), fabric.autocast():
+        for at, batch in inputs.loader(plan, None):
+            probs = torch.sigmoid(model(_placed(batch, config, fabric)).float())
+            if scores is None:
+                scores = torch.zeros(rows, probs.shape[1], device=fabric.device)
+            where = torch.from_numpy(at).to(fabric.device)
+            scores[where], read[where] = probs, 1.0
+    if scores is None:
+        raise DataError("There is nothing to predict: not one image could be read.")
+    scores, read = brought_together(scores), brought_together(read)
+    scores[read == 0] = torch.nan
+    return scores.cpu()
+
+
+def _placed(batch: Tensor, config: TrainConfig, fabric: Fabric) -> Tensor:
+    layout = torch.channels_last if config.kind == "images" else torch.contiguous_format
+    return batch.to(fabric.device, memory_format=layout)
+
+
+def _judge(
+    val: LabelTable, scores: Tensor, progress: Progress, parts: _Parts
+) -> tuple[dict[str, Any], Progress]:
+    """Metrics of an epoch, and whether it is the best so far."""
+    readable = ~torch.isnan(scores).any(dim=1).numpy()
+    report = classification_report(scores.numpy()[readable], truth(val)[readable])
+    row = {
+        "epoch": progress.epoch + 1,
+        "loss": progress.loss_sum / max(1, progress.loss_count),
+        "learning_rate": parts.optimizer.param_groups[0]["lr"],
+        **report.as_dict(),
+    }
+    if report.mAP > progress.best_map:
+        progress = dataclasses.replace(progress, best_map=report.mAP, best_epoch=progress.epoch + 1)
+    return row, progress
+
+
+def _keep(
+    folder: RunFolder,
+    task: Task,
+    parts: _Parts,
+    scores: Tensor,
+    rows: Sequence[dict[str, Any]],
+    progress: Progress,
+) -> None:
+    """Write the model, and scores and model of the best epoch."""
+    note = {"classes": task.train.classes, "epoch": progress.epoch + 1}
+    weights = parts.judged.state_dict()
+    save_tensors(folder.last, weights, note)
+    if progress.best_epoch == progress.epoch + 1:
+        save_tensors(folder.best, weights, note)
+        values = scores.numpy().astype(np.float32)
+        ScoreTable(task.val.images, task.val.classes, values).save(folder.val_scores)
+    folder.record(list(rows))
+
+
+def _save(
+    folder: RunFolder,
+    parts: _Parts,
+    others: dict[str, Any],
+    progress: Progress,
+    fabric: Fabric,
+) -> None:
+    if fabric.is_global_zero:
+        save_state(folder.state, parts.modules, parts.optimizer, others, progress)
+    fabric.barrier()
+
+
+def _seed(seed: int, epoch: int, rank: int) -> int:
+    """A number of its own for every seed, epoch and rank."""
+    return int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1, np.uint64)[0] >> 1)

@@ -1,0 +1,54 @@
+"""Parameter groups, optimiser, schedule, and the moving average of weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.optim.swa_utils import AveragedModel
+
+
+def build_optimizer(
+    model: nn.Module, loss: nn.Module, *, learning_rate: float, weight_decay: float
+) -> Adam:
+    """Adam whose L2 penalty is on matrices and filters only, not on biases and norms.
+
+    Parameters of the loss itself, where it has any, learn without a penalty.
+    """
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    matrices = [parameter for parameter in learning if parameter.ndim > 1]
+    others = [parameter for parameter in learning if parameter.ndim <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": weight_decay},
+        {"params": [*others, *loss.parameters()], "weight_decay": 0.0},
+    ]
+    fused = all(parameter.device.type in ("cpu", "cuda") for parameter in learning)
+    return Adam([group for group in groups if group["params"]], lr=learning_rate, fused=fused)
+
+
+def build_schedule(
+    optimizer: Adam, *, learning_rate: float, steps: int, warmup: float
+) -> OneCycleLR:
+    """One cycle: up during ``warmup``, a share of all steps, then down to nearly 0."""
+    return OneCycleLR(optimizer, max_lr=learning_rate, total_steps=max(2, steps), pct_start=warmup)
+
+
+def moving_average(model: nn.Module, decay: float) -> AveragedModel:
+    """Exponential moving average of weights and buffers.
+
+    The decay grows to its value in the first steps, (1 + n) / (10 + n), so that the average does
+    not stay near the random start.
+    """
+
+    @torch.no_grad()
+    def update(averages: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:
+        steps = float(count)
+        weight = 1 - min(decay, (1 + steps) / (10 + steps))
+        for average, value in zip(averages, current, strict=True):
+            if average.is_floating_point():
+                average.lerp_(value.to(average), weight)
+            else:
+                average.copy_(value)
+
+    return AveragedModel(model, multi_avg_fn=update, use_buffers=True)

@@ -1,0 +1,121 @@
+"""A finished run put to use: its model, and its scores for other images or features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import torch
+from torch import nn
+
+from hilltop.data.faults import fault
+from hilltop.errors import ArgumentError, DataError
+from hilltop.models import FeatureHead, build_image_model
+from hilltop.scores import ScoreTable
+from hilltop.training.checkpoint import load_tensors
+from hilltop.training.config import TrainConfig
+from hilltop.training.distributed import launch
+from hilltop.training.features import FeatureInputs, read_features
+from hilltop.training.loop import predict
+from hilltop.training.run_folder import RunFolder
+from hilltop.training.task import Inputs
+
+IMAGE_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model with the configuration it was trained with and the names of its classes."""
+
+    model: nn.Module
+    config: TrainConfig
+    classes: tuple[str, ...]
+    epoch: int
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input."""
+        if isinstance(self.model, FeatureHead):
+            return tuple(self.model.mean.shape)
+        size = self.config.model.image_size
+        return (3, size, size)
+
+
+def load_run(path: Path, *, which: str = "best") -> TrainedModel:
+    """Load the model of a run folder; ``which`` is best or last."""
+    folder = RunFolder(path)
+    if not folder.config.is_file():
+        raise fault(path, "there is no run here: config.yaml is missing.")
+    config = TrainConfig.from_file(folder.config)
+    tensors, note = load_tensors(folder.best if which == "best" else folder.last)
+    classes = tuple(note["classes"])
+    if config.kind == "features":
+        hidden = config.model.hidden if config.model.model == "mlp" else None
+        features = int(tensors["mean"].numel())
+        model: nn.Module = FeatureHead(features, len(classes), hidden=hidden)
+    else:
+        model = build_image_model(
+            config.model.model,
+            len(classes),
+            weights="none",
+            image_size=config.model.image_size,
+        )
+    model.load_state_dict(tensors)
+    return TrainedModel(model.eval(), config, classes, int(note["epoch"]))
+
+
+def predict_run(
+    trained: TrainedModel, *, images: Path | None = None, features: Path | None = None
+) -> tuple[ScoreTable, list[tuple[str, str]]]:
+    """Score all images of a folder, or all rows of a features file.
+
+    Returns:
+        The scores, and the images that could not be read with the reason for each; those are
+        left out of the scores if the run was trained with skip_broken, and stop it otherwise.
+    """
+    config = trained.config
+    given = images if config.kind == "images" else features
+    if given is None or (images is not None and features is not None):
+        raise ArgumentError(
+            f"This run was trained on {config.kind}: give --{config.kind}, and nothing else."
+        )
+    ids, inputs = _inputs(config, given)
+    fabric = launch(config.precision)
+    scores = predict(trained.model.to(fabric.device), inputs, len(ids), config, fabric)
+    readable = ~torch.isnan(scores).any(dim=1)
+    kept = ids.filter(pa.array(readable.numpy()))
+    table = ScoreTable(kept, trained.classes, scores[readable].numpy())
+    return table, inputs.broken
+
+
+def find_images(folder: Path) -> pa.StringArray:
+    """Ids of all images below a folder: their paths in it, in alphabetical order."""
+    if not folder.is_dir():
+        raise fault(folder, "there is no such folder.")
+    found = sorted(
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*")
+        if file.suffix.lower() in IMAGE_ENDINGS and file.is_file()
+    )
+    if not found:
+        raise DataError(f"{folder}: there are no images ({', '.join(sorted(IMAGE_ENDINGS))}) here.")
+    return pa.array(found, pa.string())
+
+
+def _inputs(config: TrainConfig, given: Path) -> tuple[pa.StringArray, Inputs]:
+    if config.kind == "features":
+        features = read_features(given)
+        return features.images, FeatureInputs(features, features.images)
+    from hilltop.data.images import ImageInputs  # needs torchvision, which features do not
+
+    ids = find_images(given)
+    return ids, ImageInputs(
+        given,
+        ids,
+        size=config.model.image_size,
+        augment=False,
+        seed=config.seed,
+        workers=config.workers,
+        skip_broken=config.skip_broken,
+    )

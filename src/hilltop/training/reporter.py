@@ -1,0 +1,91 @@
+"""What a person sees of a run: progress in the terminal, events, and the report at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hilltop.report import write_run_report
+from hilltop.training.config import TrainConfig
+from hilltop.training.run_folder import RunFolder
+from hilltop.training.task import Task
+
+
+class Reporter:
+    """A bar with rate and time left in a terminal, plain lines elsewhere; nothing if quiet."""
+
+    def __init__(self, config: TrainConfig, folder: RunFolder, task: Task, *, quiet: bool) -> None:
+        """Say what is about to happen."""
+        self._config, self._folder, self._quiet = config, folder, quiet
+        self._images, self._began = 0, time.perf_counter()
+        self._bar: Progress | None = None
+        self._writer: Any = None
+        if quiet:
+            return
+        folder.event("start", images=len(task.train), val_images=len(task.val))
+        if config.tensorboard:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(folder.path / "tensorboard")
+        self._say(
+            f"training {config.model.model} with {config.loss} on {len(task.train):,} images"
+            f" ({len(task.train.classes)} classes), validating on {len(task.val):,}"
+        )
+
+    def step(self, epoch: int, step: int, steps: int, loss: float, images: int) -> None:
+        """Move the bar by one step."""
+        self._images += images
+        if self._quiet or not sys.stderr.isatty():
+            return
+        if self._bar is None:
+            columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, transient=True)
+            self._bar.start()
+            self._bar.add_task("", total=self._config.epochs * steps)
+        rate = self._images / (time.perf_counter() - self._began)
+        text = f"epoch {epoch + 1}/{self._config.epochs}  loss {loss:.4f}  {rate:,.0f} images/s"
+        self._bar.update(self._bar.task_ids[0], completed=epoch * steps + step, description=text)
+
+    def epoch(self, row: dict[str, Any], seconds: float) -> None:
+        """Report on a finished epoch."""
+        self._folder.event("epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"])
+        if self._writer is not None:
+            for name, value in row.items():
+                self._writer.add_scalar(name, value, row["epoch"])
+        self._say(
+            f"epoch {row['epoch']:3}/{self._config.epochs}  loss {row['loss']:.4f}"
+            f"  mAP {100 * row['mAP']:.2f}  OF1 {100 * row['OF1']:.2f}  {seconds:.1f} s"
+        )
+
+    def finish(self, rows: Sequence[dict[str, Any]], broken: Sequence[tuple[str, str]]) -> None:
+        """Write the report and say where it is."""
+        if self._bar is not None:
+            self._bar.stop()
+        if self._writer is not None:
+            self._writer.close()
+        unique = sorted(set(broken))
+        if unique:
+            text = "".join(f"{image}\t{reason}\n" for image, reason in unique)
+            (self._folder.path / "broken.txt").write_text(text, encoding="utf-8")
+            self._say(f"{len(unique)} images could not be read and were left out: see broken.txt")
+        write_run_report(self._folder.path)
+        best = max(rows, key=lambda row: row["mAP"], default=None)
+        self._folder.event("end", broken=len(unique))
+        if best is not None:
+            self._say(
+                f"last epoch mAP {100 * rows[-1]['mAP']:.2f}; best {100 * best['mAP']:.2f}"
+                f" in epoch {best['epoch']} (chosen on the validation images)"
+            )
+        self._say(f"run folder: {self._folder.path}")
+
+    def _say(self, text: str) -> None:
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._bar.console.print(text, highlight=False)
+        else:
+            print(text, flush=True)

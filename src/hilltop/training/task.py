@@ -1,0 +1,154 @@
+"""What a run works on: labels, inputs, model and loss, built from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from hilltop.data import LabelTable, State, read_labels, write_labels
+from hilltop.errors import DataError
+from hilltop.losses import MultiLabelLoss, build, init_head_prior
+from hilltop.models import FeatureHead, build_image_model
+from hilltop.training.config import TrainConfig
+from hilltop.training.features import FeatureInputs, Features, read_features
+from hilltop.training.run_folder import RunFolder
+
+
+class Inputs(Protocol):
+    """Serves what the model sees."""
+
+    @property
+    def broken(self) -> list[tuple[str, str]]:
+        """Images that could not be read so far, and why."""
+        ...
+
+    def loader(
+        self, plan: Sequence[Sequence[int]], epoch: int | None
+    ) -> Iterator[tuple[npt.NDArray[np.int64], Tensor]]:
+        """Yield the rows that could be read and their inputs; ``epoch`` None is evaluation."""
+        ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """Labels and inputs for training and validation, and what is trained."""
+
+    train: LabelTable
+    val: LabelTable
+    train_inputs: Inputs
+    val_inputs: Inputs
+    model: nn.Module
+    loss: MultiLabelLoss
+
+
+def store_labels(config: TrainConfig, folder: RunFolder) -> None:
+    """Read the labels, split them if need be, and keep both parts in the run folder."""
+    train = read_labels(config.labels, format=config.format, options=config.reading)
+    if config.val_labels is not None:
+        val = read_labels(config.val_labels, format=config.format, options=config.reading)
+        val = val.with_classes(train.classes)
+    else:
+        train, val = split(train, config.val_share, config.seed)
+    for name, table in (("training", train), ("validation", val)):
+        if not table.count(State.PRESENT):
+            raise DataError(f"There is no label at all among the {len(table)} {name} images.")
+    write_labels(train, folder.train_labels)
+    write_labels(val, folder.val_labels)
+
+
+def split(table: LabelTable, share: float, seed: int) -> tuple[LabelTable, LabelTable]:
+    """Set a share of the images aside, drawn from the seed."""
+    order = np.argsort(np.random.PCG64(seed).random_raw(len(table)), kind="stable")
+    aside = round(share * len(table))
+    if not 0 < aside < len(table):
+        raise DataError(
+            f"A share of {share:g} of {len(table)} images leaves nothing to train or to validate"
+            " on. Pass --val-labels or another --val-share."
+        )
+    return table.select(np.sort(order[aside:])), table.select(np.sort(order[:aside]))
+
+
+def build_task(config: TrainConfig, folder: RunFolder) -> Task:
+    """Build everything from the run folder's own labels."""
+    train, val = read_labels(folder.train_labels), read_labels(folder.val_labels)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        if config.kind == "features":
+            assert config.features is not None
+            features = read_features(config.features)
+            inputs = FeatureInputs(features, train.images)
+            val_inputs: Inputs = FeatureInputs(features, val.images)
+            model: nn.Module = _feature_model(config, features, train, inputs)
+            train_inputs: Inputs = inputs
+        else:
+            train_inputs, val_inputs = _image_inputs(config, train), _image_inputs(config, val)
+            model = build_image_model(
+                config.model.model,
+                len(train.classes),
+                weights=config.model.weights,
+                image_size=config.model.image_size,
+            )
+    prior = train.counts_by_class(State.PRESENT) / max(1, len(train))
+    init_head_prior(classifier_of(model), torch.from_numpy(prior))
+    loss = build(config.loss, **config.loss_options)
+    return Task(train, val, train_inputs, val_inputs, model, loss)
+
+
+def classifier_of(model: nn.Module) -> nn.Module:
+    """The part of the model that gives the logits: what timm calls its classifier, or all of it."""
+    part: object = getattr(model, "get_classifier", lambda: model)()
+    return part if isinstance(part, nn.Module) else model
+
+
+def training_batch(table: LabelTable, rows: npt.NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+    """Targets and which of them a person confirmed, for some rows."""
+    states = torch.from_numpy(table.dense(rows))
+    return (states == State.PRESENT).float(), states != State.UNKNOWN
+
+
+def truth(table: LabelTable) -> npt.NDArray[np.float32]:
+    """What scores are judged by: 1, 0, or NaN for pairs that are left out.
+
+    Where absents are listed, or everything unlisted is absent, unknown pairs are left out. A table
+    that lists positives alone has nothing else to compare with: its unknown pairs count as absent.
+    """
+    states = table.dense()
+    positives_only = table.unlisted == State.UNKNOWN and not (states == State.ABSENT).any()
+    return np.select(
+        [states == State.PRESENT, states == State.ABSENT],
+        [np.float32(1), np.float32(0)],
+        np.float32(0 if positives_only else np.nan),
+    ).astype(np.float32)
+
+
+def _feature_model(
+    config: TrainConfig, features: Features, train: LabelTable, inputs: FeatureInputs
+) -> FeatureHead:
+    name = config.model.model
+    if name not in ("linear", "mlp"):
+        raise DataError(f"For features --model is linear or mlp, but got {name!r}.")
+    hidden = config.model.hidden if name == "mlp" else None
+    head = FeatureHead(features.values.shape[1], len(train.classes), hidden=hidden)
+    head.fit_scale(inputs.values)
+    return head
+
+
+def _image_inputs(config: TrainConfig, table: LabelTable) -> Inputs:
+    from hilltop.data.images import ImageInputs  # needs torchvision, which features do not
+
+    assert config.images is not None
+    return ImageInputs(
+        config.images,
+        table.images,
+        size=config.model.image_size,
+        augment=config.augment,
+        seed=config.seed,
+        workers=config.workers,
+        skip_broken=config.skip_broken,
+    )

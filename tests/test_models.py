@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from hilltop.errors import ArgumentError, DataError, HilltopWarning
+from hilltop.losses import hill
+from hilltop.models import FeatureHead, build_image_model, count_parameters
+
+SMALL = "mobilenetv3_small_050"  # the quickest to build
+
+
+@pytest.fixture(scope="module")
+def trained() -> nn.Module:
+    """A backbone for 5 classes whose weights differ from any fresh one."""
+    return build_image_model(SMALL, 5, weights="none")
+
+
+def take_a_step(model: nn.Module, batch: torch.Tensor) -> None:
+    """Train one step and check that it reaches from the last layer to the first."""
+    weights = list(model.parameters())
+    before = [weight.detach().clone() for weight in weights]
+    optimiser = torch.optim.SGD(weights, lr=1.0)
+    loss = hill(reduction="sum")(model(batch), torch.eye(3)[: len(batch)])
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(w.grad is not None and torch.isfinite(w.grad).all() for w in weights)
+    optimiser.step()
+    assert not torch.equal(weights[0], before[0])
+    assert not torch.equal(weights[-1], before[-1])
+
+
+def test_features_are_standardised_by_the_training_features() -> None:
+    features = 5 + 3 * torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
+    head = FeatureHead(4, 3, hidden=None)
+    head.fit_scale(features)
+    layer = head.layers[0]
+    assert isinstance(layer, nn.Linear)
+    scaled = (features - features.mean(0)) / features.std(0, correction=0)
+    torch.testing.assert_close(head(features), layer(scaled))
+    assert {"mean", "std"} <= set(head.state_dict())
+
+
+def test_a_constant_feature_gives_finite_logits() -> None:
+    features = torch.randn(50, 3)
+    features[:, 1] = 0.1
+    features[:, 2] = 0.0
+    head = FeatureHead(3, 2, hidden=8)
+    head.fit_scale(features)
+    assert head.std[1:].tolist() == [1.0, 1.0]
+    assert torch.isfinite(head(features)).all()
+
+
+@pytest.mark.parametrize(("hidden", "expected"), [(None, 4 * 3 + 3), (7, 4 * 7 + 7 + 7 * 3 + 3)])
+def test_heads_have_the_expected_number_of_parameters(hidden: int | None, expected: int) -> None:
+    head = FeatureHead(4, 3, hidden=hidden)
+    assert count_parameters(head) == expected
+    take_a_step(head, torch.randn(3, 4))
+
+
+def test_features_of_another_width_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"X must have shape \(images, 4\), but got \(9, 5\)\."):
+        FeatureHead(4, 3, hidden=None).fit_scale(torch.zeros(9, 5))
+
+
+def test_feature_heads_need_no_timm() -> None:
+    script = (
+        "import sys; from hilltop.models import FeatureHead;"
+        " FeatureHead(2, 2, hidden=3); sys.exit('timm' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        ("resnet50", 23.5),
+        ("resnet101", 42.5),
+        ("mobilenetv3_large_100", 4.2),
+        ("swin_small_patch4_window7_224", 48.8),
+    ],
+)
+def test_backbones_of_the_paper_take_a_training_step(name: str, millions: float) -> None:
+    model = build_image_model(name, 3, weights="none", image_size=64).train()
+    assert count_parameters(model) / 1e6 == pytest.approx(millions, abs=0.1)
+    batch = torch.rand(3, 3, 64, 64).to(memory_format=torch.channels_last)
+    take_a_step(model, batch)
+
+
+def test_an_unknown_backbone_gets_a_suggestion() -> None:
+    with pytest.raises(ArgumentError, match=r"no model 'resnet5O'\. Did you mean 'resnet50'\?"):
+        build_image_model("resnet5O", 3, weights="none")
+
+
+def test_a_size_that_a_backbone_cannot_take_is_named() -> None:
+    with pytest.raises(ArgumentError, match=r"cannot be built for images of 100 px .*; use 224\."):
+        build_image_model("xcit_nano_12_p16_224", 3, weights="none", image_size=100)
+
+
+def test_an_unreachable_hub_is_said_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(DataError) as caught:
+        build_image_model("resnet18", 3, weights="timm")
+    message = str(caught.value)
+    assert message.startswith("The pretrained weights of 'resnet18' could not be fetched (")
+    assert "pass a local .safetensors or .pth file as weights, or use none." in message
+    assert "\n" not in message
+
+
+def test_a_backbone_without_pretrained_weights_is_said() -> None:
+    with pytest.raises(DataError, match=r"no pretrained weights for 'resnet200'"):
+        build_image_model("resnet200", 3, weights="timm")
+
+
+@pytest.mark.parametrize("name", ["w.safetensors", "w.pth", "w.bin"])
+def test_a_local_file_gives_its_weights(tmp_path: Path, trained: nn.Module, name: str) -> None:
+    path = tmp_path / name
+    weights = trained.state_dict()
+    save_file(weights, path) if path.suffix == ".safetensors" else torch.save(weights, path)
+    model = build_image_model(SMALL, 5, weights=str(path))
+    assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
+
+
+def test_wrapped_checkpoints_are_unwrapped(tmp_path: Path, trained: nn.Module) -> None:
+    weights = {f"module.{key}": value for key, value in trained.state_dict().items()}
+    torch.save({"epoch": 3, "state_dict": weights}, tmp_path / "w.pth")
+    model = build_image_model(SMALL, 5, weights=str(tmp_path / "w.pth"))
+    assert torch.equal(model.state_dict()["conv_stem.weight"], weights["module.conv_stem.weight"])
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_a_classifier_of_another_size_is_dropped_and_said(
+    tmp_path: Path, trained: nn.Module, has_head: bool
+) -> None:
+    path = tmp_path / "w.safetensors"
+    weights = trained.state_dict()
+    kept = {k: v for k, v in weights.items() if has_head or not k.startswith("classifier.")}
+    save_file(kept, path)
+    with pytest.warns(HilltopWarning, match=r"classifier \(classifier.bias, classifier.weight\)"):
+        model = build_image_model(SMALL, 9, weights=str(path))
+    assert model(torch.zeros(1, 3, 32, 32).expand(2, -1, -1, -1)).shape == (2, 9)
+    assert torch.equal(model.state_dict()["conv_head.weight"], weights["conv_head.weight"])
+
+
+def test_weights_that_do_not_fit_are_named(tmp_path: Path, trained: nn.Module) -> None:
+    weights = dict(trained.state_dict())
+    weights["stem.weight"] = weights.pop("conv_stem.weight")
+    weights["bn1.bias"] = torch.zeros(3)
+    save_file(weights, tmp_path / "w.safetensors")
+    with pytest.raises(DataError) as caught:
+        build_image_model(SMALL, 5, weights=str(tmp_path / "w.safetensors"))
+    message = str(caught.value)
+    assert "1 missing (conv_stem.weight); 1 unknown (stem.weight)" in message
+    assert "1 of another shape (bn1.bias has shape (3,) instead of (16,))" in message
+
+
+def test_code_in_a_pickle_is_not_run(tmp_path: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[Path]]:
+            return (Path.touch, (tmp_path / "ran",))
+
+    torch.save({"a": Evil()}, tmp_path / "w.pth")
+    with pytest.raises(DataError, match=r"nothing else is unpickled"):
+        build_image_model(SMALL, 5, weights=str(tmp_path / "w.pth"))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["w.safetensors", "w.pth"])
+def test_a_broken_file_of_weights_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"PK\x03\x04 not weights")
+    with pytest.raises(DataError, match=rf"{name}: "):
+        build_image_model(SMALL, 5, weights=str(tmp_path / name))
+
+
+def test_a_missing_file_of_weights_is_named() -> None:
+    with pytest.raises(DataError, match=r"'none', 'timm' or a file, but there is no file 'tim'"):
+        build_image_model(SMALL, 5, weights="tim")

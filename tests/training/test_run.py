@@ -1,0 +1,236 @@
+"""Whole runs: what they leave behind, and that nothing can stop them for good."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hilltop.cli.main import main
+from hilltop.data import State, read_labels
+from hilltop.losses import LOSSES
+from hilltop.scores import ScoreTable
+from hilltop.training.checkpoint import load_tensors
+from tests.training.conftest import CLASSES, command, start
+
+RESULTS = ("metrics.csv", "best.safetensors", "last.safetensors", "val_scores.npy")
+
+
+def metrics(folder: Path) -> list[dict[str, str]]:
+    with (folder / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def finish(words: list[str]) -> str:
+    """Run a command to its end, as the other runs of a comparison are: sums depend on threads."""
+    process = start(words)
+    output, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    return output
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    assert (one / "metrics.csv").read_text() == (other / "metrics.csv").read_text()
+    for name in ("best.safetensors", "last.safetensors"):
+        tensors, note = load_tensors(one / name)
+        others, other_note = load_tensors(other / name)
+        assert note == other_note
+        for key, tensor in tensors.items():
+            assert torch.equal(tensor, others[key]), f"{name}: {key}"
+    scores = [ScoreTable.load(folder / "val_scores.npy").values for folder in (one, other)]
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.fixture(scope="module")
+def unbroken(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of six epochs that was never stopped, in a process of its own."""
+    out = tmp_path_factory.mktemp("runs") / "unbroken"
+    output = finish(command(problem, out, "--epochs", 6, "--loss", "splc", "--ema", 0.9))
+    assert "epoch   6/6" in output
+    return out
+
+
+def test_a_run_learns_and_leaves_everything_behind(unbroken: Path) -> None:
+    rows = metrics(unbroken)
+    assert [row["epoch"] for row in rows] == list("123456")
+    assert float(rows[-1]["mAP"]) > float(rows[0]["mAP"])
+    names = {file.name for file in unbroken.iterdir()}
+    assert {*RESULTS, "config.yaml", "events.jsonl", "report.html", "curves.png"} <= names
+    assert not [name for name in names if name.endswith(".writing")]
+    scores = ScoreTable.load(unbroken / "val_scores.npy")
+    assert scores.classes == CLASSES
+    assert len(scores.images) == 101
+    best = max(float(row["mAP"]) for row in rows)
+    assert best > 0.5
+    events = [json.loads(line) for line in (unbroken / "events.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["start", *["epoch"] * 6, "end"]
+
+
+def test_the_split_is_made_from_the_seed_and_stored(problem: Path, tmp_path: Path) -> None:
+    words = command(problem, tmp_path / "r", "--epochs", 1, "--val-share", "0.2")
+    at = words.index("--val-labels")
+    del words[at : at + 2]
+    assert main(words) == 0
+    parts = [read_labels(tmp_path / "r" / f"{name}_labels.parquet") for name in ("train", "val")]
+    assert [len(part) for part in parts] == [240, 60]
+    assert not set(parts[0].images.to_pylist()) & set(parts[1].images.to_pylist())
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_every_loss_trains_and_does_not_collapse(problem: Path, tmp_path: Path, name: str) -> None:
+    assert main(command(problem, tmp_path / "r", "--epochs", 4, "--loss", name)) == 0
+    assert float(metrics(tmp_path / "r")[-1]["mAP"]) > 0.3
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
+)
+def test_a_run_killed_at_any_moment_resumes_to_the_same_end(
+    problem: Path, unbroken: Path, tmp_path: Path, seed: int
+) -> None:
+    out = tmp_path / "killed"
+    words = command(problem, out, "--epochs", 6, "--loss", "splc", "--ema", 0.9)
+    chance = random.Random(seed)
+    process = start(words)
+    deadline = time.monotonic() + 60
+    while not (out / "metrics.csv").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(chance.random() * 0.3)
+    process.kill()
+    process.communicate()
+    for _ in range(2):  # killed again while resuming, then left alone
+        process = start(["resume", str(out)])
+        time.sleep(chance.uniform(2.0, 5.0))
+        process.kill()
+        process.communicate()
+    finish(["resume", str(out)])
+    assert_same_run(unbroken, out)
+
+
+def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_exits_with_130(
+    problem: Path, tmp_path: Path
+) -> None:
+    words = ("--epochs", 5, "--batch-size", 2)
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    finish(command(problem, whole, *words))
+    process = start(command(problem, stopped, *words))
+    deadline = time.monotonic() + 60
+    while not (stopped / "metrics.csv").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted" in errors
+    _, note = load_tensors(stopped / "resume.safetensors")
+    assert 0 < note["progress"]["epoch"] < 5
+    assert note["progress"]["step"] > 0, "in the middle of an epoch"
+    finish(["resume", str(stopped)])
+    assert_same_run(whole, stopped)
+
+
+@pytest.mark.distributed
+def test_two_processes_give_the_metrics_of_one(problem: Path, tmp_path: Path) -> None:
+    words = ("--epochs", 3, "--loss", "hill")
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert main(command(problem, one, *words)) == 0
+    process = start(command(problem, two, *words), processes=2)
+    output, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    assert output.count("run folder:") == 1, "one process speaks for all"
+    for row, other in zip(metrics(one), metrics(two), strict=True):
+        for name, value in row.items():
+            assert float(other[name]) == pytest.approx(float(value), abs=1e-4), name
+    assert len(ScoreTable.load(two / "val_scores.npy").images) == 101, "an odd number, no padding"
+
+
+def test_a_folder_in_use_is_left_alone(
+    problem: Path, unbroken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {file: file.read_bytes() for file in unbroken.iterdir() if file.is_file()}
+    assert main(command(problem, unbroken, "--epochs", 1)) == 1
+    assert "there is a run here already" in capsys.readouterr().err
+    assert before == {file: file.read_bytes() for file in unbroken.iterdir() if file.is_file()}
+
+
+def test_resuming_a_finished_run_changes_nothing(unbroken: Path) -> None:
+    before = (unbroken / "metrics.csv").read_text()
+    assert main(["resume", str(unbroken)]) == 0
+    assert (unbroken / "metrics.csv").read_text() == before
+
+
+def test_resuming_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", str(tmp_path)]) == 1
+    assert "there is no run here: config.yaml is missing" in capsys.readouterr().err
+
+
+def test_a_damaged_state_is_named(
+    problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "r"
+    assert main(command(problem, out, "--epochs", 1)) == 0
+    (out / "resume.safetensors").write_bytes(b"\x08")
+    assert main(["resume", str(out)]) == 1
+    assert "resume.safetensors: this is not a whole safetensors file" in capsys.readouterr().err
+
+
+def test_predict_evaluate_and_export(
+    problem: Path, unbroken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import onnxruntime
+
+    out = tmp_path / "scores.npy"
+    features = problem / "features.npz"
+    assert main(["predict", str(unbroken), "--features", str(features), "--out", str(out)]) == 0
+    scores = ScoreTable.load(out)
+    assert len(scores.images) == 401
+    val = ScoreTable.load(unbroken / "val_scores.npy")
+    np.testing.assert_allclose(scores.aligned(val.images, val.classes), val.values, atol=1e-6)
+    capsys.readouterr()
+    assert main(["evaluate", str(out), str(problem / "val.parquet"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    best = max(float(row["mAP"]) for row in metrics(unbroken))
+    assert report["mAP"] == pytest.approx(best, abs=1e-6)
+    assert main(["evaluate", str(out), str(problem / "val.parquet"), "--fit"]) == 0
+
+    model = tmp_path / "model.onnx"
+    assert main(["export", str(unbroken), "--to", "onnx", "--out", str(model)]) == 0
+    session = onnxruntime.InferenceSession(model)
+    for rows in (1, 7):
+        values = np.load(features)["X"][:rows]
+        (probs,) = session.run(None, {"inputs": values})
+        np.testing.assert_allclose(probs, scores.values[:rows], atol=1e-4)
+    classes = session.get_modelmeta().custom_metadata_map["classes"]
+    assert json.loads(classes) == list(CLASSES)
+
+    folder = tmp_path / "card"
+    assert main(["export", str(unbroken), "--to", "safetensors", "--out", str(folder)]) == 0
+    assert "| mAP |" in (folder / "README.md").read_text()
+    assert json.loads((folder / "config.json").read_text())["classes"] == list(CLASSES)
+
+
+def test_predict_wants_what_the_run_was_trained_on(
+    unbroken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["predict", str(unbroken), "--images", str(tmp_path), "--out", str(tmp_path / "s.npy")]
+    assert main(words) == 2
+    assert "This run was trained on features: give --features" in capsys.readouterr().err
+
+
+def test_labels_without_any_label_stop_the_run(
+    problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from hilltop.data import assemble, write_labels
+
+    empty = assemble(["0.jpg", "1.jpg"], CLASSES, [], [], State.PRESENT, unlisted=State.ABSENT)
+    write_labels(empty, tmp_path / "empty.parquet")
+    words = command(problem, tmp_path / "r", "--epochs", 1)
+    words[words.index("--labels") + 1] = str(tmp_path / "empty.parquet")
+    assert main(words) == 1
+    assert "There is no label at all among the 2 training images" in capsys.readouterr().err
