@@ -77,6 +77,12 @@ def test_long_by_hand(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_labels(path, options=ABSENT).dense(), [[1, 2], [0, 0]])
 
 
+def test_long_refuses_names_that_it_could_not_read_back(tmp_path: Path) -> None:
+    table = assemble(["a\nb"], ["x"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
+    with pytest.raises(DataError, match="cannot express the line end in the image name"):
+        write_labels(table, tmp_path / "l.csv", format="long")
+
+
 def test_long_without_states_says_present(tmp_path: Path) -> None:
     path = write(tmp_path / "l.csv", 'image,class\n"a, b",x\n\nc,"y ""z"""\n')
     table = read_labels(path, options=UNKNOWN)

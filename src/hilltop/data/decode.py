@@ -54,7 +54,7 @@ def _with_torchvision(content: bytes) -> Tensor:
     with warnings.catch_warnings():
         # Since 0.29 torchvision points to torchcodec, a package that few have; PIL is slower.
         warnings.simplefilter("ignore", DeprecationWarning)
-        image = decode_image(encoded, mode=ImageReadMode.RGB, apply_exif_orientation=True)
+        image: Tensor = decode_image(encoded, mode=ImageReadMode.RGB, apply_exif_orientation=True)
     if image.dtype == torch.uint16:
         return (image.to(torch.int32) >> 8).to(torch.uint8)
     return image

@@ -38,7 +38,7 @@ def draw_picture(
     """Draw one picture that shows the things with the numbers ``classes``."""
     tone = rng.uniform(0.62, 0.97)
     picture = Image.fromarray(_background(size, tone, rng))
-    for _ in range(rng.integers(0, 3)):
+    for _ in range(rng.integers(0, 2)):
         letter = glyphs.letters[rng.integers(len(glyphs.letters))]
         _paste(picture, letter, _colour(tone, rng), rng, rng.uniform(0.16, 0.3), rng.random(2))
     for _ in range(rng.integers(0, 3)):
@@ -48,7 +48,7 @@ def draw_picture(
         _paste(picture, glyphs.things[number], _colour(tone, rng), rng, share, place)
     for _ in range(rng.integers(0, 3)):
         _stroke(picture, _colour(tone, rng), rng)
-    noise = rng.normal(0, rng.uniform(2, 10), (size, size, 1))
+    noise = rng.normal(0, rng.uniform(2, 8), (size, size, 1))
     pixels = np.asarray(picture, dtype=np.float32) + noise
     return Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
 

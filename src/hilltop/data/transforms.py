@@ -24,7 +24,7 @@ def evaluation_pixels(image: Tensor, size: int) -> Tensor:
     Shape:
         ``(3, H, W)`` to ``(size, size, 3)``.
     """
-    squashed = functional.resize(image, [size, size], antialias=True)
+    squashed: Tensor = functional.resize(image, [size, size], antialias=True)
     return squashed.permute(1, 2, 0).contiguous()
 
 

@@ -52,8 +52,8 @@ class TrainConfig:
     """Images in a step, over all processes together."""
     learning_rate: float | None = None
     """Peak of the one-cycle schedule; None: 1e-4 for images, 3e-4 for features."""
-    weight_decay: float = 1e-4
-    """L2 penalty, on matrices and filters only."""
+    weight_decay: float | None = None
+    """On matrices and filters only. Images: L2 penalty of Adam, 1e-4; features: of AdamW, 3."""
     warmup: float = 0.2
     """Share of the schedule in which the learning rate rises."""
     schedule_epochs: int | None = None
@@ -90,11 +90,12 @@ class TrainConfig:
         name = self.model.model
         if name == "auto":
             name = "resnet50" if images else "linear"
-        rate, ema = self.learning_rate, self.ema
+        rate, ema, decay = self.learning_rate, self.ema, self.weight_decay
         return dataclasses.replace(
             self,
             learning_rate=(1e-4 if images else 3e-4) if rate is None else rate,
             ema=(0.9997 if images else 0.0) if ema is None else ema,
+            weight_decay=(1e-4 if images else 3.0) if decay is None else decay,
             model=dataclasses.replace(self.model, model=name),
         )
 

@@ -123,6 +123,7 @@ def _run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
 
 def _parts(config: TrainConfig, task: Task, fabric: Fabric, plan_length: int) -> _Parts:
     assert config.learning_rate is not None
+    assert config.weight_decay is not None
     task.loss.to(fabric.device)
     model = task.model.to(fabric.device)
     optimizer = build_optimizer(
@@ -130,6 +131,7 @@ def _parts(config: TrainConfig, task: Task, fabric: Fabric, plan_length: int) ->
         task.loss,
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
+        decoupled=config.kind == "features",
     )
     if config.kind == "images":
         model = model.to(memory_format=torch.channels_last)
@@ -163,14 +165,13 @@ def _train_epoch(
         index = torch.from_numpy(rows).to(fabric.device)
         logits = parts.wrapped(_placed(batch, config, fabric))
         loss = parts.loss(logits, targets, observed=observed, index=index)
-        # Ranks average their gradients: weighted, so that it is the mean over the whole batch.
-        fabric.backward(loss * (len(rows) * world / max(1, len(plan[step]))))
+        fabric.backward(loss * world)  # ranks average their gradients, but the loss is a sum
         parts.stepper.step()
         parts.optimizer.zero_grad()
         parts.schedule.step()
         if parts.average is not None:
             parts.average.update_parameters(parts.model)
-        step, total, count = step + 1, total + float(loss.detach()) * len(rows), count + len(rows)
+        step, total, count = step + 1, total + float(loss.detach()), count + len(rows)
         reporter.step(epoch, step, len(plan), total / max(1, count), len(plan[step - 1]))
         if world > 1:
             interrupt.asked = any_rank(interrupt.asked, fabric.device)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
-from torch.optim import Adam
+from torch.optim import Adam, AdamW
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import AveragedModel
 
 
 def build_optimizer(
-    model: nn.Module, loss: nn.Module, *, learning_rate: float, weight_decay: float
+    model: nn.Module,
+    loss: nn.Module,
+    *,
+    learning_rate: float,
+    weight_decay: float,
+    decoupled: bool,
 ) -> Adam:
-    """Adam whose L2 penalty is on matrices and filters only, not on biases and norms.
+    """Adam whose penalty is on matrices and filters only, not on biases and norms.
 
-    Parameters of the loss itself, where it has any, learn without a penalty.
+    Parameters of the loss itself, where it has any, learn without a penalty. ``decoupled`` makes
+    it AdamW: there the penalty does not depend on the scale of the loss, so that one value suits
+    losses with large and with small slopes.
     """
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices = [parameter for parameter in learning if parameter.ndim > 1]
@@ -24,7 +33,8 @@ def build_optimizer(
         {"params": [*others, *loss.parameters()], "weight_decay": 0.0},
     ]
     fused = all(parameter.device.type in ("cpu", "cuda") for parameter in learning)
-    return Adam([group for group in groups if group["params"]], lr=learning_rate, fused=fused)
+    kind = AdamW if decoupled else Adam
+    return kind([group for group in groups if group["params"]], lr=learning_rate, fused=fused)
 
 
 def build_schedule(
@@ -42,7 +52,7 @@ def moving_average(model: nn.Module, decay: float) -> AveragedModel:
     """
 
     @torch.no_grad()
-    def update(averages: list[Tensor], current: list[Tensor], count: Tensor | int) -> None:
+    def update(averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
         steps = float(count)
         weight = 1 - min(decay, (1 + steps) / (10 + steps))
         for average, value in zip(averages, current, strict=True):

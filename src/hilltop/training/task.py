@@ -96,7 +96,9 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             )
     prior = train.counts_by_class(State.PRESENT) / max(1, len(train))
     init_head_prior(classifier_of(model), torch.from_numpy(prior))
-    loss = build(config.loss, **config.loss_options)
+    # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
+    # L2 penalty of Adam would outweigh it, and most so for losses with small slopes.
+    loss = build(config.loss, **{"reduction": "sum", **config.loss_options})
     return Task(train, val, train_inputs, val_inputs, model, loss)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hilltop.data.faults import Faults
 from hilltop.data.label_table import LabelTable, State
@@ -71,6 +73,16 @@ def check_names(path: Path, kind: str, names: Iterable[str], without: str) -> No
                 f"this format cannot express the {kind} name {name!r}: line ends, outer blanks"
                 f" and any of {without!r} are not possible. Rename it or write another format."
             )
+    faults.check()
+
+
+def check_lines(table: LabelTable, path: Path) -> None:
+    """Raise if a name holds a line end, which our readers of tables take for a missing quote."""
+    faults = Faults(path)
+    for kind, names in (("image", table.images), ("class", pa.array(table.classes, pa.string()))):
+        broken = names.filter(pc.match_substring(names, "\n"))
+        for name in broken.to_pylist()[:3]:
+            faults.add(f"this format cannot express the line end in the {kind} name {name!r}.")
     faults.check()
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hilltop.data.assemble import assemble
 from hilltop.data.faults import Faults
 from hilltop.data.formats.base import Format, ReadOptions, Source
-from hilltop.data.formats.express import check_expressible
+from hilltop.data.formats.express import check_expressible, check_lines
 from hilltop.data.formats.tabular import Table, column_names
 from hilltop.data.label_table import LabelTable, State, Step
 
@@ -50,6 +50,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write one row an entry; images without any entry cannot be expressed."""
     check_expressible(table, path, lossy, images_without_entries=False, unused_classes=False)
+    check_lines(table, path)
     words = pa.array([state.name.lower() for state in sorted(State)], pa.string())
     content = pa.table(
         {
