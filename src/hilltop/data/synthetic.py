@@ -16,26 +16,26 @@ from hilltop.data.label_table import LabelTable, State, Step
 # Things that are seen together. Within a scene, and among scenes, the first are the most frequent.
 SCENES: dict[str, dict[str, str]] = {
     "weather": {
-        "sun": "☀", "cloud": "☁", "umbrella": "☂", "snowflake": "❄", "moon": "☾", "snowman": "☃",
+        "sun": "☀", "cloud": "☁", "umbrella": "☂", "snowflake": "❄", "moon": "☾",
     },
     "desk": {
-        "envelope": "✉", "telephone": "☎", "scissors": "✂", "pencil": "✎", "tick": "✓",
+        "envelope": "✉", "telephone": "☎", "scissors": "✂", "pencil": "✎",
     },
     "cards": {"heart": "♥", "spade": "♠", "diamond": "♦", "club": "♣", "die": "⚅"},
     "shapes": {
-        "disc": "●", "square": "■", "triangle": "▲", "hexagon": "⬢", "ring": "◎", "half disc": "◐",
+        "disc": "●", "square": "■", "triangle": "▲", "hexagon": "⬢", "ring": "◎",
     },
     "music and coffee": {
         "smile": "☺", "quaver": "♪", "cup": "☕", "quaver pair": "♫", "frown": "☹",
     },
     "laboratory": {
-        "gear": "⚙", "atom": "⚛", "radiation": "☢", "scales": "⚖", "biohazard": "☣",
+        "gear": "⚙", "atom": "⚛", "radiation": "☢", "scales": "⚖",
         "recycling": "♻",
     },
-    "harbour": {"anchor": "⚓", "flag": "⚑", "wheel": "☸", "plane": "✈", "house": "⌂"},
-    "chess": {"knight": "♞", "king": "♚", "rook": "♜", "queen": "♛"},
-    "garden": {"flower": "✿", "shamrock": "☘", "lily": "⚜", "sprout": "⚘"},
-    "danger": {"skull": "☠", "lightning": "⚡", "warning": "⚠", "swords": "⚔", "cross": "✗"},
+    "harbour": {"anchor": "⚓", "flag": "⚑", "wheel": "☸", "plane": "✈"},
+    "chess": {"knight": "♞", "king": "♚", "rook": "♜"},
+    "garden": {"flower": "✿", "shamrock": "☘", "lily": "⚜"},
+    "danger": {"skull": "☠", "lightning": "⚡", "warning": "⚠"},
 }  # fmt: skip
 SYMBOLS = {name: symbol for scene in SCENES.values() for name, symbol in scene.items()}
 CLASSES = tuple(sorted(SYMBOLS))

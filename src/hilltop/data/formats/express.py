@@ -76,12 +76,20 @@ def check_names(path: Path, kind: str, names: Iterable[str], without: str) -> No
     faults.check()
 
 
-def check_lines(table: LabelTable, path: Path) -> None:
-    """Raise if a name holds a line end, which our readers of tables take for a missing quote."""
+def check_lines(table: LabelTable, path: Path, *, classes: bool = True) -> None:
+    """Raise if a name holds a line end, which our readers of tables take for a missing quote.
+
+    Args:
+        table: What is to be written.
+        path: Where to, for the message.
+        classes: Whether class names are cells too.
+    """
     faults = Faults(path)
-    for kind, names in (("image", table.images), ("class", pa.array(table.classes, pa.string()))):
-        broken = names.filter(pc.match_substring(names, "\n"))
-        for name in broken.to_pylist()[:3]:
+    names = {"image": table.images}
+    if classes:
+        names["class"] = pa.array(table.classes, pa.string())
+    for kind, column in names.items():
+        for name in column.filter(pc.match_substring(column, "\n")).to_pylist()[:3]:
             faults.add(f"this format cannot express the line end in the {kind} name {name!r}.")
     faults.check()
 

@@ -252,13 +252,6 @@ def _fault_at(
     faults.check()
 
 
-def check_images(table: LabelTable, path: Path) -> None:
-    """Raise if an image id cannot be a cell: a line break in it would be taken for a fault."""
-    broken = table.images.filter(pc.match_substring(table.images, "\n"))
-    if len(broken):
-        raise fault(path, f"this format cannot express the image id {broken[0].as_py()!r}.")
-
-
 def lists_of(table: LabelTable, state: State) -> pa.ListArray:
     """The names of the classes that every image has in one state."""
     chosen = table.states == state

@@ -13,9 +13,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from hilltop.data.formats.base import Format, ReadOptions, Source
-from hilltop.data.formats.express import check_expressible
+from hilltop.data.formats.express import check_expressible, check_lines
 from hilltop.data.formats.jsonl import JsonLines
-from hilltop.data.formats.label_cells import Rows, check_images, lists_of, table_from_cells
+from hilltop.data.formats.label_cells import Rows, lists_of, table_from_cells
 from hilltop.data.formats.sample import (
     is_image_name,
     is_json_lines,
@@ -109,7 +109,7 @@ def write_rows(table: LabelTable, path: Path, lossy: bool, *, image_column: str)
     if suffix in (".jsonl", ".ndjson"):
         _write_json_lines(pa.table({image_column: table.images, **lists}), path)
         return
-    check_images(table, path)
+    check_lines(table, path, classes=False)
     if suffix == ".parquet":
         pq.write_table(pa.table({image_column: table.images, **lists}), path)
     else:

@@ -16,8 +16,7 @@ from hilltop.data.assemble import assemble
 from hilltop.data.faults import Faults, fault
 from hilltop.data.formats import long
 from hilltop.data.formats.base import Format, ReadOptions, Source
-from hilltop.data.formats.express import check_expressible
-from hilltop.data.formats.label_cells import check_images
+from hilltop.data.formats.express import check_expressible, check_lines
 from hilltop.data.formats.repetitions import repetitions
 from hilltop.data.formats.sample import (
     IMAGE_NAMES,
@@ -106,7 +105,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """
     as_parquet = path.suffix.lower() == ".parquet"
     check_expressible(table, path, lossy, unlisted=(State.UNKNOWN, State.ABSENT))
-    check_images(table, path)
+    check_lines(table, path, classes=False)
     _check_names(table, path, as_parquet)
     free = [name for name in ("image", *sorted(IMAGE_NAMES)) if name not in table.classes]
     names = [free[0], *table.classes]
