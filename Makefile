@@ -31,8 +31,8 @@ format: setup  ## Put the code into shape.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-demo: setup  ## Train with BCE and with Hill on generated data with labels left out.
-	$(BIN)/python examples/swap_one_line.py
+demo: setup  ## Train on drawn pictures with labels left out, and write demo/report.html.
+	$(BIN)/hilltop demo --out demo
 
 bench: setup  ## Measure losses, metrics, labels and image input against the plain forms.
 	$(BIN)/python benchmarks/losses.py

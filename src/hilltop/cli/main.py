@@ -29,6 +29,7 @@ COMMANDS = {
     "predict": "hilltop.cli.models:Predict",
     "evaluate": "hilltop.cli.models:Evaluate",
     "export": "hilltop.cli.models:Export",
+    "demo": "hilltop.cli.demo:Demo",
 }
 START = """Hilltop: multi-label learning when annotators left labels out.
 
@@ -44,6 +45,8 @@ models
   hilltop predict RUN --images DIR --out FILE    scores for new images
   hilltop evaluate SCORES LABELS                 metrics of scores
   hilltop export RUN --to onnx --out FILE        the model for use elsewhere
+
+  hilltop demo                                   all of it on drawn pictures, in minutes
 
 Every command has --help.
 """

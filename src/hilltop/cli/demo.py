@@ -1,0 +1,25 @@
+"""``demo``: the whole story on pictures that the project draws itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Draw pictures, leave labels out, train with several losses and write a report.
+
+    Example: hilltop demo --out demo
+    """
+
+    out: Path = Path("demo")
+    """Folder for pictures, runs and report.html; an older demo in it is replaced."""
+    seed: int = 0
+    """Seed of pictures, removed labels and training."""
+
+    def run(self) -> None:
+        """Run it."""
+        from hilltop.demo import run_demo
+
+        run_demo(self.out, seed=self.seed)

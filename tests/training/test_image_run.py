@@ -1,0 +1,88 @@
+"""From JPEG files to scores: a small backbone on drawn pictures, and pictures that are broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hilltop.cli.main import main
+from hilltop.data.synthetic import write_dataset
+from hilltop.scores import ScoreTable
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pictures")
+    write_dataset(folder, images=60, size=32, seed=0)
+    return folder
+
+
+def words(pictures: Path, out: Path, *more: object) -> list[str]:
+    base = ["train", "--labels", pictures / "labels.parquet", "--images", pictures / "images"]
+    base += ["--model", "test_resnet", "--image-size", 32, "--batch-size", 16, "--epochs", 1]
+    return [str(word) for word in (*base, "--val-share", 0.2, "--out", out, *more)]
+
+
+def test_a_backbone_trains_predicts_and_exports(pictures: Path, tmp_path: Path) -> None:
+    import onnxruntime
+
+    run, scores, model = tmp_path / "run", tmp_path / "s.npy", tmp_path / "m.onnx"
+    assert main(words(pictures, run, "--workers", 1)) == 0
+    folder = pictures / "images"
+    assert main(["predict", str(run), "--images", str(folder), "--out", str(scores)]) == 0
+    table = ScoreTable.load(scores)
+    assert len(table.images) == 60
+    val = ScoreTable.load(run / "val_scores.npy")
+    np.testing.assert_allclose(table.aligned(val.images, val.classes), val.values, atol=1e-5)
+    assert main(["export", str(run), "--out", str(model)]) == 0
+    from hilltop.data.images import ImageInputs
+
+    inputs = ImageInputs(
+        folder, table.images, size=32, augment=False, seed=0, workers=0, skip_broken=False
+    )
+    ((rows, batch),) = inputs.loader([[0, 7, 9]], None)
+    session = onnxruntime.InferenceSession(model)
+    (probs,) = session.run(None, {"inputs": batch.contiguous().numpy()})
+    np.testing.assert_allclose(probs, table.values[rows], atol=1e-4)
+
+
+@pytest.fixture
+def damaged(pictures: Path) -> Path:
+    """The same pictures with one cut off in the middle, put back afterwards."""
+    file = sorted((pictures / "images").iterdir())[3]
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    yield file
+    file.write_bytes(content)
+
+
+def test_a_broken_picture_stops_the_run_with_its_name(
+    pictures: Path, damaged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words(pictures, tmp_path / "run", "--workers", 0)) == 1
+    message = capsys.readouterr().err
+    assert damaged.name in message
+    assert "Traceback" not in message
+
+
+def test_broken_pictures_can_be_left_out_and_are_listed(
+    pictures: Path, damaged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert main(words(pictures, run, "--workers", 0, "--skip-broken")) == 0
+    assert damaged.name in (run / "broken.txt").read_text()
+    assert "1 images could not be read" in capsys.readouterr().out
+
+
+def test_a_missing_picture_is_named_before_training(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = sorted((pictures / "images").iterdir())[5]
+    moved = file.rename(tmp_path / file.name)
+    try:
+        assert main(words(pictures, tmp_path / "run")) == 1
+    finally:
+        moved.rename(file)
+    assert file.name in capsys.readouterr().err
