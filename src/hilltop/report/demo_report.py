@@ -1,0 +1,251 @@
+"""The report of the demo: what each method made of the same labels, in numbers and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilltop.report.figures import method_curves, probability_histogram
+from hilltop.report.page import (
+    Html,
+    Tag,
+    bar,
+    figure,
+    gallery,
+    key_numbers,
+    legend,
+    paragraph,
+    percent,
+    section,
+    side_by_side,
+    table,
+    write_page,
+)
+
+Mask = npt.NDArray[np.bool_]
+Probs = npt.NDArray[np.floating[Any]]
+
+_EXAMPLES = 12
+_METRICS = ("mAP", "OF1", "CF1")
+
+
+@dataclass(frozen=True)
+class DemoMethod:
+    """One trained method.
+
+    Attributes:
+        name: What to call it.
+        epochs: Its metrics on the validation images, one row an epoch; the last one counts.
+        train_probs: Its probabilities on the training images ``(images, classes)``.
+    """
+
+    name: str
+    epochs: Sequence[Mapping[str, float]]
+    train_probs: Probs
+
+    @property
+    def last(self) -> Mapping[str, float]:
+        """Metrics of the last epoch."""
+        return self.epochs[-1]
+
+
+@dataclass(frozen=True)
+class DemoPairs:
+    """The training pairs, on the rows and columns of the probabilities.
+
+    Attributes:
+        images: File of each training image.
+        classes: Class names.
+        known: Labels that training saw.
+        missing: Labels that were removed before training.
+    """
+
+    images: Sequence[Path]
+    classes: Sequence[str]
+    known: Mask
+    missing: Mask
+
+    @property
+    def absent(self) -> Mask:
+        """Pairs that are in truth absent."""
+        return ~(self.known | self.missing)
+
+
+def gap_closed(method: DemoMethod, baseline: DemoMethod, ceiling: DemoMethod) -> float | None:
+    """Share of the mAP between baseline and ceiling that a method wins back; None without a gap."""
+    gap = ceiling.last["mAP"] - baseline.last["mAP"]
+    return (method.last["mAP"] - baseline.last["mAP"]) / gap if gap > 0 else None
+
+
+def highest_unlabelled(probs: Probs, pairs: DemoPairs) -> Mask:
+    """The unlabelled pairs with the highest probabilities, as many as labels were removed."""
+    scores = np.where(pairs.known, -np.inf, probs).ravel()
+    order = np.argsort(-scores, kind="stable")[: int(pairs.missing.sum())]
+    found = np.zeros(scores.shape, dtype=bool)
+    found[order] = True
+    return found.reshape(pairs.known.shape)
+
+
+def share_found(method: DemoMethod, pairs: DemoPairs) -> float:
+    """Share of the removed labels that are among the highest unlabelled pairs."""
+    found = highest_unlabelled(method.train_probs, pairs)
+    return float((found & pairs.missing).sum() / max(1, pairs.missing.sum()))
+
+
+def write_demo_report(
+    path: Path,
+    *,
+    ceiling: DemoMethod,
+    methods: Sequence[DemoMethod],
+    pairs: DemoPairs,
+    val_images: int,
+    seconds: float,
+) -> Path:
+    """Write the page and return its path.
+
+    Args:
+        path: The HTML file.
+        ceiling: BCE trained on the complete labels.
+        methods: What was trained on the labels that are left; the first one is the baseline.
+        pairs: The training pairs.
+        val_images: Number of validation images, for the text.
+        seconds: How long the whole demo took, for the text.
+    """
+    sections = [
+        section("Setting", key_numbers(_setting(pairs, val_images)), paragraph(_story(pairs))),
+        section("Result", _result(ceiling, methods, pairs), paragraph(_how_to_read(methods))),
+        section("By epoch", _curves(ceiling, methods)),
+        section("Probabilities on the training images", *_histograms(methods, pairs)),
+        _examples(max(methods, key=lambda method: method.last["mAP"]), pairs),
+    ]
+    lead = (
+        "Pictures drawn by the program, labels removed by the paper's rule, every method trained"
+        f" in the same way, in {seconds:.0f} seconds all together."
+    )
+    write_page(path, title="Training when labels are missing", lead=lead, sections=sections)
+    return path
+
+
+def result_rows(
+    ceiling: DemoMethod, methods: Sequence[DemoMethod], pairs: DemoPairs
+) -> list[tuple[str, list[float], float | None, float | None]]:
+    """Name, metrics, share of the gap closed and share of labels found; the ceiling comes last."""
+    rows: list[tuple[str, list[float], float | None, float | None]] = []
+    for method in methods:
+        closed = gap_closed(method, methods[0], ceiling)
+        values = [float(method.last[name]) for name in _METRICS]
+        rows.append((method.name, values, closed, share_found(method, pairs)))
+    complete = [float(ceiling.last[name]) for name in _METRICS]
+    # It was shown the removed labels, so how many of them it finds says nothing.
+    rows.append((ceiling.name, complete, gap_closed(ceiling, methods[0], ceiling), None))
+    return rows
+
+
+def _setting(pairs: DemoPairs, val_images: int) -> list[tuple[str, str]]:
+    known, missing = int(pairs.known.sum()), int(pairs.missing.sum())
+    return [
+        ("training images", f"{len(pairs.images):,}"),
+        ("validation images", f"{val_images:,}"),
+        ("classes", f"{len(pairs.classes)}"),
+        ("labels left", f"{100 * known / max(1, known + missing):.0f}%"),
+    ]
+
+
+def _story(pairs: DemoPairs) -> str:
+    total = int(pairs.known.sum() + pairs.missing.sum())
+    mean = total / max(1, len(pairs.images))
+    return (
+        f"The training images truly have {total:,} labels, {mean:.1f} an image;"
+        f" {int(pairs.missing.sum()):,} of them were removed. What is left looks like the work of"
+        " annotators who named some of what they saw: a class that is not named may be absent or"
+        " merely not written down. The validation labels are complete."
+    )
+
+
+def _how_to_read(methods: Sequence[DemoMethod]) -> str:
+    baseline = methods[0]
+    text = (
+        "All numbers are from the last epoch, on the validation images; F1 is taken at probability"
+        f" 0.5. The gap is between {baseline.name} on the labels that are left (0%) and on"
+        " complete labels (100%). The last column is about the training images: among the"
+        " unlabelled pairs with the highest probabilities, as many as labels were removed, the"
+        " share that really are removed labels. One seed; how far others differ was not measured."
+    )
+    below = [method.name for method in methods if method.last["mAP"] < baseline.last["mAP"]]
+    if below:
+        text += f" Below {baseline.name} here: {', '.join(below)}."
+    return text
+
+
+def _result(ceiling: DemoMethod, methods: Sequence[DemoMethod], pairs: DemoPairs) -> Html:
+    rows = result_rows(ceiling, methods, pairs)
+    best = max(range(len(methods)), key=lambda number: rows[number][1][0])
+    lines: list[list[str | Html]] = []
+    for name, values, closed, found in rows:
+        numbers = [f"{100 * value:.1f}" for value in values]
+        share = "–" if closed is None else bar(closed)  # noqa: RUF001 (a dash for "none")
+        lines.append([name, *numbers, share, "" if found is None else percent(found)])
+    head = ["method", *_METRICS, "gap closed", "labels found"]
+    return table(head, lines, strong=[best])
+
+
+def _curves(ceiling: DemoMethod, methods: Sequence[DemoMethod]) -> Html:
+    curves = {method.name: method.epochs for method in (*methods, ceiling)}
+    return figure(
+        method_curves(curves, reference=ceiling.name),
+        alt="mAP of every method by epoch",
+        caption="The dashed run was trained on complete labels: what the others could reach.",
+    )
+
+
+def _histograms(methods: Sequence[DemoMethod], pairs: DemoPairs) -> list[Html]:
+    kinds = {"present": pairs.known, "missing": pairs.missing, "absent": pairs.absent}
+    panels = []
+    for method in methods:
+        probs = {kind: method.train_probs[mask] for kind, mask in kinds.items()}
+        histogram = probability_histogram(method.name, probs)
+        panels.append(figure(histogram, alt=f"Histogram of the probabilities of {method.name}"))
+    text = (
+        "Each kind of pair is drawn as a share of its own number, on a square-root scale. A method"
+        " that copes with missing labels gives removed labels (red) probabilities like those of"
+        " the labels that it was shown (green), not like those of absent ones (grey)."
+    )
+    return [side_by_side(*panels), paragraph(text)]
+
+
+def _examples(method: DemoMethod, pairs: DemoPairs) -> Html:
+    found = highest_unlabelled(method.train_probs, pairs)
+    rows = np.flatnonzero(pairs.missing.any(axis=1))[:_EXAMPLES]
+    cards = [(pairs.images[row], _tags(method, pairs, found, int(row))) for row in rows]
+    meaning = [
+        Tag("known label", "known"),
+        Tag("found 0.87", "found"),
+        Tag("missed 0.05", "missed"),
+        Tag("found, but wrong 0.60", "wrong"),
+    ]
+    text = (
+        f"The first {len(cards)} training images from which a label was removed, not picked by"
+        f" hand, with the probabilities of {method.name}, the method with the highest mAP."
+    )
+    return section("What was found", paragraph(text), legend(meaning), gallery(cards))
+
+
+def _tags(method: DemoMethod, pairs: DemoPairs, found: Mask, row: int) -> list[Tag]:
+    """Known labels, then found, missed and wrong ones, each with the highest probability first."""
+    kinds = {
+        "known": pairs.known[row],
+        "found": found[row] & pairs.missing[row],
+        "missed": ~found[row] & pairs.missing[row],
+        "wrong": found[row] & pairs.absent[row],
+    }
+    probs, tags = method.train_probs[row], []
+    for kind, mask in kinds.items():
+        for column in sorted(np.flatnonzero(mask).tolist(), key=lambda at: -probs[at]):
+            number = "" if kind == "known" else f" {probs[column]:.2f}"
+            tags.append(Tag(f"{pairs.classes[column]}{number}", kind))
+    return tags

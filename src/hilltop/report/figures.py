@@ -1,0 +1,167 @@
+"""Figures as PNG: curves by epoch and histograms of probabilities. No global state is touched."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+Rows = Sequence[Mapping[str, Any]]
+Probs = npt.NDArray[np.floating[Any]]
+
+INK, SOFT, LINE = "#1d2530", "#5c6773", "#e1e5ea"
+SERIES = ("#2464a8", "#d9730d", "#1a8a7d", "#8a4fb0", "#b3261e", "#6b7a12")
+REFERENCE = "#5c6773"
+KINDS = {"present": "#1d7a46", "missing": "#b3261e", "absent": "#9aa5b1"}
+
+_DPI = 160
+_PANEL = (4.7, 3.0)  # inches; small, so that the text can be read on a phone too
+
+
+def metric_panel(rows: Rows) -> bytes:
+    """Metrics of one run by epoch."""
+    sheet = _sheet(_PANEL)
+    _draw_metrics(sheet.subplots(), rows)
+    return _png(sheet)
+
+
+def loss_panel(rows: Rows) -> bytes:
+    """Training loss of one run by epoch."""
+    sheet = _sheet(_PANEL)
+    _draw_loss(sheet.subplots(), rows)
+    return _png(sheet)
+
+
+def metric_curves(rows: Rows) -> bytes:
+    """Metrics and loss of one run by epoch, side by side."""
+    sheet = _sheet((2 * _PANEL[0], _PANEL[1]))
+    left, right = sheet.subplots(1, 2)
+    _draw_metrics(left, rows)
+    _draw_loss(right, rows)
+    return _png(sheet)
+
+
+def method_curves(methods: Mapping[str, Rows], *, reference: str, metric: str = "mAP") -> bytes:
+    """One metric of several runs by epoch; the ``reference`` run is drawn dashed."""
+    sheet = _sheet((5.4, 3.5))
+    axes = sheet.subplots()
+    colours = iter(SERIES * (1 + len(methods) // len(SERIES)))
+    ends: list[tuple[float, str, str]] = []
+    last = 1
+    for name, rows in methods.items():
+        colour = REFERENCE if name == reference else next(colours)
+        values = [100 * float(row[metric]) for row in rows]
+        epochs = [int(row["epoch"]) for row in rows]
+        _curve(axes, epochs, values, name, colour, dashed=name == reference)
+        if rows:
+            ends.append((values[-1], name, colour))
+            last = max(last, epochs[-1])
+    _frame(axes, f"{metric} on the validation images, %", "epoch")
+    _whole_epochs(axes)
+    _name_ends(axes, last, ends)
+    return _png(sheet)
+
+
+def probability_histogram(title: str, kinds: Mapping[str, Probs]) -> bytes:
+    """Probabilities by kind of pair: present, missing, absent.
+
+    Every kind is drawn as a share of its own pairs, because absent ones outnumber the others.
+    """
+    sheet = _sheet(_PANEL)
+    axes = sheet.subplots()
+    edges = np.linspace(0, 1, 26)
+    for kind, probs in kinds.items():
+        counts, _ = np.histogram(probs, edges)
+        share = 100 * counts / max(1, len(probs))
+        axes.stairs(share, edges, fill=True, alpha=0.16, color=KINDS[kind])
+        axes.stairs(share, edges, lw=1.8, color=KINDS[kind], label=f"{kind} ({len(probs):,})")
+    _frame(axes, title, "probability")
+    axes.set_yscale("function", functions=(np.sqrt, np.square))
+    axes.set_ylim(0, 100)
+    axes.set_yticks([1, 5, 20, 50, 100])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
+    axes.set_xlim(0, 1)
+    axes.legend(frameon=False, fontsize=9.5, labelcolor=INK, loc="upper center")
+    return _png(sheet)
+
+
+def _draw_metrics(axes: Axes, rows: Rows) -> None:
+    names = [name for name in ("mAP", "OF1", "CF1") if name in rows[0]]
+    epochs = [int(row["epoch"]) for row in rows]
+    for name, colour in zip(names, SERIES, strict=False):
+        _curve(axes, epochs, [100 * float(row[name]) for row in rows], name, colour)
+    _frame(axes, "metrics on the validation images, %", "epoch")
+    _whole_epochs(axes)
+    axes.legend(frameon=False, fontsize=9.5, labelcolor=INK, loc="best")
+
+
+def _draw_loss(axes: Axes, rows: Rows) -> None:
+    epochs = [int(row["epoch"]) for row in rows]
+    _curve(axes, epochs, [float(row["loss"]) for row in rows], "loss", INK)
+    _frame(axes, "mean training loss", "epoch")
+    _whole_epochs(axes)
+
+
+def _curve(
+    axes: Axes,
+    epochs: Sequence[int],
+    values: Sequence[float],
+    name: str,
+    colour: str,
+    *,
+    dashed: bool = False,
+) -> None:
+    style = "--" if dashed else "-"
+    mark = "o" if len(epochs) <= 40 else ""
+    axes.plot(epochs, values, style, marker=mark, ms=3.5, lw=1.9, color=colour, label=name)
+
+
+def _frame(axes: Axes, title: str, below: str) -> None:
+    """Light axes: no box, a faint grid, the title at the left instead of a turned axis label."""
+    axes.set_title(title, loc="left", fontsize=11, color=INK, fontweight="bold")
+    axes.set_xlabel(below, fontsize=10, color=SOFT)
+    axes.grid(axis="y", color=LINE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(colors=SOFT, labelsize=10, length=0)
+    for side in ("top", "left", "right"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color(LINE)
+
+
+def _whole_epochs(axes: Axes) -> None:
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def _name_ends(axes: Axes, last: int, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Write names at the ends of curves, moved apart so that none covers another."""
+    low, high = axes.get_ylim()
+    gap = 0.06 * (high - low)
+    below = -np.inf
+    for value, name, colour in sorted(ends):
+        at = max(value, below + gap)
+        below = at
+        axes.annotate(
+            f"{name}  {value:.1f}", (last, at), xytext=(10, 0), textcoords="offset points",
+            va="center", fontsize=10.5, color=colour, annotation_clip=False,
+        )  # fmt: skip
+    if below > high:
+        axes.set_ylim(low, below + gap)
+
+
+def _sheet(inches: tuple[float, float]) -> Figure:
+    sheet = Figure(figsize=inches, dpi=_DPI, layout="constrained")
+    FigureCanvasAgg(sheet)
+    return sheet
+
+
+def _png(sheet: Figure) -> bytes:
+    target = io.BytesIO()
+    sheet.savefig(target, format="png")
+    return target.getvalue()

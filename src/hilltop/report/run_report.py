@@ -1,0 +1,195 @@
+"""The report of one run: report.html and curves.png, from what its folder holds."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from hilltop.data import LabelTable, State, read_labels
+from hilltop.data.faults import fault
+from hilltop.metrics import average_precision
+from hilltop.report.figures import (
+    loss_panel,
+    metric_curves,
+    metric_panel,
+    probability_histogram,
+)
+from hilltop.report.page import (
+    Html,
+    details,
+    figure,
+    key_numbers,
+    paragraph,
+    section,
+    side_by_side,
+    table,
+    write_page,
+)
+from hilltop.scores import ScoreTable
+
+_CLASSES_SHOWN = 8
+_WHOLE_COUNTS = ("epoch",)
+
+
+def write_run_report(folder: Path) -> Path:
+    """Write ``report.html`` and ``curves.png`` into a run folder and return the page.
+
+    Args:
+        folder: A run with config.yaml and metrics.csv; val_scores.npy and val_labels.parquet add
+            histograms and the classes that are found best and worst.
+
+    Raises:
+        DataError: A file is missing or cannot be read.
+    """
+    rows = _read_metrics(folder / "metrics.csv")
+    config = _read_config(folder / "config.yaml")
+    (folder / "curves.png").write_bytes(metric_curves(rows))
+    curves = side_by_side(
+        figure(metric_panel(rows), alt="Metrics by epoch"),
+        figure(loss_panel(rows), alt="Training loss by epoch"),
+    )
+    sections = [
+        section("Result", key_numbers(_numbers(rows)), paragraph(_rule(rows))),
+        section("By epoch", curves),
+    ]
+    scores, labels = folder / "val_scores.npy", folder / "val_labels.parquet"
+    if scores.is_file() and labels.is_file():
+        sections += _score_sections(ScoreTable.load(scores), read_labels(labels))
+    sections.append(_appendix(rows, config))
+    page = folder / "report.html"
+    write_page(page, title=_title(config), lead=_lead(folder, config), sections=sections)
+    return page
+
+
+def _title(config: Mapping[str, Any]) -> str:
+    model = config.get("model")
+    name = model.get("model") if isinstance(model, Mapping) else model
+    return f"{name or 'model'} with {config.get('loss', 'an unnamed loss')}"
+
+
+def _lead(folder: Path, config: Mapping[str, Any]) -> str:
+    seed = config.get("seed", "not recorded")
+    return f"Run {folder.resolve().name}, labels {config.get('labels', '?')}, seed {seed}."
+
+
+def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
+    last, best = rows[-1], max(rows, key=lambda row: row["mAP"])
+    numbers = [
+        ("mAP, last epoch", f"{100 * last['mAP']:.2f}"),
+        (f"mAP, best epoch ({best['epoch']:.0f})", f"{100 * best['mAP']:.2f}"),
+    ]
+    others = [name for name in ("OF1", "CF1") if name in last]
+    numbers += [(f"{name}, last epoch", f"{100 * last[name]:.2f}") for name in others]
+    return numbers
+
+
+def _rule(rows: Sequence[Mapping[str, float]]) -> str:
+    return (
+        f"{len(rows)} epochs were trained. The best epoch was chosen on the same validation images"
+        " that it is judged by, so its number is a little too good; the last epoch's is not."
+    )
+
+
+def _score_sections(scores: ScoreTable, labels: LabelTable) -> list[Html]:
+    """Histogram and classes, from the scores of the validation images."""
+    from hilltop.training.task import truth  # here, because training itself writes reports
+
+    values = np.asarray(scores.aligned(labels.images, labels.classes))
+    judged = np.where(np.isnan(values), np.nan, truth(labels))
+    probs = {"present": values[judged == 1], "absent": values[judged == 0]}
+    note = "Each kind of pair as a share of its own number, on a square-root scale."
+    if labels.unlisted == State.UNKNOWN:
+        note += (
+            " The validation labels are not known to be complete: pairs without a label count as"
+            " absent where no absent ones are listed, and are left out otherwise."
+        )
+    histogram = probability_histogram("validation pairs", probs)
+    shown = figure(histogram, alt="Histogram of probabilities", caption=note)
+    parts = [section("Probabilities, best epoch", side_by_side(shown))]
+    ranked = _by_average_precision(values, judged, labels.classes)
+    if ranked:
+        parts.append(section("Classes, best epoch", *_class_tables(ranked)))
+    return parts
+
+
+def _by_average_precision(
+    values: Any, judged: Any, classes: Sequence[str]
+) -> list[tuple[float, str, int]]:
+    """Average precision, name and number of labels of each class that has any, worst first."""
+    found = average_precision(values, judged, known=~np.isnan(judged)).tolist()
+    counts = (judged == 1).sum(axis=0).tolist()
+    ranked = zip(found, classes, counts, strict=True)
+    return sorted((value, name, count) for value, name, count in ranked if count)
+
+
+def _class_tables(ranked: Sequence[tuple[float, str, int]]) -> list[Html]:
+    """The hardest and the easiest classes, or all of them if there are few."""
+
+    def rows(chosen: Sequence[tuple[float, str, int]]) -> Html:
+        lines = [[name, f"{count:,}", f"{100 * value:.1f}"] for value, name, count in chosen]
+        return table(["class", "labels", "average precision"], lines)
+
+    if len(ranked) <= 2 * _CLASSES_SHOWN:
+        return [rows(ranked)]
+    return [
+        paragraph(f"The {_CLASSES_SHOWN} classes that are found worst:"),
+        rows(ranked[:_CLASSES_SHOWN]),
+        details("All classes", rows(ranked)),
+    ]
+
+
+def _appendix(rows: Sequence[Mapping[str, float]], config: Mapping[str, Any]) -> Html:
+    names = list(rows[0])
+    lines = [[_cell(name, row[name]) for name in names] for row in rows]
+    settings = [[key, value] for key, value in _flat(config)]
+    return section(
+        "Everything else",
+        details("Metrics of every epoch", table(names, lines, text_columns=0)),
+        details("Configuration", table(["setting", "value"], settings, text_columns=2)),
+    )
+
+
+def _cell(name: str, value: float) -> str:
+    return f"{value:.0f}" if name in _WHOLE_COUNTS else f"{value:.4g}"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    pairs = []
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            pairs += _flat(value, f"{prefix}{key}.")
+        else:
+            pairs.append((f"{prefix}{key}", "" if value is None else str(value)))
+    return pairs
+
+
+def _read_metrics(path: Path) -> list[dict[str, float]]:
+    if not path.is_file():
+        raise fault(path, "there is no such file; a report needs the metrics of a run.")
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    try:
+        rows = [{key: float(value) for key, value in line.items()} for line in lines]
+    except (TypeError, ValueError):
+        raise fault(path, "this is not a table of numbers; train again or restore it.") from None
+    for name in ("epoch", "loss", "mAP"):
+        if not rows or name not in rows[0]:
+            what = "there is no epoch" if not rows else f"there is no column {name!r}"
+            raise fault(path, f"{what}; a report needs at least one epoch with loss and mAP.")
+    return rows
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise fault(path, "there is no such file; a report needs the configuration of a run.")
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise fault(path, f"this is not YAML: {reason}.") from None
+    return values if isinstance(values, dict) else {}

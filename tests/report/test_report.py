@@ -1,0 +1,254 @@
+"""Reports: self-contained, escaped, and with just the numbers that were given."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from hilltop.data import State, assemble, write_labels
+from hilltop.errors import DataError
+from hilltop.report import DemoMethod, DemoPairs, write_demo_report, write_run_report
+from hilltop.report.demo_report import gap_closed, highest_unlabelled, result_rows, share_found
+from hilltop.scores import ScoreTable
+
+EVIL = "<script>alert('x')</script>"
+VOID = {"meta", "img", "br"}
+
+
+class Checked(HTMLParser):
+    """Collects elements and attributes and checks that every element is closed."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(page.read_text(encoding="utf-8"))
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def assert_self_contained(page: Path) -> None:
+    checked = Checked(page)
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"https?://|@import|url\(", text)
+    assert "script" not in checked.elements
+    assert "link" not in checked.elements
+    sources = [value for name, value in checked.attributes if name in ("src", "href")]
+    assert sources
+    assert all(value.startswith("data:image/") for value in sources)
+    assert not [name for name, _ in checked.attributes if name.startswith("on")]
+
+
+def epochs(*values: float) -> list[dict[str, float]]:
+    return [
+        {"epoch": number, "loss": 1 / number, "mAP": value, "OF1": value / 2, "CF1": value / 4}
+        for number, value in enumerate(values, start=1)
+    ]
+
+
+def run_folder(path: Path, classes: list[str]) -> Path:
+    path.mkdir()
+    rows = ["epoch,loss,mAP,OF1,CF1", "1,0.5,0.25,0.3,0.2", "2,0.4,0.6125,0.5,0.4"]
+    rows.append("3,0.3,0.5875,0.55,0.45")
+    path.joinpath("metrics.csv").write_text("\n".join(rows) + "\n")
+    config = f'labels: "{EVIL}"\nloss: hill\nseed: 7\nmodel:\n  model: resnet10t\n'
+    path.joinpath("config.yaml").write_text(config)
+    images = ["a.jpg", "b.jpg", "c.jpg"]
+    states = [State.PRESENT] * len(classes)
+    table = assemble(
+        images, classes, np.arange(len(classes)) % 3, range(len(classes)), states,
+        unlisted=State.ABSENT,
+    )  # fmt: skip
+    write_labels(table, path / "val_labels.parquet", format="hilltop")
+    values = np.random.default_rng(0).random((3, len(classes)))
+    ScoreTable(pa.array(images, pa.string()), tuple(classes), values).save(path / "val_scores.npy")
+    return path
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> tuple[DemoMethod, list[DemoMethod], DemoPairs]:
+    files = [tmp_path / f"{number}.jpg" for number in range(3)]
+    for file in files:
+        Image.new("RGB", (8, 8), "teal").save(file)
+    known = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], dtype=bool)
+    missing = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]], dtype=bool)
+    good = np.where(missing, 0.9, np.where(known, 0.8, 0.1))
+    bad = np.where(missing, 0.2, np.where(known, 0.8, 0.3))
+    pairs = DemoPairs(files, ["sun", EVIL, "moon", "cup"], known, missing)
+    methods = [
+        DemoMethod("BCE", epochs(0.1, 0.401), bad),
+        DemoMethod("Hill", epochs(0.2, 0.502), good),
+    ]
+    return DemoMethod("BCE, complete labels", epochs(0.3, 0.603), good), methods, pairs
+
+
+def write_demo(path: Path, demo: tuple[DemoMethod, list[DemoMethod], DemoPairs]) -> Path:
+    ceiling, methods, pairs = demo
+    return write_demo_report(
+        path, ceiling=ceiling, methods=methods, pairs=pairs, val_images=1234, seconds=56.7
+    )
+
+
+def test_the_run_report_needs_nothing_but_itself(tmp_path: Path) -> None:
+    page = write_run_report(run_folder(tmp_path / "run", [EVIL, "b", "c"]))
+    assert page == tmp_path / "run" / "report.html"
+    assert_self_contained(page)
+
+
+def test_the_run_report_escapes_names(tmp_path: Path) -> None:
+    page = write_run_report(run_folder(tmp_path / "run", [EVIL, "b", "c"]))
+    text = page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert text.count("&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;") >= 2
+
+
+def test_the_run_report_tells_the_last_epoch_from_the_best(tmp_path: Path) -> None:
+    text = write_run_report(run_folder(tmp_path / "run", ["a"])).read_text(encoding="utf-8")
+    assert "<dt>mAP, last epoch</dt><dd>58.75</dd>" in text
+    assert "<dt>mAP, best epoch (2)</dt><dd>61.25</dd>" in text
+    assert "resnet10t with hill" in text
+
+
+def test_the_run_report_leaves_curves_as_a_picture(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", ["a"])
+    write_run_report(folder)
+    with Image.open(folder / "curves.png") as curves:
+        assert curves.width > 1000
+        assert len(set(curves.convert("L").tobytes())) > 10, "not an empty sheet"
+
+
+def test_of_many_classes_the_worst_stand_first(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", [f"class {number}" for number in range(30)])
+    text = write_run_report(folder).read_text(encoding="utf-8")
+    table = text[text.index("<h2>Classes") : text.index("All classes")]
+    values = [float(value) for value in re.findall(r">([\d.]+)</td></tr>", table)]
+    assert len(values) == 8
+    assert values == sorted(values)
+
+
+def test_without_scores_the_run_report_has_numbers_and_curves(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", ["a"])
+    (folder / "val_scores.npy").unlink()
+    text = write_run_report(folder).read_text(encoding="utf-8")
+    assert "58.75" in text
+    assert "<h2>Probabilities" not in text
+
+
+def test_an_image_that_could_not_be_read_is_left_out(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", ["a", "b", "c"])
+    values = np.load(folder / "val_scores.npy")
+    values[2] = np.nan
+    np.save(folder / "val_scores.npy", values)
+    text = write_run_report(folder).read_text(encoding="utf-8")
+    table = text[text.index("<h2>Classes") : text.index("<h2>Everything")]
+    assert re.findall(r"<tr><td>(\w)</td>", table) in (["a", "b"], ["b", "a"]), "c was in it alone"
+
+
+def test_a_method_below_the_baseline_is_named(
+    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs], tmp_path: Path
+) -> None:
+    ceiling, (bce, hill), pairs = demo
+    assert "Below" not in write_demo(tmp_path / "a.html", demo).read_text(encoding="utf-8")
+    worse = DemoMethod("worse", epochs(0.2, 0.3), bce.train_probs)
+    text = write_demo(tmp_path / "b.html", (ceiling, [bce, hill, worse], pairs)).read_text()
+    assert "Below BCE here: worse." in text
+    assert "\N{MINUS SIGN}50%" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("metrics.csv", None, "there is no such file"),
+        ("metrics.csv", "epoch,loss,mAP\n", "there is no epoch"),
+        ("metrics.csv", "epoch,loss\n1,0.5\n", "there is no column 'mAP'"),
+        ("metrics.csv", "epoch,loss,mAP\n1,0.5,high\n", "not a table of numbers"),
+        ("config.yaml", None, "there is no such file"),
+        ("config.yaml", "a: [", "this is not YAML"),
+    ],
+)
+def test_what_a_run_folder_lacks_is_said(
+    name: str, content: str | None, words: str, tmp_path: Path
+) -> None:
+    folder = run_folder(tmp_path / "run", ["a"])
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_text(content)
+    with pytest.raises(DataError, match=f"{name}: .*{words}"):
+        write_run_report(folder)
+
+
+def test_the_demo_report_needs_nothing_but_itself_and_escapes_names(
+    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs], tmp_path: Path
+) -> None:
+    page = write_demo(tmp_path / "report.html", demo)
+    assert_self_contained(page)
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)" in page.read_text(encoding="utf-8")
+
+
+def test_the_numbers_in_the_table_are_those_given(
+    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs], tmp_path: Path
+) -> None:
+    text = write_demo(tmp_path / "report.html", demo).read_text(encoding="utf-8")
+    lines = re.findall(r"<tr[^>]*><td>(.*?)</tr>", text)
+    cells = [[re.sub("<[^>]+>", "", cell) for cell in line.split("</td>")] for line in lines]
+    assert [row[:6] for row in cells] == [
+        ["BCE", "40.1", "20.1", "10.0", "0%", "0%"],
+        ["Hill", "50.2", "25.1", "12.6", "50%", "100%"],
+        ["BCE, complete labels", "60.3", "30.1", "15.1", "100%", ""],
+    ]
+    assert "1,234" in text
+    assert "57 seconds" in text
+
+
+def test_examples_show_known_and_found_labels_with_probabilities(
+    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs], tmp_path: Path
+) -> None:
+    text = write_demo(tmp_path / "report.html", demo).read_text(encoding="utf-8")
+    gallery = text[text.index('<ul class="gallery">') :]
+    assert gallery.count("<li>") == 2, "only images from which a label was removed"
+    assert '<span class="tag known">sun</span>' in gallery
+    assert '<span class="tag found">moon 0.90</span>' in gallery
+
+
+def test_the_gap_is_none_where_the_ceiling_is_not_above_the_baseline(
+    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs], tmp_path: Path
+) -> None:
+    ceiling, methods, pairs = demo
+    assert gap_closed(methods[1], ceiling, methods[0]) is None
+    write_demo(tmp_path / "report.html", (methods[0], [ceiling, methods[1]], pairs))
+
+
+def test_as_many_pairs_are_found_as_labels_were_removed_and_none_is_known(
+    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs],
+) -> None:
+    _, (bad, good), pairs = demo
+    for method in (bad, good):
+        found = highest_unlabelled(method.train_probs, pairs)
+        assert found.sum() == pairs.missing.sum() == 2
+        assert not (found & pairs.known).any()
+    assert (share_found(bad, pairs), share_found(good, pairs)) == (0.0, 1.0)
+
+
+def test_the_ceiling_is_not_said_to_find_labels_it_was_shown(
+    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs],
+) -> None:
+    rows = result_rows(*demo)
+    assert rows[-1][0] == "BCE, complete labels"
+    assert rows[-1][3] is None
+    assert all(found is not None for *_, found in rows[:-1])
