@@ -10,7 +10,7 @@ import sklearn
 from sklearn.metrics import average_precision_score
 
 from hilltop.metrics import average_precision
-from timing import Row, compare, extra_mib, finish, show
+from timing import Row, compare, finish, show, traced_mib
 
 
 def measure(images: int, classes: int, rounds: int) -> list[Row]:
@@ -24,8 +24,7 @@ def measure(images: int, classes: int, rounds: int) -> list[Row]:
             "scikit-learn": lambda s=scores: average_precision_score(targets, s, average=None),
             "hilltop": lambda s=scores: average_precision(s, targets),
         }
-        # Measured on the first call: later ones reuse memory that the process already has.
-        share = extra_mib(work["hilltop"]) / (scores.nbytes / 2**20)
+        share = traced_mib(work["hilltop"]) / (scores.nbytes / 2**20)
         np.testing.assert_allclose(work["hilltop"](), work["scikit-learn"](), atol=1e-9)
         notes = {"hilltop": f"extra memory {share:.2f} x scores"}
         question = f"average precision, {kind}"

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -122,6 +123,16 @@ def extra_mib(work: Work) -> float:
     done.set()
     watcher.join()
     return peak - before
+
+
+def traced_mib(work: Work) -> float:
+    """Peak of what Python and numpy allocate during ``work``, in MiB; memory reused counts too."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def _seconds(work: Work, repeats: int) -> float:

@@ -93,33 +93,42 @@ INLINE void cubic(const half_t *h, const float *x, int n, float *loss, float *sl
     }
 }
 
-/* loss = weight * surprise, with weight = q^gamma and surprise = -log(1 - q). With gamma and
- * has_shift known to the compiler this is one loop without branches. */
-INLINE void focal(const half_t *h, const float *x, int n, float *loss, float *slope, int gamma,
-                  int has_shift) {
-    float through_weight = h->detach_weight ? 0.0f : 1.0f;
+/* loss = weight * surprise and its slope, with weight = q^gamma. Where gamma is known to the
+ * compiler, loops that call this have no branches. */
+INLINE void weigh(const half_t *h, int gamma, float q, float dq, float surprise, float dsurprise,
+                  float *loss, float *slope) {
+    float weight = 1.0f, dweight = 0.0f;
+    for (int k = 0; k < gamma; k++) {
+        dweight = (float)gamma * weight * dq;
+        weight *= q;
+    }
+    dweight = h->detach_weight ? 0.0f : dweight;
+    *loss = h->scale * weight * surprise;
+    *slope = h->sign * h->scale * (weight * dsurprise + dweight * surprise);
+}
+
+INLINE void focal(const half_t *h, const float *x, int n, float *loss, float *slope, int gamma) {
     for (int i = 0; i < n; i++) {
         float z = h->sign * x[i] + h->offset;
         float not_s, u, larger, s = sigmoid(z, &not_s, &u, &larger);
-        float q = s, dq = s * not_s, surprise, dsurprise;
-        if (has_shift) {
-            q = s < h->shift ? 0.0f : s - h->shift; /* NaN stays NaN */
-            dq = s < h->shift ? 0.0f : dq;
-            float inverse = 1.0f / (1.0f - q);
-            surprise = -log_one_plus(-q, inverse);
-            dsurprise = dq * inverse;
-        } else {
-            surprise = (z > 0.0f ? z : 0.0f) + log_one_plus(u, larger);
-            dsurprise = s;
-        }
-        float weight = 1.0f, dweight = 0.0f;
-        for (int k = 0; k < gamma; k++) {
-            dweight = (float)gamma * weight * dq;
-            weight *= q;
-        }
-        loss[i] = h->scale * weight * surprise;
-        slope[i] = h->sign * h->scale *
-                   (weight * dsurprise + through_weight * dweight * surprise);
+        float surprise = (z > 0.0f ? z : 0.0f) + log_one_plus(u, larger);
+        weigh(h, gamma, s, s * not_s, surprise, s, loss + i, slope + i);
+    }
+}
+
+/* In two loops: in one, the compiler would turn the cut-off into a branch. */
+INLINE void shifted_focal(const half_t *h, const float *x, int n, float *loss, float *slope,
+                          int gamma) {
+    float q[BLOCK], dq[BLOCK];
+    for (int i = 0; i < n; i++) {
+        float not_s, u, larger, s = sigmoid(h->sign * x[i] + h->offset, &not_s, &u, &larger);
+        q[i] = s < h->shift ? 0.0f : s - h->shift; /* NaN stays NaN */
+        dq[i] = s < h->shift ? 0.0f : s * not_s;
+    }
+    for (int i = 0; i < n; i++) {
+        float inverse = 1.0f / (1.0f - q[i]);
+        float surprise = -log_one_plus(-q[i], inverse);
+        weigh(h, gamma, q[i], dq[i], surprise, dq[i] * inverse, loss + i, slope + i);
     }
 }
 
@@ -128,13 +137,15 @@ EVERY_CPU static void evaluate(const half_t *h, const float *x, int n, float *lo
     if (h->kind == CUBIC)
         cubic(h, x, n, loss, slope);
     else if (!shifted && h->gamma == 0)
-        focal(h, x, n, loss, slope, 0, 0);
+        focal(h, x, n, loss, slope, 0);
     else if (!shifted && h->gamma == 2)
-        focal(h, x, n, loss, slope, 2, 0);
+        focal(h, x, n, loss, slope, 2);
     else if (shifted && h->gamma == 4)
-        focal(h, x, n, loss, slope, 4, 1);
+        shifted_focal(h, x, n, loss, slope, 4);
+    else if (shifted)
+        shifted_focal(h, x, n, loss, slope, h->gamma);
     else
-        focal(h, x, n, loss, slope, h->gamma, shifted);
+        focal(h, x, n, loss, slope, h->gamma);
 }
 
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
@@ -157,14 +168,15 @@ INLINE void mix(const loss_t *h, int found, const int *where, const float *x, co
                 const uint8_t *observed, const float *pos_weight, float *l, float *d,
                 total_t *total) {
     float z[BLOCK], positive[BLOCK], dpositive[BLOCK], recovered[BLOCK], drecovered[BLOCK];
-    int flips = 0;
+    int flips = 0, labels = h->smoothing > 0.0f;
     for (int k = 0; k < found; k++) {
         z[k] = x[where[k]];
         flips |= z[k] > h->flip_above;
+        labels |= t[where[k]] != 0.0f;
     }
     int padded = (found + 7) & ~7; /* whole vectors are faster than single leftovers */
     for (int k = found; k < padded; k++) z[k] = 0.0f;
-    evaluate(&h->positive, z, padded, positive, dpositive);
+    if (labels) evaluate(&h->positive, z, padded, positive, dpositive);
     if (flips) evaluate(&h->recovered, z, padded, recovered, drecovered);
     for (int k = 0; k < found; k++) {
         int i = where[k];
@@ -178,6 +190,7 @@ INLINE void mix(const loss_t *h, int found, const int *where, const float *x, co
             l[i] = recovered[k];
             d[i] = drecovered[k];
         }
+        if (!labels) continue; /* a flipped negative and nothing else */
         float y = t[i] * (1.0f - 2.0f * h->smoothing) + h->smoothing;
         float weighted = y * (pos_weight ? pos_weight[i] : 1.0f);
         l[i] = weighted * positive[k] + (1.0f - y) * l[i];
