@@ -7,6 +7,7 @@ over images with a dense row each. Run it with: python benchmarks/labels.py [--s
 from __future__ import annotations
 
 import random
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -52,10 +53,14 @@ def dense_loop(table: LabelTable, images: int) -> None:
 
 
 def timed(question: str, work: Callable[[], object], baseline: float | None = None) -> Row:
-    """Run once and measure time and memory."""
-    start = time.perf_counter()
+    """Measure the memory of a first run and the median time of three more."""
     extra = extra_mib(work)
-    seconds = time.perf_counter() - start
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    seconds = statistics.median(times)
     ratio = seconds / baseline if baseline else 1.0
     return Row(
         question=question,

@@ -38,19 +38,20 @@ def drop_positives(table: LabelTable, r: float | str | Fraction, *, seed: int) -
     check_number("r", float(ratio), low=0, high=1)
     per_image = table.labels_per_image()
     most = int(per_image.max(initial=0))
-    stay = np.array([min(n, int(n * (1 - ratio)) + 1) for n in range(most + 1)])
+    stay = np.array([min(n, int(n * (1 - ratio)) + 1) for n in range(most + 1)])[per_image]
     present = table.states == State.PRESENT
-    rows = table.rows[present]
-    # Sorting by image and then by chance puts the ones that stay first: the image number in the
-    # high bits of a key, random bits below.
+    draws = _random(int(per_image.sum()), seed)
+    # Only images that lose labels are sorted: by image, the high bits of a key, then by chance.
+    loses = stay < per_image
+    counts, contested = per_image[loses], np.repeat(loses, per_image)
     image_bits = len(table).bit_length()
-    key = rows.astype(np.uint64) << np.uint64(64 - image_bits)
-    key |= _random(len(rows), seed) >> np.uint64(image_bits)
-    order = np.argsort(key, kind="stable")
-    first = np.cumsum(per_image) - per_image
-    rank = np.arange(len(rows)) - np.repeat(first, per_image)
-    kept = np.empty(len(rows), dtype=bool)
-    kept[order] = rank < np.repeat(stay[per_image], per_image)
+    key = np.repeat(np.flatnonzero(loses), counts).astype(np.uint64) << np.uint64(64 - image_bits)
+    key |= draws[contested] >> np.uint64(image_bits)
+    rank = np.arange(len(key)) - np.repeat(np.cumsum(counts) - counts, counts)
+    chosen = np.empty(len(key), dtype=bool)
+    chosen[np.argsort(key, kind="stable")] = rank < np.repeat(stay[loses], counts)
+    kept = np.ones(len(draws), dtype=bool)
+    kept[contested] = chosen
     return _thin(table, present, kept, Step("drop_positives", {"r": str(r), "seed": seed}))
 
 
