@@ -60,10 +60,11 @@ def test_threads_see_their_own_part_of_observed(monkeypatch: pytest.MonkeyPatch)
     torch.testing.assert_close(actual, expected)
 
 
-def test_a_fault_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    if kernel.library() is None:
-        return
+needs_kernel = pytest.mark.skipif(kernel.library() is None, reason="no C compiler, no kernel")
 
+
+@needs_kernel
+def test_a_fault_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise MemoryError("no memory")
 
@@ -225,14 +226,13 @@ def test_parts_in_the_wrong_place_are_refused() -> None:
         hill(margin="0.5")  # type: ignore[arg-type]
 
 
+@needs_kernel
 def test_a_kernel_that_cannot_be_loaded_is_said_and_done_without(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def broken(path: str) -> None:
         raise OSError("file too short")
 
-    if kernel.library() is None:
-        return
     monkeypatch.setattr(kernel.ctypes, "CDLL", broken)
     with pytest.warns(HilltopWarning, match="file too short. Losses are computed by torch instead"):
         assert kernel.library.__wrapped__() is None
