@@ -220,7 +220,7 @@ def test_parts_in_the_wrong_place_are_refused() -> None:
         MultiLabelLoss(positive=HillNegative(), negative=LogNegative())  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match="negative must be a NegativeHalf, but got str"):
         MultiLabelLoss(positive=FocalPositive(), negative="hill")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentTypeError, match="base must be a hilltop loss or its name"):
+    with pytest.raises(ArgumentTypeError, match="base must be a hilltop loss made of halves"):
         splc(nn.BCEWithLogitsLoss())  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match=r"margin must be a number, but got"):
         hill(margin="0.5")  # type: ignore[arg-type]
@@ -254,7 +254,12 @@ def test_every_registered_correction_leaves_confirmed_entries_alone() -> None:
         corrected = loss(logits, targets, observed=everything)
         torch.testing.assert_close(corrected, bce()(logits, targets))
         keep, flip = CORRECTIONS.build(name)(
-            logits.requires_grad_(), logits, observed=None, epoch=torch.tensor(10), index=None
+            logits.requires_grad_(),
+            logits,
+            targets=targets,
+            observed=None,
+            epoch=torch.tensor(10),
+            index=None,
         )
         assert not keep.requires_grad
         assert not flip.requires_grad

@@ -4,6 +4,7 @@
 :class:`MultiLabelLoss` combines halves and corrections freely.
 """
 
+from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.correction import CORRECTIONS, Correction, SelfPacedCorrection
 from hilltop.losses.half import NegativeHalf, PositiveHalf
@@ -46,12 +47,14 @@ __all__ = [
     "HillNegative",
     "LogNegative",
     "LogPositive",
+    "Loss",
     "MseNegative",
     "MultiLabelLoss",
     "NegativeHalf",
     "PositiveHalf",
     "SelfPacedCorrection",
     "ShiftedFocalNegative",
+    "TrainingFacts",
     "WeakNegative",
     "asl",
     "asl_released",

@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from hilltop.checks import check_choice, check_number, check_whole
+from hilltop.checks import check_number
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses import kernel
+from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.correction import Correction
 from hilltop.losses.half import NegativeHalf, PositiveHalf, fused_form, speaks_for_forward
 from hilltop.losses.one_pass import (
@@ -20,13 +21,13 @@ from hilltop.losses.one_pass import (
     autograd_must_see_inside,
     slope_by_autograd,
 )
-from hilltop.losses.reduction import REDUCTIONS, Reduction, divisor, reduce
+from hilltop.losses.reduction import Reduction, divisor, reduce
 from hilltop.losses.targets import check_device, check_inputs, check_values, compute_dtype
 
 ClassWeight = Tensor | Sequence[float] | float
 
 
-class MultiLabelLoss(nn.Module):
+class MultiLabelLoss(Loss):
     r"""Any positive half with any negative half and any correction.
 
     .. math:: L = \sum y\,\ell^+(x) + (1 - y)\,[keep\;\ell^-(x) + flip\;\ell^{rec}(x)]
@@ -63,7 +64,6 @@ class MultiLabelLoss(nn.Module):
         ``backward(create_graph=True)``, which raises.
     """
 
-    epoch: Tensor
     class_weight: Tensor | None
     pos_weight: Tensor | None
 
@@ -80,24 +80,21 @@ class MultiLabelLoss(nn.Module):
         pos_weight: ClassWeight | None = None,
     ) -> None:
         """Check and keep the parts."""
-        super().__init__()
+        super().__init__(reduction=reduction)
         _check_kind("positive", positive, PositiveHalf)
         _check_kind("negative", negative, NegativeHalf)
         _check_kind("correction", correction, Correction, none=True)
         _check_kind("recovered", recovered, PositiveHalf, none=True)
         self.positive, self.negative = positive, negative
         self.correction, self.recovered = correction, recovered
-        self.reduction: Reduction = reduction
-        check_choice("reduction", reduction, REDUCTIONS)
         self.label_smoothing = check_number("label_smoothing", label_smoothing, low=0, high=0.5)
         self.register_buffer("class_weight", _weight_buffer("class_weight", class_weight))
         self.register_buffer("pos_weight", _weight_buffer("pos_weight", pos_weight))
-        self.register_buffer("epoch", torch.zeros((), dtype=torch.long))
-        self.register_load_state_dict_pre_hook(_keep_own_epoch)  # type: ignore[no-untyped-call]
 
-    def set_epoch(self, epoch: int) -> None:
-        """Tell the loss which epoch begins, counting from 0. Some corrections wait for it."""
-        self.epoch.fill_(check_whole("epoch", epoch, low=0))
+    def prepare(self, facts: TrainingFacts) -> None:
+        """Pass the facts on to the correction."""
+        if self.correction is not None:
+            self.correction.prepare(facts)
 
     def with_correction(self, correction: Correction) -> MultiLabelLoss:
         """Return a copy of this loss that uses ``correction``."""
@@ -113,14 +110,7 @@ class MultiLabelLoss(nn.Module):
         observed: Tensor | None = None,
         index: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of a batch.
-
-        Args:
-            logits: Raw model output.
-            targets: 1 for labelled, 0 for not labelled, NaN for "leave out"; soft values too.
-            observed: True where a person confirmed the target; such entries are not corrected.
-            index: Row numbers of the batch in the data set, for corrections that remember.
-        """
+        """Return the loss of a batch, see :meth:`Loss.forward`."""
         check_inputs(logits, targets, observed)
         weights = self._weights(logits)
         opaque = not autograd_must_see_inside(logits, targets, *weights)
@@ -142,19 +132,47 @@ class MultiLabelLoss(nn.Module):
 
         return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return]
 
+    @torch.no_grad()
+    def turned_over(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
+        """Return True for unlabelled entries that count as labels more than as negatives."""
+        if self.correction is None:
+            return torch.zeros_like(targets, dtype=torch.bool)
+        keep, flip = self.correction(
+            logits.to(compute_dtype(logits)),
+            self.negative(logits.to(compute_dtype(logits))),
+            targets=targets,
+            observed=observed,
+            epoch=self.epoch,
+            index=index,
+        )
+        turned: Tensor = (flip > keep) & (targets == 0)
+        return turned
+
     def _entries(
         self, logits: Tensor, targets: Tensor, observed: Tensor | None, index: Tensor | None
     ) -> Tensor:
         """The equation, entry by entry; unknown entries are 0."""
         logits = logits.to(compute_dtype(logits))
-        targets = targets.to(logits.dtype)
+        given = targets = targets.to(logits.dtype)
         known = targets == targets  # NaN differs from itself
         logits, targets = torch.where(known, logits, 0.0), torch.where(known, targets, 0.0)
         targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
         loss_pos, loss_neg = self.positive(logits), self.negative(logits)
         if self.correction is not None:
             keep, flip = self.correction(
-                logits, loss_neg, observed=observed, epoch=self.epoch, index=index
+                logits,
+                loss_neg,
+                targets=given,
+                observed=observed,
+                epoch=self.epoch,
+                index=index,
             )
             recovered = self.positive if self.recovered is None else self.recovered
             loss_neg = keep * loss_neg + flip * recovered(logits)
@@ -272,8 +290,3 @@ def _weight_buffer(name: str, weight: ClassWeight | None) -> Tensor | None:
 def _check_kind(name: str, part: object, kind: type, *, none: bool = False) -> None:
     if not isinstance(part, kind) and not (none and part is None):
         raise ArgumentTypeError(f"{name} must be a {kind.__name__}, but got {type(part).__name__}.")
-
-
-def _keep_own_epoch(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
-    """Let a model that holds this loss load a state saved when it held another one."""
-    state.setdefault(f"{prefix}epoch", module.get_buffer("epoch"))

@@ -7,6 +7,7 @@ import math
 from torch import Tensor, nn
 
 from hilltop.checks import check_number, check_whole
+from hilltop.losses.base import TrainingFacts
 from hilltop.registry import Registry
 
 
@@ -22,12 +23,25 @@ class Correction(nn.Module):
         logits: Tensor,
         loss_neg: Tensor,
         *,
+        targets: Tensor,
         observed: Tensor | None,
         epoch: Tensor,
         index: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``: weights for the negative half and for the recovered one."""
+        """Return ``(keep, flip)``: weights for the negative half and for the recovered one.
+
+        Args:
+            logits: Raw model output, 0 where the target is unknown.
+            loss_neg: The negative half of every entry.
+            targets: As given to the loss, NaN for unknown.
+            observed: True where a person confirmed the target.
+            epoch: The epoch, counting from 0; a tensor, so that it can change in compiled code.
+            index: Row numbers of the batch in the data set.
+        """
         raise NotImplementedError
+
+    def prepare(self, facts: TrainingFacts) -> None:
+        """Take what is known of a run before it starts."""
 
     def flips_above(self, epoch: int) -> float | None:
         """Return the logit above which this correction flips, or None if it is not that simple.
@@ -57,7 +71,8 @@ class SelfPacedCorrection(Correction):
     Example:
         >>> correct = SelfPacedCorrection(tau=0.6)
         >>> logits = torch.tensor([0.0, 0.5])
-        >>> keep, flip = correct(logits, logits, observed=None, epoch=torch.tensor(1), index=None)
+        >>> now = {"targets": torch.zeros(2), "epoch": torch.tensor(1)}
+        >>> keep, flip = correct(logits, logits, **now, observed=None, index=None)
         >>> keep, flip
         (tensor([1., 0.]), tensor([0., 1.]))
 
@@ -76,11 +91,12 @@ class SelfPacedCorrection(Correction):
         logits: Tensor,
         loss_neg: Tensor,
         *,
+        targets: Tensor,
         observed: Tensor | None,
         epoch: Tensor,
         index: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``; as a tensor, the epoch can change under compiled code."""
+        """Return ``(keep, flip)``."""
         flips = (logits.detach() > _logit(self.tau)) & (epoch >= self.start_epoch)
         if observed is not None:
             flips = flips & ~observed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypedDict, Unpack
 
 from hilltop.errors import ArgumentTypeError
+from hilltop.losses.base import Loss
 from hilltop.losses.compose import ClassWeight, MultiLabelLoss
 from hilltop.losses.correction import SelfPacedCorrection
 from hilltop.losses.negative import (
@@ -19,7 +20,7 @@ from hilltop.losses.positive import FocalPositive, LogPositive
 from hilltop.losses.reduction import Reduction
 from hilltop.registry import Registry
 
-LOSSES: Registry[MultiLabelLoss] = Registry("loss")
+LOSSES: Registry[Loss] = Registry("loss")
 
 
 class Common(TypedDict, total=False):
@@ -30,7 +31,7 @@ class Common(TypedDict, total=False):
     pos_weight: ClassWeight | None
 
 
-def build(name: str, **options: Any) -> MultiLabelLoss:
+def build(name: str, **options: Any) -> Loss:
     """Return the loss registered under ``name``.
 
     Raises:
@@ -250,17 +251,19 @@ def splc(
         :func:`splc_released` is the form that produced the paper's numbers.
     """
     correction = SelfPacedCorrection(tau=tau, start_epoch=start_epoch)
-    if isinstance(base, MultiLabelLoss):
-        if common:
-            raise ArgumentTypeError(
-                f"splc(base) takes {', '.join(common)} from the given base;"
-                " set it there, or give the base by name."
-            )
-        return base.with_correction(correction)
-    if base is not None and not isinstance(base, str):
-        kind = type(base).__name__
-        raise ArgumentTypeError(f"base must be a hilltop loss or its name, but got {kind}.")
-    inner = focal_margin(**common) if base is None else build(base, **common)
+    if isinstance(base, MultiLabelLoss) and common:
+        raise ArgumentTypeError(
+            f"splc(base) takes {', '.join(common)} from the given base;"
+            " set it there, or give the base by name."
+        )
+    inner: object = build(base, **common) if isinstance(base, str) else base
+    if base is None:
+        inner = focal_margin(**common)
+    if not isinstance(inner, MultiLabelLoss):
+        kind = type(inner).__name__
+        raise ArgumentTypeError(
+            f"base must be a hilltop loss made of halves, or its name, but got {kind}."
+        )
     return inner.with_correction(correction)
 
 

@@ -38,6 +38,8 @@ class TrainConfig:
     """Training labels, in any format."""
     val_labels: Path | None = None
     """Validation labels; without them a tenth of the training images is set aside."""
+    true_labels: Path | None = None
+    """Complete labels of the training images, if known: what the loss turns over is checked."""
     images: Path | None = None
     """Folder with the images."""
     features: Path | None = None
@@ -106,6 +108,8 @@ class TrainConfig:
             faults.append(f"labels: there is no file {str(self.labels)!r}.")
         if self.val_labels is not None and not self.val_labels.exists():
             faults.append(f"val_labels: there is no file {str(self.val_labels)!r}.")
+        if self.true_labels is not None and not self.true_labels.exists():
+            faults.append(f"true_labels: there is no file {str(self.true_labels)!r}.")
         if (self.images is None) == (self.features is None):
             faults.append("give one of --images and --features.")
         if self.images is not None and not self.images.is_dir():

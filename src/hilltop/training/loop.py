@@ -17,7 +17,6 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import AveragedModel
 
-from hilltop.data import LabelTable
 from hilltop.errors import DataError
 from hilltop.metrics import classification_report
 from hilltop.scores import ScoreTable
@@ -26,6 +25,7 @@ from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import any_rank, brought_together, launch, share
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.optim import build_optimizer, build_schedule, moving_average
+from hilltop.training.recovered import Recovered, recovered_columns
 from hilltop.training.reporter import Reporter
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Inputs, Task, build_task, store_labels, training_batch, truth
@@ -106,13 +106,16 @@ def _run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
                 _save(folder, parts, others, progress, fabric)
                 raise KeyboardInterrupt
             scores = predict(parts.judged, task.val_inputs, len(task.val), config, fabric)
-            row, progress = _judge(task.val, scores, progress, parts)
+            row, progress = _judge(task, scores, progress, parts)
             rows.append(row)
             if fabric.is_global_zero:
                 _keep(folder, task, parts, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
             progress = dataclasses.replace(
-                progress, epoch=epoch + 1, step=0, loss_sum=0.0, loss_count=0
+                Progress(),
+                epoch=epoch + 1,
+                best_map=progress.best_map,
+                best_epoch=progress.best_epoch,
             )
             _save(folder, parts, others, progress, fabric)
     if fabric.is_global_zero:
@@ -159,12 +162,18 @@ def _train_epoch(
     world = fabric.world_size
     plan = epoch_plan(len(task.train), config.batch_size, config.seed, epoch, world)
     shares = [share(rows, fabric.global_rank, world) for rows in plan]
+    recovered = None
+    if task.true_labels is not None:
+        before = torch.tensor(progress.recovered, dtype=torch.float64, device=fabric.device)
+        recovered = Recovered(task.loss, task.true_labels, before)
     parts.wrapped.train()
     for rows, batch in task.train_inputs.loader(shares[step:], epoch):
         targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
         index = torch.from_numpy(rows).to(fabric.device)
         logits = parts.wrapped(_placed(batch, config, fabric))
         loss = parts.loss(logits, targets, observed=observed, index=index)
+        if recovered is not None:
+            recovered.update(rows, logits, targets, observed, index)
         fabric.backward(loss * world)  # ranks average their gradients, but the loss is a sum
         parts.stepper.step()
         parts.optimizer.zero_grad()
@@ -177,10 +186,15 @@ def _train_epoch(
             interrupt.asked = any_rank(interrupt.asked, fabric.device)
         if interrupt.asked:
             break
-    if not interrupt.asked:
-        both = torch.tensor([total, float(count)], dtype=torch.float64, device=fabric.device)
-        total, count = (brought_together(both) if world > 1 else both).tolist()
-    return dataclasses.replace(progress, step=step, loss_sum=total, loss_count=int(count))
+    sums = torch.tensor([total, count, 0, 0, 0], dtype=torch.float64, device=fabric.device)
+    if recovered is not None:
+        sums[2:] = recovered.counts
+    if not interrupt.asked and world > 1:
+        sums = brought_together(sums)
+    total, count, *turned = sums.tolist()
+    return dataclasses.replace(
+        progress, step=step, loss_sum=total, loss_count=int(count), recovered=tuple(turned)
+    )
 
 
 def epoch_plan(
@@ -224,16 +238,17 @@ def _placed(batch: Tensor, config: TrainConfig, fabric: Fabric) -> Tensor:
 
 
 def _judge(
-    val: LabelTable, scores: Tensor, progress: Progress, parts: _Parts
+    task: Task, scores: Tensor, progress: Progress, parts: _Parts
 ) -> tuple[dict[str, Any], Progress]:
     """Metrics of an epoch, and whether it is the best so far."""
     readable = ~torch.isnan(scores).any(dim=1).numpy()
-    report = classification_report(scores.numpy()[readable], truth(val)[readable])
+    report = classification_report(scores.numpy()[readable], truth(task.val)[readable])
     row = {
         "epoch": progress.epoch + 1,
         "loss": progress.loss_sum / max(1, progress.loss_count),
         "learning_rate": parts.optimizer.param_groups[0]["lr"],
         **report.as_dict(),
+        **(recovered_columns(progress.recovered) if task.true_labels is not None else {}),
     }
     if report.mAP > progress.best_map:
         progress = dataclasses.replace(progress, best_map=report.mAP, best_epoch=progress.epoch + 1)

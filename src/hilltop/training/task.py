@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.errors import DataError
-from hilltop.losses import MultiLabelLoss, build, init_head_prior
+from hilltop.losses import Loss, TrainingFacts, build, init_head_prior
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
 from hilltop.training.features import FeatureInputs, Features, read_features
@@ -44,7 +44,8 @@ class Task:
     train_inputs: Inputs
     val_inputs: Inputs
     model: nn.Module
-    loss: MultiLabelLoss
+    loss: Loss
+    true_labels: LabelTable | None = None
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -99,7 +100,31 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
     # L2 penalty of Adam would outweigh it, and most so for losses with small slopes.
     loss = build(config.loss, **{"reduction": "sum", **config.loss_options})
-    return Task(train, val, train_inputs, val_inputs, model, loss)
+    loss.prepare(training_facts(train, config.epochs))
+    return Task(train, val, train_inputs, val_inputs, model, loss, _true_labels(config, train))
+
+
+def training_facts(table: LabelTable, epochs: int) -> TrainingFacts:
+    """What a loss may know of the labels before training starts."""
+    return TrainingFacts(
+        images=len(table),
+        positives=torch.from_numpy(table.counts_by_class(State.PRESENT)),
+        labels_per_image=torch.from_numpy(np.bincount(table.labels_per_image())),
+        epochs=epochs,
+    )
+
+
+def _true_labels(config: TrainConfig, train: LabelTable) -> LabelTable | None:
+    """The complete labels of the training images, in their order, if they were given."""
+    if config.true_labels is None:
+        return None
+    table = read_labels(config.true_labels, format=config.format, options=config.reading)
+    table = table.with_classes(train.classes)
+    rows = table.find(train.images)
+    if (rows < 0).any():
+        absent = train.images[int(np.argmax(rows < 0))]
+        raise DataError(f"{config.true_labels}: the training image {absent!r} is missing.")
+    return table.select(rows)
 
 
 def classifier_of(model: nn.Module) -> nn.Module:
