@@ -19,6 +19,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 # Not -ffast-math: the kernel relies on NaN being NaN and on the order of its roundings.
 FLAGS = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-shared", "-fPIC"]
 
+SOURCES = ["kernel.c", "count_kernel.c"]
+
 
 class KernelBuildHook(BuildHookInterface[Any]):
     """Adds ``_kernel.so`` to wheels and editable installs."""
@@ -30,7 +32,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
         folder = Path(self.root, "src", "hilltop", "losses")
         library = folder / "_kernel.so"
         library.unlink(missing_ok=True)
-        problem = compile_kernel(folder / "kernel.c", library)
+        problem = compile_kernel([folder / name for name in SOURCES], library)
         if problem:
             self.app.display_warning(f"Hilltop installs without its fast kernel: {problem}")
             return
@@ -40,7 +42,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
         build_data["artifacts"].append(str(library.relative_to(self.root)))
 
 
-def compile_kernel(source: Path, library: Path) -> str:
+def compile_kernel(sources: list[Path], library: Path) -> str:
     """Compile for every CPU level in one file or, where that is not supported, for one.
 
     Returns:
@@ -51,7 +53,7 @@ def compile_kernel(source: Path, library: Path) -> str:
         return "there is no C compiler."
     said = ""
     for extra in ([], ["-DHILLTOP_ONE_TARGET"]):
-        command = [*compiler, *FLAGS, *extra, str(source), "-o", str(library)]
+        command = [*compiler, *FLAGS, *extra, *map(str, sources), "-lm", "-o", str(library)]
         finished = subprocess.run(command, capture_output=True, text=True, check=False)
         if finished.returncode == 0:
             return ""

@@ -11,7 +11,12 @@ from torch import nn
 
 from hilltop.errors import ArgumentError, DataError, HilltopWarning
 from hilltop.losses import hill
-from hilltop.models import FeatureHead, build_image_model, count_parameters
+from hilltop.models import (
+    FeatureHead,
+    NormalisedInput,
+    build_image_model,
+    count_parameters,
+)
 
 SMALL = "mobilenetv3_small_050"  # the quickest to build
 
@@ -185,3 +190,14 @@ def test_a_broken_file_of_weights_is_named(tmp_path: Path, name: str) -> None:
 def test_a_missing_file_of_weights_is_named() -> None:
     with pytest.raises(DataError, match=r"'none', 'timm' or a file, but there is no file 'tim'"):
         build_image_model(SMALL, 5, weights="tim")
+
+
+def test_normalised_input_gives_the_backbone_what_its_weights_expect() -> None:
+    model = build_image_model("resnet10t", 3, weights="none", normalise=True)
+    assert isinstance(model, NormalisedInput)
+    pixels = torch.rand(2, 3, 32, 32)
+    mean = torch.tensor([0.485, 0.456, 0.406]).reshape(1, 3, 1, 1)  # timm's values for this model
+    std = torch.tensor([0.229, 0.224, 0.225]).reshape(1, 3, 1, 1)
+    model.eval()
+    torch.testing.assert_close(model(pixels), model.backbone((pixels - mean) / std))
+    assert model.get_classifier().out_features == 3

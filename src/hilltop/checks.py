@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
 
@@ -58,6 +59,26 @@ def check_whole(name: str, value: int, *, low: float = -math.inf) -> int:
     if number != int(number):
         raise ArgumentError(f"{name} must be a whole number, but got {value!r}.")
     return int(value)
+
+
+def check_exact(
+    name: str, value: float | str | Fraction, *, low: float = -math.inf, high: float = math.inf
+) -> Fraction:
+    """Return the number as it is written in decimals: 0.8 is 4/5, not its binary neighbour."""
+    try:
+        exact = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise ArgumentError(
+            f"{name} must be a number between {low:g} and {high:g}, but got {value!r}."
+        ) from None
+    check_number(name, float(exact), low=low, high=high)
+    return exact
+
+
+def check_kind(name: str, part: object, kind: type, *, none: bool = False) -> None:
+    """Raise unless ``part`` is of the class ``kind``, or None where that is allowed."""
+    if not isinstance(part, kind) and not (none and part is None):
+        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, but got {type(part).__name__}.")
 
 
 def check_same_shape(name: str, shape: Sequence[int], like: str, like_shape: Sequence[int]) -> None:

@@ -78,8 +78,46 @@ class FeatureHead(nn.Module):
         return logits
 
 
+class NormalisedInput(nn.Module):
+    """A backbone that shifts and scales pixels in [0, 1] as its weights expect.
+
+    Args:
+        backbone: A timm model.
+
+    Shape:
+        ``(N, 3, size, size)`` to logits ``(N, classes)``.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, backbone: nn.Module) -> None:
+        """Take mean and deviation from what timm knows of the backbone."""
+        super().__init__()
+        known = getattr(backbone, "pretrained_cfg", {})
+        for name in ("mean", "std"):
+            values = torch.tensor(known.get(name, (0.5, 0.5, 0.5)))
+            self.register_buffer(name, values.reshape(1, -1, 1, 1))
+        self.backbone = backbone
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return the logits."""
+        logits: Tensor = self.backbone((pixels - self.mean) / self.std)
+        return logits
+
+    def get_classifier(self) -> nn.Module:
+        """Return the backbone's classifier, by the name that timm gives this method."""
+        classifier: nn.Module = self.backbone.get_classifier()  # type: ignore[operator]
+        return classifier
+
+
 def build_image_model(
-    name: str, classes: int, *, weights: str, image_size: int | None = None
+    name: str,
+    classes: int,
+    *,
+    weights: str,
+    image_size: int | None = None,
+    normalise: bool = False,
 ) -> nn.Module:
     """Build a timm backbone with a new classifier.
 
@@ -89,6 +127,7 @@ def build_image_model(
         weights: ``none``; ``timm`` for its pretrained weights, which asks the hub unless they are
             cached; or a local ``.safetensors``, ``.pth``, ``.pt`` or ``.bin`` file.
         image_size: Side of the images, for backbones built for one size (Swin, ViT).
+        normalise: Shift and scale pixels as timm's weights for this backbone expect.
 
     Raises:
         ArgumentError: timm has no such model.
@@ -108,11 +147,12 @@ def build_image_model(
             f" It has {len(known)}; list them with timm.list_models()."
         )
     if weights == "timm":
-        return _pretrained(name, classes, image_size)
-    model = _create(name, classes, image_size, pretrained=False)
-    if weights != "none":
-        _load_backbone(model, Path(weights))
-    return model
+        model = _pretrained(name, classes, image_size)
+    else:
+        model = _create(name, classes, image_size, pretrained=False)
+        if weights != "none":
+            _load_backbone(model, Path(weights))
+    return NormalisedInput(model) if normalise else model
 
 
 def count_parameters(model: nn.Module) -> int:

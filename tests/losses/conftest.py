@@ -6,9 +6,49 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from hilltop.losses import LOSSES, MultiLabelLoss, build, kernel
+from hilltop.losses import LOSSES, Loss, MultiLabelLoss, TrainingFacts, build, kernel
+
+# Losses in which an entry depends on the other entries of its batch.
+WHOLE_BATCH = {"ll_cp", "ll_ct", "ll_r", "role"}
+# Losses that know of no class weights.
+UNWEIGHTED = {"kept_by_count", "role"}
+# Losses that count the labels of an image: its entries belong together, and targets are 0 or 1.
+COUNTING = {"kept_by_count"}
+
+
+class AsTrained:
+    """Does what the trainer does: facts before the first step, row numbers with every batch."""
+
+    def __init__(self) -> None:
+        self.classes: int | None = None
+
+    def __call__(
+        self, loss: nn.Module, args: tuple[Tensor, ...], options: dict[str, Tensor]
+    ) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+        shape = args[0].shape
+        if self.classes != shape[-1]:
+            self.classes = shape[-1]
+            assert isinstance(loss, Loss)
+            loss.prepare(facts(shape[-1]))
+        if options.get("index") is None:
+            rows = torch.arange(shape[:-1].numel()).view(shape[:-1])
+            options = {**options, "index": rows}
+        return args, options
+
+
+def facts(classes: int, *, images: int = 500, epochs: int = 10) -> TrainingFacts:
+    """What is known of a small data set, a label for every image."""
+    positives = torch.full((classes,), images // max(1, classes))
+    return TrainingFacts(images, positives, torch.tensor([0, images]), epochs)
+
+
+def ready(name: str, **options: object) -> Loss:
+    """Build a loss that is used as in training."""
+    loss = build(name, **options)
+    loss.register_forward_pre_hook(AsTrained(), with_kwargs=True)
+    return loss
 
 
 @pytest.fixture(params=list(LOSSES))
@@ -21,7 +61,7 @@ def make(loss_name: str) -> Callable[..., MultiLabelLoss]:
     """Build the loss under test, at an epoch in which corrections are active."""
 
     def make_loss(**options: object) -> MultiLabelLoss:
-        loss = build(loss_name, **options)
+        loss = ready(loss_name, **options)
         loss.set_epoch(3)
         return loss
 
@@ -42,3 +82,18 @@ def batch(rows: int = 7, classes: int = 5, *, seed: int = 0) -> tuple[Tensor, Te
     logits = 3 * torch.randn(rows, classes, generator=generator) - 1
     targets = (torch.rand(rows, classes, generator=generator) < 0.3).float()
     return logits, targets
+
+
+def value_and_gradient(
+    loss: Loss, logits: Tensor, targets: Tensor, **options: Tensor
+) -> tuple[Tensor, Tensor]:
+    leaf = logits.clone().requires_grad_()
+    value = loss(leaf, targets, **options)
+    value.sum().backward()
+    assert leaf.grad is not None
+    return value.detach(), leaf.grad
+
+
+def assert_entries(actual: Tensor, expected: list[list[float]], rtol: float = 1e-9) -> None:
+    wanted = torch.tensor(expected, dtype=torch.float64)
+    torch.testing.assert_close(actual.double(), wanted, rtol=rtol, atol=1e-12)

@@ -32,12 +32,16 @@ from hilltop.losses import (
     splc,
     splc_released,
 )
+from tests.losses.conftest import COUNTING, ready
+from tests.reference_methods import METHODS
 
 GRID = [-30.0, -8.0, -3.0, -1.3, -0.4, 0.0, 0.3, 0.41, 1.0, 2.2, 4.0, 9.0, 30.0]
 TARGETS = [0.0, 1.0, 0.3]
+ENUMERATED = {"kept_by_count", "kept_independently"}  # whose reference test_observation.py holds
 
 
 @pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("loss_name", [*sorted(ref.HALVES), "bce_ls"])
 @pytest.mark.parametrize("epoch", [0, 1])
 @pytest.mark.parametrize("target", TARGETS)
 def test_presets_agree_with_the_scalar_reference(loss_name: str, epoch: int, target: float) -> None:
@@ -50,7 +54,7 @@ def test_presets_agree_with_the_scalar_reference(loss_name: str, epoch: int, tar
 
 
 def test_every_registered_preset_has_a_reference() -> None:
-    assert set(LOSSES) == {*ref.HALVES, "bce_ls"}
+    assert set(LOSSES) == {*ref.HALVES, "bce_ls", *METHODS, *ENUMERATED}
 
 
 @pytest.mark.parametrize(
@@ -89,15 +93,17 @@ def test_every_registered_half_passes_gradcheck(registry: type) -> None:
 
 
 # A weight held constant is not differentiated, so the gradient is not that of the value.
-DETACHED = {"asl_released", "focal_released"}
+DETACHED = {"asl_released", "focal_released", "gr", "role"}
 
 
 @pytest.mark.parametrize("name", sorted(set(LOSSES) - DETACHED))
 def test_gradients_of_presets_pass_gradcheck(name: str) -> None:
-    loss = build(name, reduction="sum")
+    loss = ready(name, reduction="sum")
     loss.set_epoch(1)
     logits = torch.tensor([[-6.0, -2.0, -0.3, 0.43, 1.7, 5.0]], dtype=torch.float64)
     targets = torch.tensor([[0.0, 1.0, 0.0, 0.0, 0.7, 1.0]], dtype=torch.float64)
+    if name in COUNTING:
+        targets = (targets.cumsum(dim=1) == 1).double()  # one label left, so that some are missing
     assert torch.autograd.gradcheck(lambda x: loss(x, targets), logits.requires_grad_())
 
 

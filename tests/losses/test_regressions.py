@@ -25,7 +25,7 @@ from hilltop.losses import (
     kernel,
     splc,
 )
-from tests.losses.conftest import batch
+from tests.losses.conftest import batch, facts
 
 
 def value_and_gradient(loss: nn.Module, logits: Tensor, *rest: Tensor, **options: Tensor) -> Tensor:
@@ -249,17 +249,19 @@ def test_every_registered_correction_leaves_confirmed_entries_alone() -> None:
     logits, targets = batch()
     everything = torch.ones_like(targets, dtype=torch.bool)
     for name in CORRECTIONS:
-        loss = bce().with_correction(CORRECTIONS.build(name))
+        correction, index = CORRECTIONS.build(name), torch.arange(len(logits))
+        correction.prepare(facts(logits.shape[1]))
+        loss = bce().with_correction(correction)
         loss.set_epoch(10)
-        corrected = loss(logits, targets, observed=everything)
+        corrected = loss(logits, targets, observed=everything, index=index)
         torch.testing.assert_close(corrected, bce()(logits, targets))
-        keep, flip = CORRECTIONS.build(name)(
+        keep, flip = correction(
             logits.requires_grad_(),
             logits,
             targets=targets,
             observed=None,
             epoch=torch.tensor(10),
-            index=None,
+            index=index,
         )
         assert not keep.requires_grad
         assert not flip.requires_grad

@@ -135,6 +135,10 @@ class LabelTable:
             return listed
         return listed + len(self) - np.bincount(self.columns, minlength=classes)
 
+    def label_shares(self) -> npt.NDArray[np.float64]:
+        """Share of images labelled with each class."""
+        return self.counts_by_class(State.PRESENT) / max(1, len(self))
+
     def labels_per_image(self) -> Ints:
         """Number of present classes of each image."""
         running = np.concatenate([[0], np.cumsum(self.states == State.PRESENT)])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.checks import check_number
+from hilltop.checks import check_exact, check_number
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import ArgumentError
 
@@ -34,8 +34,7 @@ def drop_positives(table: LabelTable, r: float | str | Fraction, *, seed: int) -
         r: Missing ratio; 0.5, 0.8 and 1 are the paper's "75% left", "40% left", "single label".
         seed: The same seed gives the same labels on every machine.
     """
-    ratio = _exact("r", r)
-    check_number("r", float(ratio), low=0, high=1)
+    ratio = check_exact("r", r, low=0, high=1)
     per_image = table.labels_per_image()
     most = int(per_image.max(initial=0))
     stay = np.array([min(n, int(n * (1 - ratio)) + 1) for n in range(most + 1)])[per_image]
@@ -85,16 +84,6 @@ def keep_each(table: LabelTable, keep: float | Mapping[str, float], *, seed: int
     kept = draws < limits[table.columns[present]]
     described = dict(keep) if isinstance(keep, Mapping) else keep
     return _thin(table, present, kept, Step("keep_each", {"keep": described, "seed": seed}))
-
-
-def _exact(name: str, value: float | str | Fraction) -> Fraction:
-    """The number as it is written in decimals: 0.8 is 4/5, not its binary neighbour."""
-    try:
-        return Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise ArgumentError(
-            f"{name} must be a number between 0 and 1, but got {value!r}."
-        ) from None
 
 
 def _random(size: int, seed: int) -> npt.NDArray[np.uint64]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_choice, check_whole
 from hilltop.losses.reduction import REDUCTIONS, Reduction
+from hilltop.losses.watch import CollapseWatch
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ class Loss(nn.Module):
         super().__init__()
         check_choice("reduction", reduction, REDUCTIONS)
         self.reduction: Reduction = reduction
+        self.watch: CollapseWatch | None = None
         self.register_buffer("epoch", torch.zeros((), dtype=torch.long))
         self.register_load_state_dict_pre_hook(_keep_own_epoch)  # type: ignore[no-untyped-call]
 
@@ -69,6 +71,25 @@ class Loss(nn.Module):
 
     def prepare(self, facts: TrainingFacts) -> None:
         """Tell the loss what it will be trained on; the trainer does, before the first step."""
+
+    def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
+        """Return what this loss learns itself, each with a factor on the learning rate."""
+        learned = list(self.parameters())
+        return [(learned, 1.0)] if learned else []
+
+    def memory_note(self) -> str | None:
+        """Return a sentence on memory that grows with images x classes, or None if there is none.
+
+        It is known after :meth:`prepare`; the trainer prints it before the run.
+        """
+        return None
+
+    def decision_threshold(self, scores: Tensor) -> float:
+        """Return the probability above which a pair counts as present, for scores of a model.
+
+        It is one half, except where a loss is known to push all scores up.
+        """
+        return 0.5
 
     def turned_over(
         self,

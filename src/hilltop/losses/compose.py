@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from hilltop.checks import check_number
-from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.checks import check_kind, check_number
 from hilltop.losses import kernel
 from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.correction import Correction
@@ -22,9 +20,9 @@ from hilltop.losses.one_pass import (
     slope_by_autograd,
 )
 from hilltop.losses.reduction import Reduction, divisor, reduce
-from hilltop.losses.targets import check_device, check_inputs, check_values, compute_dtype
-
-ClassWeight = Tensor | Sequence[float] | float
+from hilltop.losses.targets import check_inputs, check_values, compute_dtype
+from hilltop.losses.watch import CollapseWatch
+from hilltop.losses.weights import ClassWeight, weight_buffer, weights_by_class
 
 
 class MultiLabelLoss(Loss):
@@ -40,11 +38,14 @@ class MultiLabelLoss(Loss):
         negative: The half for entries not labelled.
         correction: Which unlabelled entries to take for missing labels; None takes none.
         recovered: The half for those; None uses ``positive``, without ``pos_weight``.
+        confirmed: The half for entries that a person confirmed absent (``observed``, not
+            labelled); None uses ``negative``.
         reduction: ``"mean"`` over entries, ``"sum"`` (the paper), ``"batchmean"`` (sum over
             classes, mean over images) or ``"none"``.
         label_smoothing: The eps that turns targets 1 and 0 into 1 - eps and eps.
         class_weight: One factor, or one for each class, on both halves.
         pos_weight: One factor, or one for each class, on the positive half of labelled entries.
+        watch: Whether to warn when training is going flat, for parts with which it can.
 
     Shape:
         logits and targets ``(..., C)``, usually ``(N, C)``; a number, or ``(..., C)`` with
@@ -74,33 +75,55 @@ class MultiLabelLoss(Loss):
         negative: NegativeHalf,
         correction: Correction | None = None,
         recovered: PositiveHalf | None = None,
+        confirmed: NegativeHalf | None = None,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
         class_weight: ClassWeight | None = None,
         pos_weight: ClassWeight | None = None,
+        watch: bool = True,
     ) -> None:
         """Check and keep the parts."""
         super().__init__(reduction=reduction)
-        _check_kind("positive", positive, PositiveHalf)
-        _check_kind("negative", negative, NegativeHalf)
-        _check_kind("correction", correction, Correction, none=True)
-        _check_kind("recovered", recovered, PositiveHalf, none=True)
+        check_kind("positive", positive, PositiveHalf)
+        check_kind("negative", negative, NegativeHalf)
+        check_kind("correction", correction, Correction, none=True)
+        check_kind("recovered", recovered, PositiveHalf, none=True)
+        check_kind("confirmed", confirmed, NegativeHalf, none=True)
         self.positive, self.negative = positive, negative
-        self.correction, self.recovered = correction, recovered
+        self.correction, self.recovered, self.confirmed = correction, recovered, confirmed
+        self.watched = watch
+        self._set_watch()
         self.label_smoothing = check_number("label_smoothing", label_smoothing, low=0, high=0.5)
-        self.register_buffer("class_weight", _weight_buffer("class_weight", class_weight))
-        self.register_buffer("pos_weight", _weight_buffer("pos_weight", pos_weight))
+        self.register_buffer("class_weight", weight_buffer("class_weight", class_weight))
+        self.register_buffer("pos_weight", weight_buffer("pos_weight", pos_weight))
 
     def prepare(self, facts: TrainingFacts) -> None:
         """Pass the facts on to the correction."""
         if self.correction is not None:
             self.correction.prepare(facts)
 
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the loss, and its correction, which epoch begins."""
+        super().set_epoch(epoch)
+        if self.correction is not None:
+            self.correction.set_epoch(epoch)
+
+    def memory_note(self) -> str | None:
+        """Return what the correction says of its memory."""
+        return None if self.correction is None else self.correction.memory_note()
+
     def with_correction(self, correction: Correction) -> MultiLabelLoss:
         """Return a copy of this loss that uses ``correction``."""
         corrected = copy.deepcopy(self)
         corrected.correction = correction
+        corrected._set_watch()
         return corrected
+
+    def _set_watch(self) -> None:
+        """Look out for a collapse if it is wanted and these parts can bring it about."""
+        parts = [self.negative] if self.correction is None else [self.negative, self.correction]
+        flat = any(part.can_go_flat for part in parts)
+        self.watch = CollapseWatch() if self.watched and flat else None
 
     def forward(
         self,
@@ -112,7 +135,10 @@ class MultiLabelLoss(Loss):
     ) -> Tensor:
         """Return the loss of a batch, see :meth:`Loss.forward`."""
         check_inputs(logits, targets, observed)
-        weights = self._weights(logits)
+        if self.watch is not None:
+            self.watch.step(logits, targets)
+        # The buffers are read straight: for a small batch, attribute look-ups count.
+        weights = weights_by_class(self._buffers, logits)
         opaque = not autograd_must_see_inside(logits, targets, *weights)
         fused = self._fused(logits) if opaque else None
         if fused is None and opaque:
@@ -165,6 +191,8 @@ class MultiLabelLoss(Loss):
         logits, targets = torch.where(known, logits, 0.0), torch.where(known, targets, 0.0)
         targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
         loss_pos, loss_neg = self.positive(logits), self.negative(logits)
+        if self.confirmed is not None and observed is not None:
+            loss_neg = torch.where(observed, self.confirmed(logits), loss_neg)
         if self.correction is not None:
             keep, flip = self.correction(
                 logits,
@@ -176,6 +204,8 @@ class MultiLabelLoss(Loss):
             )
             recovered = self.positive if self.recovered is None else self.recovered
             loss_neg = keep * loss_neg + flip * recovered(logits)
+            further = self.correction.further(logits, targets=given, observed=observed, index=index)
+            loss_neg = loss_neg if further is None else loss_neg + further
         if self.pos_weight is not None:
             loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
         weight = 1.0 if self.class_weight is None else self.class_weight.to(loss_pos.dtype)
@@ -218,6 +248,10 @@ class MultiLabelLoss(Loss):
             targets.float().contiguous(),
             None if observed is None else observed.contiguous(),
             *weights,
+            by_class=(
+                self.positive.by_class(logits) if fused.positive.by_class else None,
+                self.negative.by_class(logits) if fused.negative.by_class else None,
+            ),
             want_entries=self.reduction == "none",
             want_slope=want_slope,
         )
@@ -237,6 +271,7 @@ class MultiLabelLoss(Loss):
         classes = logits.shape[-1] if logits.ndim else 1
         positive, negative = fused_form(self.positive, classes), fused_form(self.negative, classes)
         recovered, correction = positive, self.correction
+        confirmed = None if self.confirmed is None else fused_form(self.confirmed, classes)
         flip_above: float | None = math.inf
         if correction is not None:
             if self.recovered is not None:
@@ -245,48 +280,14 @@ class MultiLabelLoss(Loss):
             flip_above = correction.flips_above(int(self.epoch)) if simple else None
         if positive is None or negative is None or recovered is None or flip_above is None:
             return None
-        return kernel.FusedLoss(positive, negative, recovered, flip_above, self.label_smoothing)
-
-    def _weights(self, logits: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """Class and positive weights, checked, in float32 and with one entry for each class."""
-        stored = self._buffers  # read straight: for a small batch, attribute look-ups count
-        if stored["class_weight"] is None and stored["pos_weight"] is None:
-            return None, None
-        classes = logits.shape[-1] if logits.ndim else 1
-        weights = []
-        for name in ("class_weight", "pos_weight"):
-            weight = stored[name]
-            if weight is not None:
-                if weight.shape not in ((), (1,), (classes,)):
-                    raise ArgumentError(
-                        f"{name} must be one number or one for each of the {classes} classes in"
-                        f" the last dimension of logits, but has the shape {tuple(weight.shape)}."
-                    )
-                check_device(name, weight, logits)
-                weight = weight.float().expand(classes).contiguous()
-            weights.append(weight)
-        return weights[0], weights[1]
+        if self.confirmed is not None and confirmed is None:
+            return None
+        if self.recovered is not None and recovered.by_class:
+            return None
+        smoothing = self.label_smoothing
+        return kernel.FusedLoss(positive, negative, recovered, confirmed, flip_above, smoothing)
 
     def extra_repr(self) -> str:
         """Show what the parts do not say."""
         smoothing = f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
         return f"reduction={self.reduction!r}{smoothing}"
-
-
-def _weight_buffer(name: str, weight: ClassWeight | None) -> Tensor | None:
-    if weight is None:
-        return None
-    tensor = torch.as_tensor(weight, dtype=torch.float32).detach().clone()
-    if tensor.ndim > 1:
-        raise ArgumentError(
-            f"{name} must be one number or one row of numbers, one for each class,"
-            f" but got the shape {tuple(tensor.shape)}."
-        )
-    if not bool((tensor >= 0).all() and tensor.isfinite().all()):
-        raise ArgumentError(f"{name} must be finite and not negative, but got {tensor.tolist()}.")
-    return tensor
-
-
-def _check_kind(name: str, part: object, kind: type, *, none: bool = False) -> None:
-    if not isinstance(part, kind) and not (none and part is None):
-        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, but got {type(part).__name__}.")

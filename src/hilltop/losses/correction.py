@@ -15,8 +15,11 @@ class Correction(nn.Module):
     """Decides for every entry how much of the negative half to keep and how much to turn over.
 
     The two weights carry no gradient. "No correction" is (1, 0). Entries that a person confirmed
-    (``observed``) always get (1, 0).
+    (``observed``) always get (1, 0). ``can_go_flat`` says that a model which is wrongly sure of
+    many entries would be confirmed in it; :class:`CollapseWatch` looks out for it.
     """
+
+    can_go_flat: bool = False
 
     def forward(
         self,
@@ -40,8 +43,24 @@ class Correction(nn.Module):
         """
         raise NotImplementedError
 
+    def further(
+        self, logits: Tensor, *, targets: Tensor, observed: Tensor | None, index: Tensor | None
+    ) -> Tensor | None:
+        """Return a loss of unlabelled entries that neither half expresses, or None for no such.
+
+        It is added to what ``keep`` and ``flip`` leave, and its gradient counts.
+        """
+        return None
+
     def prepare(self, facts: TrainingFacts) -> None:
         """Take what is known of a run before it starts."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Take note that an epoch begins, counting from 0; a resumed one begins twice."""
+
+    def memory_note(self) -> str | None:
+        """Return a sentence on memory that grows with images x classes, or None."""
+        return None
 
     def flips_above(self, epoch: int) -> float | None:
         """Return the logit above which this correction flips, or None if it is not that simple.
@@ -79,6 +98,8 @@ class SelfPacedCorrection(Correction):
     Reference:
         Eq. 10 of "Simple and Robust Loss Design for Multi-Label Learning with Missing Labels".
     """
+
+    can_go_flat = True
 
     def __init__(self, *, tau: float = 0.6, start_epoch: int = 1) -> None:
         """Check and keep the constants."""

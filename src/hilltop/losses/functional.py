@@ -53,5 +53,17 @@ def hill_negative(logits: Tensor, lam: float) -> Tensor:
     return (lam - probs) * probs.square()
 
 
+def kept_negative(logits: Tensor, log_lost: Tensor) -> Tensor:
+    r"""Return :math:`-\log(1 - c\,p)`, given :math:`\log(1 - c)`, which may be minus infinity."""
+    keep = -torch.expm1(log_lost)
+    negative = logits <= 0
+    # Not clamp, whose slope at 0 itself may be 0.
+    low, high = torch.where(negative, logits, 0.0), torch.where(negative, 0.0, logits)
+    below = -torch.log1p(-keep * torch.sigmoid(low))
+    # log(1 + e^-x) - log(e^-x + 1 - c): at c = 1 and a large logit, log(1 - c p) is log 0.
+    above = F.softplus(-high) - torch.logaddexp(-high, log_lost)
+    return torch.where(negative, below, above)
+
+
 def _maybe_detached(tensor: Tensor, detach: bool) -> Tensor:
     return tensor.detach() if detach else tensor

@@ -11,11 +11,14 @@ class FusedHalf(NamedTuple):
     r"""A half in the form that the compiled kernel knows.
 
     With :math:`z = \mathrm{sign}\,x + \mathrm{offset}` and :math:`s = \sigma(z)`, ``"focal"`` is
-    scale :math:`q^\gamma \cdot -\log(1-q)`, :math:`q = \max(s - \mathrm{shift}, 0)`, and
-    ``"cubic"`` is scale :math:`(\mathrm{quadratic}\,s^2 + \mathrm{cubic}\,s^3)`.
+    scale :math:`q^\gamma \cdot -\log(1-q)` + constant, :math:`q = \max(s - \mathrm{shift}, 0)`,
+    ``"cubic"`` is scale :math:`(\mathrm{quadratic}\,s^2 + \mathrm{cubic}\,s^3)` and ``"kept"`` is
+    :math:`-\log(1 - \mathrm{keep}\,s)` with keep = 1 - lost, of the logit. With ``by_class``,
+    :meth:`Half.by_class` gives the constant of a positive half, or keep and lost of a negative one,
+    for each class.
     """
 
-    kind: Literal["focal", "cubic"]
+    kind: Literal["focal", "cubic", "kept"]
     sign: float = 1.0
     offset: float = 0.0
     gamma: int = 0
@@ -23,6 +26,10 @@ class FusedHalf(NamedTuple):
     quadratic: float = 0.0
     cubic: float = 0.0
     scale: float = 1.0
+    keep: float = 1.0
+    lost: float = 0.0
+    constant: float = 0.0
+    by_class: bool = False
     detach_weight: bool = False
 
 
@@ -41,6 +48,10 @@ class Half(nn.Module):
 
     def fused(self, classes: int) -> FusedHalf | None:
         """Return the same half for the compiled kernel, or None if it has no such form."""
+        return None
+
+    def by_class(self, logits: Tensor) -> Tensor | None:
+        """Return the numbers that the kernel form needs for each class, one row for each kind."""
         return None
 
 
@@ -69,7 +80,13 @@ class PositiveHalf(Half):
 
 
 class NegativeHalf(Half):
-    """The loss of an entry that is not labelled."""
+    """The loss of an entry that is not labelled.
+
+    ``can_go_flat`` says that its slope vanishes near probability 1: entries that got there by
+    mistake stay there, and :class:`CollapseWatch` looks out for it.
+    """
+
+    can_go_flat: bool = False
 
 
 def kernel_gamma(gamma: float) -> int | None:

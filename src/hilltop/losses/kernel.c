@@ -4,84 +4,35 @@
  * through ctypes by kernel.py. The equations are those of functional.py, which remains the
  * reference; tests compare the two. Every half is a function of z = sign * logit + offset and
  * s = sigmoid(z):
- *     FOCAL: scale * q^gamma * -log(1 - q),   q = max(s - shift, 0)
+ *     FOCAL: scale * q^gamma * -log(1 - q) + constant,   q = max(s - shift, 0)
  *     CUBIC: scale * (quadratic * s^2 + cubic * s^3)
+ *     KEPT:  -log(1 - keep * s),   keep = 1 - lost, of the logit itself
  */
-#include <stdint.h>
-#include <string.h>
+#include "kernel_math.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "gather() reads eight flags as one little-endian word"
 #endif
 #define BLOCK 256
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__) && defined(__linux__) && !defined(HILLTOP_ONE_TARGET)
-#define EVERY_CPU __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define EVERY_CPU
-#endif
 
-enum { FOCAL = 0, CUBIC = 1 };
+enum { FOCAL = 0, CUBIC = 1, KEPT = 2 };
 
 typedef struct {
     int32_t kind, gamma, detach_weight;
-    float sign, offset, shift, quadratic, cubic, scale;
+    int32_t by_class; /* keep, lost or constant is an array with a number for each class */
+    float sign, offset, shift, quadratic, cubic, scale, keep, lost, constant;
 } half_t;
 
 typedef struct {
-    half_t positive, negative, recovered;
+    half_t positive, negative, recovered, confirmed;
+    const float *constants;     /* of the positive half, where it is by class */
+    const float *keeps, *losts; /* of the negative half, where it is by class */
+    int32_t has_confirmed; /* negatives that a person confirmed get a half of their own */
     float flip_above; /* logits above it count as missing labels; +inf: none do */
     float smoothing;
 } loss_t;
 
-typedef struct {
-    double sum;
-    int64_t known;   /* pairs whose target is not NaN */
-    int64_t invalid; /* targets outside [0, 1] */
-} total_t;
-
-int32_t hilltop_kernel_abi(void) { return 1; }
-
-/* e^a for a <= 0, relative error below 2e-7; NaN stays NaN. Below -87 the result stays at e^-87. */
-INLINE float exp_nonpositive(float a) {
-    a = a < -87.0f ? -87.0f : a;
-    /* Adding 1.5 * 2^23 rounds to the nearest whole number and leaves it in the low bits. */
-    float magic = a * 1.44269504f + 12582912.0f, n = magic - 12582912.0f;
-    float r = a - n * 0.693145752f; /* ln 2 in two parts keeps r exact */
-    r = r - n * 1.42860677e-6f;
-    float y = 1.0f + r * (1.0f + r * (0.5f + r * (1.66666667e-1f + r * (4.16666667e-2f +
-              r * (8.33333333e-3f + r * 1.38888889e-3f)))));
-    uint32_t bits;
-    memcpy(&bits, &magic, sizeof bits);
-    bits = (bits + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return y * power;
-}
-
-/* log(1 + v) for v > -1, accurate near 0 as well; inverse is 1 / (1 + v), which callers have. */
-INLINE float log_one_plus(float v, float inverse) {
-    float y = 1.0f + v;
-    int32_t bits;
-    memcpy(&bits, &y, sizeof bits);
-    int32_t exponent = (bits - 0x3f3504f3) >> 23; /* mantissa into [sqrt(1/2), sqrt(2)) */
-    bits -= exponent << 23;
-    float m;
-    memcpy(&m, &bits, sizeof m);
-    float w = (m - 1.0f) / (m + 1.0f), w2 = w * w; /* log m = 2 artanh w, |w| < 0.172 */
-    float series = 2.0f * w * (1.0f + w2 * (3.33333333e-1f + w2 * (2e-1f + w2 * (1.42857143e-1f +
-                   w2 * 1.11111111e-1f))));
-    return (float)exponent * 0.693147181f + series + (v - (y - 1.0f)) * inverse;
-}
-
-/* s = sigmoid(z), 1 - s without cancellation, u = e^-|z| and the larger of s and 1 - s. */
-INLINE float sigmoid(float z, float *not_s, float *u, float *larger) {
-    *u = exp_nonpositive(z < 0.0f ? z : -z);
-    *larger = 1.0f / (1.0f + *u);
-    float smaller = *u * *larger;
-    *not_s = z < 0.0f ? *larger : smaller;
-    return z < 0.0f ? smaller : *larger;
-}
+int32_t hilltop_kernel_abi(void) { return 2; }
 
 INLINE void cubic(const half_t *h, const float *x, int n, float *loss, float *slope) {
     for (int i = 0; i < n; i++) {
@@ -103,7 +54,7 @@ INLINE void weigh(const half_t *h, int gamma, float q, float dq, float surprise,
         weight *= q;
     }
     dweight = h->detach_weight ? 0.0f : dweight;
-    *loss = h->scale * weight * surprise;
+    *loss = h->scale * weight * surprise + h->constant;
     *slope = h->sign * h->scale * (weight * dsurprise + dweight * surprise);
 }
 
@@ -132,10 +83,32 @@ INLINE void shifted_focal(const half_t *h, const float *x, int n, float *loss, f
     }
 }
 
+INLINE void kept_pair(float z, float keep, float lost, float *loss, float *slope) {
+    float not_s, u, larger, s = sigmoid(z, &not_s, &u, &larger);
+    /* 1 - keep * s as a sum of positive terms: the difference cancels where both are near 1. */
+    float y = not_s + lost * s, inverse = 1.0f / y;
+    float rest = s < 0.5f ? -keep * s - (y - 1.0f) : 0.0f;
+    float surprise = -log_of(y, rest, inverse);
+    /* If nothing is lost the loss is that of BCE, and y ends at e^-87. */
+    *loss = lost == 0.0f ? (z > 80.0f ? z : surprise) : surprise;
+    *slope = keep * s * not_s * inverse;
+}
+
+INLINE void kept(const half_t *h, const float *x, int n, float *loss, float *slope) {
+    for (int i = 0; i < n; i++) kept_pair(x[i], h->keep, h->lost, loss + i, slope + i);
+}
+
+EVERY_CPU static void kept_by_class(const float *keep, const float *lost, const float *x, int n,
+                                    float *loss, float *slope) {
+    for (int i = 0; i < n; i++) kept_pair(x[i], keep[i], lost[i], loss + i, slope + i);
+}
+
 EVERY_CPU static void evaluate(const half_t *h, const float *x, int n, float *loss, float *slope) {
     int shifted = h->shift > 0.0f;
     if (h->kind == CUBIC)
         cubic(h, x, n, loss, slope);
+    else if (h->kind == KEPT)
+        kept(h, x, n, loss, slope);
     else if (!shifted && h->gamma == 0)
         focal(h, x, n, loss, slope, 0);
     else if (!shifted && h->gamma == 2)
@@ -149,11 +122,14 @@ EVERY_CPU static void evaluate(const half_t *h, const float *x, int n, float *lo
 }
 
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
-INLINE int gather(const loss_t *h, int n, const float *x, const float *t, int *where) {
+INLINE int gather(const loss_t *h, int n, const float *x, const float *t, const uint8_t *observed,
+                  int *where) {
     uint8_t special[BLOCK] = {0};
     uint8_t always = h->smoothing > 0.0f;
     for (int i = 0; i < n; i++)
         special[i] = (t[i] != 0.0f) | (x[i] > h->flip_above) | always;
+    if (h->has_confirmed && observed)
+        for (int i = 0; i < n; i++) special[i] |= observed[i] != 0;
     int found = 0;
     for (int start = 0; start < n; start += 8) {
         uint64_t eight;
@@ -164,11 +140,12 @@ INLINE int gather(const loss_t *h, int n, const float *x, const float *t, int *w
 }
 
 /* Replaces what stands in l and d, the negative half, for the gathered pairs. */
-INLINE void mix(const loss_t *h, int found, const int *where, const float *x, const float *t,
-                const uint8_t *observed, const float *pos_weight, float *l, float *d,
-                total_t *total) {
+INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, const float *x,
+                const float *t, const uint8_t *observed, const float *pos_weight, float *l,
+                float *d, total_t *total) {
     float z[BLOCK], positive[BLOCK], dpositive[BLOCK], recovered[BLOCK], drecovered[BLOCK];
-    int flips = 0, labels = h->smoothing > 0.0f;
+    float confirmed[BLOCK], dconfirmed[BLOCK];
+    int flips = 0, labels = h->smoothing > 0.0f, confirms = h->has_confirmed && observed;
     for (int k = 0; k < found; k++) {
         z[k] = x[where[k]];
         flips |= z[k] > h->flip_above;
@@ -178,6 +155,11 @@ INLINE void mix(const loss_t *h, int found, const int *where, const float *x, co
     for (int k = found; k < padded; k++) z[k] = 0.0f;
     if (labels) evaluate(&h->positive, z, padded, positive, dpositive);
     if (flips) evaluate(&h->recovered, z, padded, recovered, drecovered);
+    if (confirms) evaluate(&h->confirmed, z, padded, confirmed, dconfirmed);
+    for (int k = 0; h->positive.by_class && k < found; k++) {
+        positive[k] += h->constants[class + where[k]];
+        if (flips && h->recovered.by_class) recovered[k] += h->constants[class + where[k]];
+    }
     for (int k = 0; k < found; k++) {
         int i = where[k];
         if (t[i] != t[i]) { /* NaN: this pair is left out */
@@ -190,7 +172,11 @@ INLINE void mix(const loss_t *h, int found, const int *where, const float *x, co
             l[i] = recovered[k];
             d[i] = drecovered[k];
         }
-        if (!labels) continue; /* a flipped negative and nothing else */
+        if (confirms && observed[i]) {
+            l[i] = confirmed[k];
+            d[i] = dconfirmed[k];
+        }
+        if (!labels) continue; /* a flipped or confirmed negative and nothing else */
         float y = t[i] * (1.0f - 2.0f * h->smoothing) + h->smoothing;
         float weighted = y * (pos_weight ? pos_weight[i] : 1.0f);
         l[i] = weighted * positive[k] + (1.0f - y) * l[i];
@@ -199,15 +185,18 @@ INLINE void mix(const loss_t *h, int found, const int *where, const float *x, co
 }
 
 /* At most BLOCK pairs. NULL stands for: nothing observed, all weights 1, not wanted. */
-INLINE void run(const loss_t *h, int n, const float *x, const float *t, const uint8_t *observed,
-                const float *class_weight, const float *pos_weight, float *loss, float *slope,
-                total_t *total) {
+INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const float *t,
+                const uint8_t *observed, const float *class_weight, const float *pos_weight,
+                float *loss, float *slope, total_t *total) {
     float l[BLOCK], d[BLOCK];
     int where[BLOCK];
-    evaluate(&h->negative, x, n, l, d);
+    if (h->negative.by_class)
+        kept_by_class(h->keeps + class, h->losts + class, x, n, l, d);
+    else
+        evaluate(&h->negative, x, n, l, d);
     total->known += n;
-    int found = gather(h, n, x, t, where);
-    if (found) mix(h, found, where, x, t, observed, pos_weight, l, d, total);
+    int found = gather(h, n, x, t, observed, where);
+    if (found) mix(h, class, found, where, x, t, observed, pos_weight, l, d, total);
     if (class_weight)
         for (int i = 0; i < n; i++) l[i] *= class_weight[i], d[i] *= class_weight[i];
     if (loss) memcpy(loss, l, n * sizeof *l);
@@ -230,7 +219,7 @@ void hilltop_loss_and_slope(const loss_t *h, int64_t rows, int64_t classes, cons
         for (int64_t c = 0; c < classes; c += BLOCK) {
             int64_t at = row * classes + c;
             int n = classes - c < BLOCK ? (int)(classes - c) : BLOCK;
-            run(h, n, logits + at, targets + at, observed ? observed + at : 0,
+            run(h, c, n, logits + at, targets + at, observed ? observed + at : 0,
                 class_weight ? class_weight + c : 0, pos_weight ? pos_weight + c : 0,
                 loss ? loss + at : 0, slope ? slope + at : 0, total);
         }

@@ -22,8 +22,8 @@ from torch import Tensor
 from hilltop.errors import HilltopWarning
 from hilltop.losses.half import FusedHalf
 
-_ABI = 1
-_KINDS = {"focal": 0, "cubic": 1}
+_ABI = 2
+_KINDS = {"focal": 0, "cubic": 1, "kept": 2}
 _ENTRIES_PER_THREAD = 1 << 18  # below this, starting a thread costs more than it saves
 
 
@@ -33,6 +33,7 @@ class FusedLoss(NamedTuple):
     positive: FusedHalf
     negative: FusedHalf
     recovered: FusedHalf
+    confirmed: FusedHalf | None
     flip_above: float
     smoothing: float
 
@@ -52,12 +53,16 @@ class _Half(ctypes.Structure):
         ("kind", ctypes.c_int32),
         ("gamma", ctypes.c_int32),
         ("detach_weight", ctypes.c_int32),
+        ("by_class", ctypes.c_int32),
         ("sign", ctypes.c_float),
         ("offset", ctypes.c_float),
         ("shift", ctypes.c_float),
         ("quadratic", ctypes.c_float),
         ("cubic", ctypes.c_float),
         ("scale", ctypes.c_float),
+        ("keep", ctypes.c_float),
+        ("lost", ctypes.c_float),
+        ("constant", ctypes.c_float),
     )
 
 
@@ -66,16 +71,24 @@ class _Loss(ctypes.Structure):
         ("positive", _Half),
         ("negative", _Half),
         ("recovered", _Half),
+        ("confirmed", _Half),
+        ("constants", ctypes.c_void_p),
+        ("keeps", ctypes.c_void_p),
+        ("losts", ctypes.c_void_p),
+        ("has_confirmed", ctypes.c_int32),
         ("flip_above", ctypes.c_float),
         ("smoothing", ctypes.c_float),
     )
 
 
-class _Total(ctypes.Structure):
+class Total(ctypes.Structure):
+    """What a call of either kernel adds up: see ``total_t`` in kernel_math.h."""
+
     _fields_ = (
         ("sum", ctypes.c_double),
         ("known", ctypes.c_int64),
         ("invalid", ctypes.c_int64),
+        ("hard", ctypes.c_int64),
     )
 
 
@@ -119,51 +132,57 @@ def loss_and_slope(
     class_weight: Tensor | None,
     pos_weight: Tensor | None,
     *,
+    by_class: tuple[Tensor | None, Tensor | None] = (None, None),
     want_entries: bool,
     want_slope: bool,
 ) -> KernelResult:
     """Run the kernel over contiguous CPU tensors, float32 (``observed``: bool), of one shape.
 
-    Weights have one entry for each class.
+    Weights have one entry for each class; ``by_class`` is what :meth:`Half.by_class` gives for the
+    positive and for the negative half.
     """
     entries = torch.empty_like(logits) if want_entries else None
     slope = torch.empty_like(logits) if want_slope else None
-    weights = _address(class_weight), _address(pos_weight)
+    weights = address(class_weight), address(pos_weight)
     # Without weights the kernel need not know where a row ends: one long row is fastest.
-    weighted = weights != (None, None)
+    weighted = weights != (None, None) or by_class != (None, None)
     classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
     call, parameters = _compiled(), _parameters(loss)
+    if by_class != (None, None):
+        parameters = _with_arrays(parameters, *by_class)
 
-    def work(start: int, length: int, total: _Total) -> None:
+    def work(start: int, length: int, total: Total) -> None:
         shape = (length // classes, classes) if weighted else (1, length)
-        per_entry = (_address(t, start) for t in (logits, targets, observed))
-        results = (_address(t, start) for t in (entries, slope))
+        per_entry = (address(t, start) for t in (logits, targets, observed))
+        results = (address(t, start) for t in (entries, slope))
         call(addressof(parameters), *shape, *per_entry, *weights, *results, addressof(total))
 
-    total = _in_threads(work, logits.numel(), classes)
+    total = in_threads(work, logits.numel(), classes)
     return KernelResult(total.sum, total.known, total.invalid, entries, slope)
 
 
-def _in_threads(work: Callable[[int, int, _Total], None], entries: int, row_length: int) -> _Total:
+def in_threads(work: Callable[[int, int, Total], None], entries: int, row_length: int) -> Total:
     """Split the entries at row ends, one piece a thread, and add up what the pieces found."""
-    total = _Total()
+    total = Total()
     if entries < 2 * _ENTRIES_PER_THREAD:
         work(0, entries, total)
         return total
     rows = entries // row_length
     threads = min(torch.get_num_threads(), entries // _ENTRIES_PER_THREAD, rows)
     edges = [rows * number // threads * row_length for number in range(threads + 1)]
-    pieces = [(start, stop - start, _Total()) for start, stop in itertools.pairwise(edges)]
+    pieces = [(start, stop - start, Total()) for start, stop in itertools.pairwise(edges)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda piece: work(*piece), pieces))  # raises what a piece raised
     for _, _, part in pieces:
         total.sum += part.sum
         total.known += part.known
         total.invalid += part.invalid
+        total.hard += part.hard
     return total
 
 
-def _address(tensor: Tensor | None, offset: int = 0) -> int | None:
+def address(tensor: Tensor | None, offset: int = 0) -> int | None:
+    """Where the entry number ``offset`` of a contiguous tensor lies, None for no tensor."""
     return None if tensor is None else tensor.data_ptr() + offset * tensor.element_size()
 
 
@@ -173,9 +192,24 @@ def _parameters(loss: FusedLoss) -> _Loss:
         _half(loss.positive),
         _half(loss.negative),
         _half(loss.recovered),
+        _half(loss.confirmed or loss.negative),
+        None,
+        None,
+        None,
+        loss.confirmed is not None,
         loss.flip_above,
         loss.smoothing,
     )
+
+
+def _with_arrays(shared: _Loss, positive: Tensor | None, negative: Tensor | None) -> _Loss:
+    """Return a copy for one call; the tensors must outlive it."""
+    own = _Loss.from_buffer_copy(shared)
+    own.constants = address(positive)
+    own.keeps, own.losts = address(negative), None
+    if negative is not None:
+        own.losts = address(negative, negative.shape[-1])
+    return own
 
 
 def _half(half: FusedHalf) -> _Half:

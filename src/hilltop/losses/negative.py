@@ -158,6 +158,8 @@ class ShiftedFocalNegative(NegativeHalf):
         Ridnik et al., Asymmetric loss for multi-label classification, ICCV 2021.
     """
 
+    can_go_flat = True
+
     def __init__(
         self, *, gamma: float = 4.0, shift: float = 0.05, detach_weight: bool = False
     ) -> None:
@@ -208,6 +210,8 @@ class MseNegative(NegativeHalf):
         tensor([0.0142, 0.2500, 0.9644])
     """
 
+    can_go_flat = True
+
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
         return functional.mse_negative(logits)
@@ -237,6 +241,8 @@ class HillNegative(NegativeHalf):
         >>> HillNegative()(torch.tensor([-2.0, 0.0, 4.0]))
         tensor([0.0196, 0.2500, 0.4995])
     """
+
+    can_go_flat = True
 
     def __init__(self, *, lam: float = 1.5) -> None:
         """Check and keep the constant."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict, Unpack
+from typing import Unpack
 
-from hilltop.errors import ArgumentTypeError
-from hilltop.losses.base import Loss
-from hilltop.losses.compose import ClassWeight, MultiLabelLoss
+from hilltop.losses.catalogue import LOSSES as LOSSES  # (as: also to be had from here)
+from hilltop.losses.catalogue import Common as Common
+from hilltop.losses.catalogue import build as build
+from hilltop.losses.catalogue import corrected
+from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.correction import SelfPacedCorrection
 from hilltop.losses.negative import (
     FocalNegative,
@@ -17,32 +19,6 @@ from hilltop.losses.negative import (
     WeakNegative,
 )
 from hilltop.losses.positive import FocalPositive, LogPositive
-from hilltop.losses.reduction import Reduction
-from hilltop.registry import Registry
-
-LOSSES: Registry[Loss] = Registry("loss")
-
-
-class Common(TypedDict, total=False):
-    """Options that every preset passes on to :class:`MultiLabelLoss`."""
-
-    reduction: Reduction
-    class_weight: ClassWeight | None
-    pos_weight: ClassWeight | None
-
-
-def build(name: str, **options: Any) -> Loss:
-    """Return the loss registered under ``name``.
-
-    Raises:
-        ArgumentError: The name is not known.
-        ArgumentTypeError: An option is not known.
-
-    Example:
-        >>> build("hill", margin=0.5).positive
-        FocalPositive(gamma=2, margin=0.5, detach_weight=False)
-    """
-    return LOSSES.build(name, **options)
 
 
 @LOSSES.register("bce")
@@ -171,7 +147,11 @@ def mse(**common: Unpack[Common]) -> MultiLabelLoss:
 
 @LOSSES.register("focal_margin")
 def focal_margin(
-    *, gamma: float = 2.0, margin: float = 1.0, **common: Unpack[Common]
+    *,
+    gamma: float = 2.0,
+    margin: float = 1.0,
+    gamma_neg: float | None = None,
+    **common: Unpack[Common],
 ) -> MultiLabelLoss:
     r"""Focal loss whose positives carry a margin, so that semi-hard ones count most.
 
@@ -180,11 +160,13 @@ def focal_margin(
     Args:
         gamma: How strongly easy entries are played down.
         margin: The m in :math:`p_m = \sigma(x - m)`; 0.5 to 1 is recommended, 0 gives Focal.
+        gamma_neg: The same as gamma for negatives alone; None takes gamma, 0 gives those of
+            cross-entropy (the paper's "Focal margin+").
         **common: Options of :class:`MultiLabelLoss`.
     """
     return MultiLabelLoss(
         positive=FocalPositive(gamma=gamma, margin=margin),
-        negative=FocalNegative(gamma=gamma),
+        negative=FocalNegative(gamma=gamma if gamma_neg is None else gamma_neg),
         **common,
     )
 
@@ -251,20 +233,7 @@ def splc(
         :func:`splc_released` is the form that produced the paper's numbers.
     """
     correction = SelfPacedCorrection(tau=tau, start_epoch=start_epoch)
-    if isinstance(base, MultiLabelLoss) and common:
-        raise ArgumentTypeError(
-            f"splc(base) takes {', '.join(common)} from the given base;"
-            " set it there, or give the base by name."
-        )
-    inner: object = build(base, **common) if isinstance(base, str) else base
-    if base is None:
-        inner = focal_margin(**common)
-    if not isinstance(inner, MultiLabelLoss):
-        kind = type(inner).__name__
-        raise ArgumentTypeError(
-            f"base must be a hilltop loss made of halves, or its name, but got {kind}."
-        )
-    return inner.with_correction(correction)
+    return corrected("splc", "focal_margin" if base is None else base, correction, common)
 
 
 @LOSSES.register("splc_released")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +12,21 @@ from torch import Tensor, nn
 from hilltop.errors import ArgumentError
 
 
-def init_head_prior(model: nn.Module, prior: float | Tensor) -> nn.Module:
+@runtime_checkable
+class HasLabelShares(Protocol):
+    """Anything that knows how often each class is labelled, such as a ``LabelTable``."""
+
+    def label_shares(self) -> Any:
+        """Return the share of images labelled with each class, as an array."""
+        ...
+
+
+Labels = float | Sequence[float] | Tensor | HasLabelShares
+
+
+def init_head_prior(
+    model: nn.Module, labels: Labels, *, keep: float | Sequence[float] | Tensor = 1.0
+) -> nn.Module:
     r"""Set the bias of the last layer to the log odds of the label prior, and return the model.
 
     .. math:: b_c = \log \frac{\pi_c}{1 - \pi_c}
@@ -20,17 +36,51 @@ def init_head_prior(model: nn.Module, prior: float | Tensor) -> nn.Module:
 
     Args:
         model: Any module whose last linear or convolution layer with a bias gives the logits.
-        prior: Share of images labelled with a class: one number, or one for each class.
+        labels: The training targets ``(N, C)``, 1 for labelled, NaN for unknown; a ``LabelTable``;
+            or the share of images labelled with a class, one number or one for each class.
+        keep: The share of true labels that were written down, where that is known, as for
+            :func:`kept_independently`: :math:`\pi` is then the share divided by ``keep``, but at
+            most one half unless the labels themselves say more.
 
     Raises:
-        ArgumentError: There is no such layer, or the prior does not fit it.
+        ArgumentError: There is no such layer, or the labels do not fit it.
 
     Example:
-        >>> head = init_head_prior(torch.nn.Linear(4, 2), torch.tensor([0.5, 0.01]))
+        >>> head = init_head_prior(torch.nn.Linear(4, 2), [0.5, 0.01])
         >>> head.bias
         Parameter containing:
         tensor([ 0.0000, -4.5951], requires_grad=True)
+        >>> targets = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+        >>> init_head_prior(torch.nn.Linear(4, 2), targets).bias.detach().sigmoid()
+        tensor([0.7500, 0.2500])
     """
+    bias = last_bias(model)
+    shares = _shares(labels)
+    if shares.ndim and shares.shape != bias.shape:
+        raise ArgumentError(
+            f"labels must have one class for each of {bias.numel()} outputs of the last layer,"
+            f" but got {shares.numel()}."
+        )
+    if not bool(((shares >= 0) & (shares <= 1)).all()):
+        raise ArgumentError("The share of labelled images must lie between 0 and 1.")
+    kept = torch.as_tensor(keep, dtype=torch.float64).cpu()
+    if not bool(((kept > 0) & (kept <= 1)).all()):
+        raise ArgumentError(f"keep must be greater than 0 and at most 1, but got {keep!r}.")
+    if kept.ndim and kept.shape != bias.shape:
+        raise ArgumentError(
+            f"keep must be one number or one for each of {bias.numel()} classes,"
+            f" but got {kept.numel()}."
+        )
+    true_shares = torch.minimum(shares / kept, shares.clamp(min=0.5))
+    # A class that was never (or always) labelled still gets a finite start, about 1 in 22,000.
+    odds = torch.logit(true_shares, eps=1 / (1 + math.exp(10.0)))
+    with torch.no_grad():
+        bias.copy_(odds.to(bias).expand_as(bias))
+    return model
+
+
+def last_bias(model: nn.Module) -> Tensor:
+    """Return the bias of the last linear or convolution layer that has one."""
     layers = [
         layer
         for layer in model.modules()
@@ -40,16 +90,22 @@ def init_head_prior(model: nn.Module, prior: float | Tensor) -> nn.Module:
         raise ArgumentError("The model has no linear or convolution layer with a bias.")
     bias = layers[-1].bias
     assert bias is not None
-    shares = torch.as_tensor(prior, dtype=torch.float64)
-    if shares.ndim and shares.shape != bias.shape:
+    return bias
+
+
+def _shares(labels: Labels) -> Tensor:
+    """The share of images labelled with each class, or with any."""
+    numbers = labels.label_shares() if isinstance(labels, HasLabelShares) else labels
+    shares = torch.as_tensor(numbers, dtype=torch.float64).detach().cpu()
+    if shares.ndim < 2:
+        return shares
+    if shares.ndim > 2 or not len(shares):
         raise ArgumentError(
-            f"prior must have one entry for each of {bias.numel()} outputs of the last layer,"
-            f" but got {shares.numel()}."
+            f"labels must have the shape (images, classes), but got {tuple(shares.shape)}."
         )
-    if not bool(((shares >= 0) & (shares <= 1)).all()):
-        raise ArgumentError("prior must lie between 0 and 1.")
-    # A class that was never (or always) labelled still gets a finite start, about 1 in 22,000.
-    odds = torch.logit(shares, eps=1 / (1 + math.exp(10.0)))
-    with torch.no_grad():
-        bias.copy_(odds.to(bias).expand_as(bias))
-    return model
+    known = ~shares.isnan()
+    if bool(((shares < 0) | (shares > 1)).any()):
+        raise ArgumentError("labels must lie between 0 and 1, or be NaN for unknown.")
+    labelled = shares.nansum(dim=0)
+    overall = labelled.sum() / known.sum().clamp(min=1)  # for a class of which nothing is known
+    return torch.where(known.any(dim=0), labelled / known.sum(dim=0).clamp(min=1), overall)

@@ -50,6 +50,23 @@ def check_values(targets: Tensor) -> None:
         raise ArgumentError(invalid_targets_message(float(values[invalid][0])))
 
 
+def check_hard(targets: Tensor) -> None:
+    """Raise unless every target is 0, 1 or NaN."""
+    check_values(targets)
+    if not targets.dtype.is_floating_point or targets.numel() == 0 or targets.is_meta:
+        return
+    values = targets if torch.compiler.is_compiling() else _unwrapped(targets)
+    soft = (values > 0) & (values < 1)
+    if torch.compiler.is_compiling():
+        torch._assert_async(~soft.any(), "targets of a loss that counts labels must be 0 or 1.")
+    elif bool(soft.any()):
+        raise ArgumentError(
+            "targets must be 0, 1 or NaN for a loss that counts the labels of an image, but got"
+            f" {float(values[soft][0])!r}. Use another loss, such as kept_independently, for soft"
+            " targets."
+        )
+
+
 def compute_dtype(logits: Tensor) -> torch.dtype:
     """Losses are computed in float64 for float64 logits and in float32 for all others."""
     return torch.float64 if logits.dtype == torch.float64 else torch.float32

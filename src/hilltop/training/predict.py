@@ -60,6 +60,7 @@ def load_run(path: Path, *, which: str = "best") -> TrainedModel:
             len(classes),
             weights="none",
             image_size=config.model.image_size,
+            normalise=bool(config.model.normalise),
         )
     model.load_state_dict(tensors)
     return TrainedModel(model.eval(), config, classes, int(note["epoch"]))

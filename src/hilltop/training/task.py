@@ -94,6 +94,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 len(train.classes),
                 weights=config.model.weights,
                 image_size=config.model.image_size,
+                normalise=bool(config.model.normalise),
             )
     prior = train.counts_by_class(State.PRESENT) / max(1, len(train))
     init_head_prior(classifier_of(model), torch.from_numpy(prior))

@@ -1,0 +1,218 @@
+"""KeptByCount: the likelihood of the paper's rule, which keeps a number of labels of an image."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from hilltop.checks import check_whole
+from hilltop.losses import kernel
+from hilltop.losses.base import Loss
+from hilltop.losses.count_kernel import count_loss_and_slope
+from hilltop.losses.count_rows import Rows, entries, log_chance
+from hilltop.losses.count_rule import CountRule
+from hilltop.losses.observation import warm_share
+from hilltop.losses.one_pass import (
+    Evaluated,
+    OnePass,
+    autograd_must_see_inside,
+    slope_by_autograd,
+)
+from hilltop.losses.presets import LOSSES
+from hilltop.losses.reduction import Reduction, divisor, reduce
+from hilltop.losses.targets import check_hard, check_inputs, compute_dtype
+from hilltop.losses.watch import CollapseWatch
+
+
+class KeptByCount(Loss):
+    r"""Likelihood of the paper's rule: of t labels, n(t) are kept, drawn without replacement.
+
+    .. math:: L = -\sum_{O} \log p - \sum_{A} \log(1 - p)
+              - \log \sum_u \frac{[n(s + u) = s]}{\binom{s + u}{s}}\; P(u),
+              \qquad n(t) = \min(t, \lfloor t(1 - r) \rfloor + 1)
+
+    O are the s labels, A the entries that a person confirmed absent, and P(u) is the probability
+    that u of the remaining entries, the candidates, are present (a Poisson-binomial). It sees an
+    image as a whole: one label left at r = 0.8 means one to four, whatever the classes.
+
+    An entry whose target is NaN is no part of the image: the rule was applied without its class,
+    and it takes no part in value, gradient and mean. An image that the rule cannot produce, such
+    as one with two labels at r = 1, has had labels added: it counts as complete, which is
+    cross-entropy. So does an image without labels, since the rule leaves at least one.
+
+    Args:
+        rule: Which labels stay.
+        warmup_epochs: During these the loss moves from cross-entropy to the likelihood.
+        reduction: As in :class:`MultiLabelLoss`. With ``"none"`` the part of the loss that the
+            candidates of an image share is spread over them evenly, so that sums are right.
+        watch: Whether to warn when training is going flat.
+
+    Shape:
+        logits and targets ``(..., C)``; a number, or ``(..., C)`` with ``reduction="none"``.
+
+    Raises:
+        ArgumentError: A target other than 0, 1 and NaN, since labels are counted.
+    """
+
+    def __init__(
+        self,
+        rule: CountRule,
+        *,
+        warmup_epochs: int = 0,
+        reduction: Reduction = "mean",
+        watch: bool = True,
+    ) -> None:
+        """Keep the rule."""
+        super().__init__(reduction=reduction)
+        self.rule = rule
+        self.warmup_epochs = check_whole("warmup_epochs", warmup_epochs, low=0)
+        self.watch = CollapseWatch() if watch else None
+
+    def forward(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of a batch, see :meth:`Loss.forward`."""
+        check_inputs(logits, targets, observed)
+        if self.watch is not None:
+            self.watch.step(logits, targets)
+        # Without reduction an entry depends on all logits of its image, which one slope hides.
+        if autograd_must_see_inside(logits) or self.reduction == "none":
+            check_hard(targets)
+            values = self._entries(logits, targets, observed).to(compute_dtype(logits))
+            return reduce(values, targets, self.reduction)
+        want_slope = torch.is_grad_enabled() and logits.requires_grad
+
+        def evaluate(logits: Tensor) -> Evaluated:
+            if _kernel_runs(logits):
+                return self._by_kernel(logits, targets, observed, want_slope)
+            return self._by_autograd(logits, targets, observed, want_slope)
+
+        return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return]
+
+    def posterior(
+        self, logits: Tensor, targets: Tensor, *, observed: Tensor | None = None
+    ) -> Tensor:
+        """Return the probability that each entry is really present.
+
+        Labels are 1, confirmed absents 0, unknown (NaN) entries the model's own probability.
+
+        Example:
+            >>> model = kept_by_count(r=1)  # of two labels, one stays
+            >>> model.posterior(torch.tensor([0.0, 0.0]), torch.tensor([1.0, 0.0]))
+            tensor([1.0000, 0.3333])
+        """
+        check_inputs(logits, targets, observed)
+        check_hard(targets)
+        with torch.inference_mode(False), torch.enable_grad():
+            # Clones: what was made in inference mode cannot take part in a gradient.
+            seen = None if observed is None else observed.clone()
+            rows = Rows.of(logits.detach().clone(), targets.detach().clone(), seen)
+            leaf = rows.logits.requires_grad_()
+            (lost,) = torch.autograd.grad(log_chance(self.rule, rows).sum(), leaf)
+        with torch.no_grad():
+            present = torch.where(rows.labels, 1.0, torch.where(rows.candidates, lost, 0.0))
+            present = torch.where(rows.known, present, torch.sigmoid(logits.to(present.dtype)))
+            return present.view(logits.shape).to(compute_dtype(logits))
+
+    def turned_over(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
+        """Return True for unlabelled entries that are probably labels."""
+        return (self.posterior(logits, targets, observed=observed) > 0.5) & (targets == 0)
+
+    def _entries(self, logits: Tensor, targets: Tensor, observed: Tensor | None) -> Tensor:
+        warmed: Tensor | float = 1.0
+        if self.warmup_epochs:  # a tensor, so that it can change in compiled code
+            warmed = (self.epoch / self.warmup_epochs).clamp(max=1.0)
+        return entries(self.rule, Rows.of(logits, targets, observed), warmed).view(logits.shape)
+
+    def _by_autograd(
+        self, logits: Tensor, targets: Tensor, observed: Tensor | None, want_slope: bool
+    ) -> Evaluated:
+        """Loss and slope together, on any device."""
+        check_hard(targets)
+        dtype = compute_dtype(logits)
+        values, slope = slope_by_autograd(
+            lambda leaf: self._entries(leaf, targets, observed), logits.to(dtype), want_slope
+        )
+        parts = divisor(targets, self.reduction)
+        loss = reduce(values, targets, self.reduction).to(dtype)
+        return Evaluated(loss, slope, None if parts is None else 1 / parts)
+
+    def _by_kernel(
+        self, logits: Tensor, targets: Tensor, observed: Tensor | None, want_slope: bool
+    ) -> Evaluated:
+        """Loss and slope together, by the compiled kernel; rows too hard for it by torch."""
+        shape = (-1, logits.shape[-1] if logits.ndim else 1)
+        x, y = (part.float().reshape(shape).contiguous() for part in (logits, targets))
+        seen = None if observed is None else observed.reshape(shape).contiguous()
+        warmed = warm_share(int(self.epoch), self.warmup_epochs) if self.warmup_epochs else 1.0
+        result = count_loss_and_slope(self.rule.keep, warmed, x, y, seen, want_slope=want_slope)
+        if result.invalid:
+            check_hard(targets)
+        total, slope = result.total, result.slope
+        if result.hard is not None:
+            hard = result.hard
+            labels, confirmed = y[hard], None if seen is None else seen[hard]
+            values, slopes = slope_by_autograd(
+                lambda leaf: self._entries(leaf, labels, confirmed), x[hard], want_slope
+            )
+            total += float(values.sum())
+            if slope is not None and slopes is not None:
+                slope[hard] = slopes
+        parts = divisor(targets, self.reduction, known=result.known)
+        scale = None if parts is None else 1 / float(parts)
+        loss = logits.new_full((), total * (scale or 1.0), dtype=torch.float32)
+        return Evaluated(loss, None if slope is None else slope.view(logits.shape), scale)
+
+    def extra_repr(self) -> str:
+        """Show the rule."""
+        return f"r={1 - self.rule.keep}, reduction={self.reduction!r}"
+
+
+@LOSSES.register("kept_by_count")
+def kept_by_count(
+    *,
+    r: float | str | Fraction = 0.8,
+    warmup_epochs: int = 0,
+    reduction: Reduction = "mean",
+    watch: bool = True,
+) -> KeptByCount:
+    r"""Likelihood of the paper's rule: of t labels, floor(t (1 - r)) + 1 were kept.
+
+    .. math:: L = -\sum_{O} \log p - \sum_{A} \log(1 - p)
+              - \log \sum_u \frac{[n(s + u) = s]}{\binom{s + u}{s}}\; P(u)
+
+    See :class:`KeptByCount` for the terms. Labels are counted, so targets are 0, 1 or NaN. There
+    are no class weights: the likelihood of an image is no sum over classes.
+
+    Args:
+        r: The missing ratio; 0.5, 0.8 and 1 are "75% left", "40% left" and "single label".
+        warmup_epochs: During these the loss moves from cross-entropy to the likelihood.
+        reduction: ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``.
+        watch: Whether to warn when training is going flat.
+
+    Example:
+        >>> loss = kept_by_count(r=1, reduction="sum")
+        >>> loss(torch.zeros(1, 2), torch.tensor([[1, 0]]))  # -log(1/2) - log(1/2 + 1/2 * 1/2)
+        tensor(0.9808)
+    """
+    rule = CountRule.of(r)
+    return KeptByCount(rule, warmup_epochs=warmup_epochs, reduction=reduction, watch=watch)
+
+
+def _kernel_runs(logits: Tensor) -> bool:
+    fast = logits.is_cpu and logits.dtype != torch.float64 and logits.numel() > 0
+    return fast and kernel.library() is not None

@@ -1,0 +1,263 @@
+"""Large-loss methods: the largest losses among unlabelled pairs belong to missing labels."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from hilltop.checks import check_number
+from hilltop.losses.base import TrainingFacts
+from hilltop.losses.catalogue import LOSSES, Common, corrected
+from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.correction import CORRECTIONS, Correction
+from hilltop.losses.memory import (
+    batch_rows,
+    bring_together,
+    in_words,
+    learns_from,
+    pack_bits,
+    unpack_bits,
+)
+
+
+class _LargeLoss(Correction):
+    """What the three have in common: one rate."""
+
+    def __init__(self, *, rate: float = 0.002) -> None:
+        """Check and keep the rate."""
+        super().__init__()
+        self.rate = check_number("rate", rate, low=0, high=1)
+
+    def extra_repr(self) -> str:
+        """Show the rate."""
+        return f"rate={self.rate:g}"
+
+    def _largest(
+        self, logits: Tensor, targets: Tensor, observed: Tensor | None, epoch: Tensor
+    ) -> Tensor:
+        """True for the share ``rate * epoch`` of all known pairs with the largest losses."""
+        candidates = _unlabelled(targets, observed)
+        return _top(logits, candidates, self.rate * epoch * (targets == targets).sum())
+
+
+@CORRECTIONS.register("large_loss_rejection")
+class LargeLossRejection(_LargeLoss):
+    r"""Large-loss rejection (LL-R): the largest losses of a batch do not count.
+
+    .. math:: k = \lceil B\,K\,d\,t \rceil
+
+    unlabelled pairs out of a batch of B images and K classes are left out in the t-th epoch,
+    counting from 0: none at first, and more as the model would begin to learn the gaps by heart.
+
+    Args:
+        rate: The d of the equation, as a share; published are 0.001 to 0.005.
+
+    Example:
+        >>> correct = LargeLossRejection(rate=0.2)
+        >>> logits = torch.tensor([[-1.0, 3.0, 0.5, 4.0]])
+        >>> now = {"targets": torch.tensor([[0, 0, 0, 1.0]]), "epoch": torch.tensor(1)}
+        >>> correct(logits, logits, **now, observed=None, index=None)
+        (tensor([[1., 0., 1., 1.]]), tensor([[0., 0., 0., 0.]]))
+
+    Reference:
+        Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
+
+    Note:
+        Ranked are logits: every negative half of this library grows with the logit, and logits do
+        not round to ties where losses do. Equal logits share their fate.
+    """
+
+    def forward(
+        self,
+        logits: Tensor,
+        loss_neg: Tensor,
+        *,
+        targets: Tensor,
+        observed: Tensor | None,
+        epoch: Tensor,
+        index: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, flip)``."""
+        chosen = self._largest(logits, targets, observed, epoch).to(logits.dtype)
+        return 1 - chosen, torch.zeros_like(chosen)
+
+
+@CORRECTIONS.register("large_loss_correction")
+class LargeLossCorrection(_LargeLoss):
+    r"""Large-loss correction for the step (LL-Ct): the largest losses of a batch are labels.
+
+    As many as in :class:`LargeLossRejection`, but turned over instead of left out; decided anew
+    in every batch.
+
+    Args:
+        rate: The d of :class:`LargeLossRejection`, as a share.
+
+    Reference:
+        Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
+    """
+
+    def forward(
+        self,
+        logits: Tensor,
+        loss_neg: Tensor,
+        *,
+        targets: Tensor,
+        observed: Tensor | None,
+        epoch: Tensor,
+        index: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, flip)``."""
+        chosen = self._largest(logits, targets, observed, epoch).to(logits.dtype)
+        return 1 - chosen, chosen
+
+
+@CORRECTIONS.register("large_loss_permanent")
+class LargeLossPermanent(_LargeLoss):
+    r"""Large-loss correction for good (LL-Cp): the largest losses of a batch become labels.
+
+    .. math:: k = \lceil B\,K\,d \rceil
+
+    unlabelled pairs of every batch become labels from the second epoch on, and stay so. The
+    memory is one bit for each pair of image and class, allocated by :meth:`prepare` and kept in
+    checkpoints. An image gives new labels once an epoch, however often it is seen, and in training
+    steps only; with many processes each learns of the others' when an epoch begins.
+
+    Args:
+        rate: The d of the equation, as a share.
+
+    Raises:
+        ArgumentError: It was not prepared, or a batch comes without its row numbers ``index``.
+
+    Reference:
+        Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
+    """
+
+    memory: Tensor
+    treated: Tensor
+
+    def __init__(self, *, rate: float = 0.002) -> None:
+        """Check and keep the rate; there is no memory yet."""
+        super().__init__(rate=rate)
+        self.pairs: tuple[int, int] | None = None
+        self.register_buffer("memory", None)
+        self.register_buffer("treated", None)
+
+    def prepare(self, facts: TrainingFacts) -> None:
+        """Allocate the memory, with nothing turned over."""
+        self.pairs = facts.images, len(facts.positives)
+        device = facts.positives.device if self.memory is None else self.memory.device
+        size = (facts.images, -(-len(facts.positives) // 8))
+        self.memory = torch.zeros(size, dtype=torch.uint8, device=device)
+        self.treated = torch.full((facts.images,), -1, dtype=torch.int32, device=device)
+
+    def memory_note(self) -> str | None:
+        """Say how large the memory is."""
+        if self.pairs is None:
+            return None
+        size = in_words(self.memory.numel() + 4 * self.treated.numel())
+        images, classes = self.pairs
+        return f"ll_cp keeps one bit for each of {images:,} images x {classes:,} classes: {size}"
+
+    def set_epoch(self, epoch: int) -> None:
+        """Learn what other processes have turned over in the epoch before."""
+        if self.pairs is not None:
+            bring_together(self.memory, self.treated == epoch - 1)
+
+    def forward(
+        self,
+        logits: Tensor,
+        loss_neg: Tensor,
+        *,
+        targets: Tensor,
+        observed: Tensor | None,
+        epoch: Tensor,
+        index: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, flip)``."""
+        rows = batch_rows("ll_cp", index, logits, self.pairs)
+        classes = logits.shape[-1]
+        turned = unpack_bits(self.memory[rows], classes)
+        if self.training and learns_from(logits):
+            fresh = self.treated[rows].unsqueeze(1) < epoch
+            candidates = _unlabelled(targets, observed).view(-1, classes) & ~turned & fresh
+            many = self.rate * (epoch >= 1) * (targets == targets).sum()
+            turned = turned | _top(logits.view(-1, classes), candidates, many)
+            self.memory[rows] = pack_bits(turned)
+            self.treated[rows] = epoch.to(torch.int32)
+        flips = turned.view(logits.shape)
+        if observed is not None:
+            flips = flips & ~observed
+        flip = flips.to(logits.dtype)
+        return 1 - flip, flip
+
+
+def _unlabelled(targets: Tensor, observed: Tensor | None) -> Tensor:
+    """True for pairs that may be missing labels: known, not labelled, not confirmed."""
+    unlabelled = targets < 1  # False for NaN
+    return unlabelled if observed is None else unlabelled & ~observed
+
+
+def _top(logits: Tensor, candidates: Tensor, many: Tensor) -> Tensor:
+    """True for the ``ceil(many)`` candidates with the largest logits."""
+    if not logits.numel():
+        return candidates
+    # A product that is whole but for rounding must not count one more.
+    count = torch.ceil(many.float() - 1e-3).long()
+    ranks = torch.where(candidates, logits.detach(), -torch.inf).flatten()
+    place = (count - 1).clamp(0, ranks.numel() - 1)
+    cut = ranks.sort(descending=True).values.gather(0, place.reshape(1))
+    return candidates & (logits.detach() >= cut) & (count > 0)
+
+
+@LOSSES.register("ll_r")
+def ll_r(
+    base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
+) -> MultiLabelLoss:
+    """Large-loss rejection: unlabelled entries with the largest losses of a batch are left out.
+
+    Call ``set_epoch(epoch)`` at the start of every epoch, or it never begins.
+
+    Args:
+        base: The loss to correct, as a loss or a name.
+        rate: Share of all pairs of a batch that each epoch adds, see :class:`LargeLossRejection`.
+        **common: Options of :class:`MultiLabelLoss`, where ``base`` is a name.
+
+    Reference:
+        Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
+    """
+    return corrected("ll_r", base, LargeLossRejection(rate=rate), common)
+
+
+@LOSSES.register("ll_ct")
+def ll_ct(
+    base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
+) -> MultiLabelLoss:
+    """Large-loss correction: unlabelled entries with the largest losses count as labels.
+
+    Call ``set_epoch(epoch)`` at the start of every epoch, or it never begins.
+
+    Args:
+        base: The loss to correct, as a loss or a name.
+        rate: Share of all pairs of a batch that each epoch adds, see :class:`LargeLossCorrection`.
+        **common: Options of :class:`MultiLabelLoss`, where ``base`` is a name.
+    """
+    return corrected("ll_ct", base, LargeLossCorrection(rate=rate), common)
+
+
+@LOSSES.register("ll_cp")
+def ll_cp(
+    base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
+) -> MultiLabelLoss:
+    """Permanent large-loss correction: entries with the largest losses become labels for good.
+
+    Call ``prepare(facts)`` before training, ``set_epoch(epoch)`` at the start of every epoch, and
+    pass ``index`` with every batch.
+
+    Args:
+        base: The loss to correct, as a loss or a name.
+        rate: Share of all pairs of a batch that become labels, see :class:`LargeLossPermanent`.
+        **common: Options of :class:`MultiLabelLoss`, where ``base`` is a name.
+    """
+    return corrected("ll_cp", base, LargeLossPermanent(rate=rate), common)
