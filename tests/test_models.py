@@ -201,3 +201,19 @@ def test_normalised_input_gives_the_backbone_what_its_weights_expect() -> None:
     model.eval()
     torch.testing.assert_close(model(pixels), model.backbone((pixels - mean) / std))
     assert model.get_classifier().out_features == 3
+
+
+def test_many_features_are_scaled_to_the_same_length_and_few_are_not() -> None:
+    many, few = FeatureHead(64, 1, hidden=None), FeatureHead(2, 1, hidden=None)
+    for head in (many, few):
+        nn.init.ones_(head.layers[-1].weight)
+        nn.init.zeros_(head.layers[-1].bias)
+    row = torch.rand(1, 64) + 1
+    torch.testing.assert_close(many(row), many(5 * row))
+    assert many(row).item() == pytest.approx(8 * row.sum().item() / row.norm().item(), rel=1e-5)
+    assert few(torch.tensor([[10.0, 0.0]])).item() == pytest.approx(10)
+    assert torch.isfinite(many(torch.zeros(1, 64))).all()
+
+
+def test_a_linear_head_starts_without_noise() -> None:
+    assert not FeatureHead(4, 3, hidden=None).layers[-1].weight.any()

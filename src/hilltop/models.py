@@ -26,12 +26,16 @@ class FeatureHead(nn.Module):
     .. math:: \text{logits} = W \frac{x - \mu}{s} + b
 
     Mean and deviation of the training features are kept with the weights, so that the head takes
-    features as they are.
+    features as they are. Where there are many features, as from a network, each image's are then
+    scaled to the same length, so that a few large ones do not decide alone. A linear head starts
+    at weights 0: a random start would be noise that a short training never quite unlearns.
 
     Args:
         features: Number of features.
         classes: Number of classes.
         hidden: Width of a hidden layer with GELU; None for a linear head.
+        same_length: Scale the standardised features of each image to the same length; None does
+            so for 64 features or more.
 
     Shape:
         ``(N, features)`` to logits ``(N, classes)``.
@@ -46,7 +50,9 @@ class FeatureHead(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, features: int, classes: int, *, hidden: int | None) -> None:
+    def __init__(
+        self, features: int, classes: int, *, hidden: int | None, same_length: bool | None = None
+    ) -> None:
         """Build the layers; the scale is 0 and 1 until it is fitted."""
         super().__init__()
         check_number("features", features, low=1)
@@ -57,7 +63,11 @@ class FeatureHead(nn.Module):
         if hidden is not None:
             check_number("hidden", hidden, low=1)
             layers = [nn.Linear(features, hidden), nn.GELU()]
-        self.layers = nn.Sequential(*layers, nn.Linear(hidden or features, classes))
+        self.same_length = features >= 64 if same_length is None else same_length
+        last = nn.Linear(hidden or features, classes)
+        if hidden is None:
+            nn.init.zeros_(last.weight)
+        self.layers = nn.Sequential(*layers, last)
 
     @torch.no_grad()
     def fit_scale(self, X: Tensor) -> None:  # noqa: N803 (the name of features in files)
@@ -74,7 +84,11 @@ class FeatureHead(nn.Module):
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
         """Return the logits."""
-        logits: Tensor = self.layers((X - self.mean) / self.std)
+        standardised = (X - self.mean) / self.std
+        if self.same_length:
+            length = standardised.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+            standardised = standardised * (len(self.mean) ** 0.5 / length)
+        logits: Tensor = self.layers(standardised)
         return logits
 
 

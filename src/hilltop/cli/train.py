@@ -29,19 +29,11 @@ class Train:
     @classmethod
     def defaults(cls, words: Sequence[str]) -> Train:
         """Options from the file named by ``--config``, for the command line to change."""
-        path = None
-        for at, word in enumerate(words):
-            if word == "--config":
-                if at + 1 == len(words):
-                    raise ArgumentError("--config needs the name of a file.")
-                path = words[at + 1]
-            elif word.startswith("--config="):
-                path = word.partition("=")[2]
-        return cls() if path is None else cls(run_options=TrainConfig.from_file(Path(path)))
+        return cls(run_options=options_from_file(words))
 
     def run(self) -> None:
         """Train."""
-        from hilltop.training.loop import train
+        from hilltop.training.stages import train
 
         options = self.run_options
         train(options, self.out or default_folder(f"{options.labels.stem}-{options.loss}"))
@@ -59,6 +51,19 @@ class Resume:
 
     def run(self) -> None:
         """Resume."""
-        from hilltop.training.loop import resume
+        from hilltop.training.stages import resume
 
         resume(self.folder)
+
+
+def options_from_file(words: Sequence[str]) -> TrainConfig:
+    """Options from the file named by ``--config`` among the words, or the usual ones."""
+    path = None
+    for at, word in enumerate(words):
+        if word == "--config":
+            if at + 1 == len(words):
+                raise ArgumentError("--config needs the name of a file.")
+            path = words[at + 1]
+        elif word.startswith("--config="):
+            path = word.partition("=")[2]
+    return TrainConfig() if path is None else TrainConfig.from_file(Path(path))

@@ -30,7 +30,7 @@ class Progress:
     step: int = 0
     loss_sum: float = 0.0
     loss_count: int = 0
-    recovered: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    recovered: tuple[float, ...] = ()
     best_map: float = -1.0
     best_epoch: int = -1
 

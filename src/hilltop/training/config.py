@@ -28,6 +28,8 @@ class ModelConfig:
     """Width of the hidden layer of mlp."""
     image_size: int = 448
     """Images are squashed to this many pixels a side."""
+    normalise: bool | None = None
+    """Shift and scale pixels as the weights expect (the paper did not); None: if there are any."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class TrainConfig:
     """Name of the loss."""
     loss_options: dict[str, Any] = field(default_factory=dict)
     """Options of the loss, from a file: for example {tau: 0.65}."""
+    pseudo_label: float | None = None
+    """Train twice: before the second time, unknown pairs above this probability become labels."""
     epochs: int = 20
     """How often to go through the training images."""
     batch_size: int = 128
@@ -76,6 +80,8 @@ class TrainConfig:
     """Share of the images set aside for validation if there are no validation labels."""
     format: str | None = None
     """Format of the label files; recognised from the content without it."""
+    report: bool = True
+    """Write report.html and curves.png at the end."""
     tensorboard: bool = False
     """Write TensorBoard events too."""
     reading: ReadOptions = field(default_factory=ReadOptions)
@@ -93,12 +99,15 @@ class TrainConfig:
         if name == "auto":
             name = "resnet50" if images else "linear"
         rate, ema, decay = self.learning_rate, self.ema, self.weight_decay
+        normalise = self.model.normalise
+        if normalise is None:
+            normalise = images and self.model.weights != "none"
         return dataclasses.replace(
             self,
             learning_rate=(1e-4 if images else 3e-4) if rate is None else rate,
             ema=(0.9997 if images else 0.0) if ema is None else ema,
             weight_decay=(1e-4 if images else 3.0) if decay is None else decay,
-            model=dataclasses.replace(self.model, model=name),
+            model=dataclasses.replace(self.model, model=name, normalise=normalise),
         )
 
     def check(self) -> None:
@@ -129,6 +138,8 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not 0 <= value <= high:
                 faults.append(f"{name} must be between 0 and {high:g}, but is {value}.")
+        if self.pseudo_label is not None and not 0 < self.pseudo_label < 1:
+            faults.append(f"pseudo_label must be between 0 and 1, but is {self.pseudo_label}.")
         if self.schedule_epochs is not None and self.schedule_epochs < self.epochs:
             faults.append(
                 f"schedule_epochs ({self.schedule_epochs}) must not be below epochs"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 from lightning_fabric import Fabric
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def launch(precision: str) -> Fabric:
@@ -41,6 +41,23 @@ def brought_together(part: Tensor) -> Tensor:
     if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
         dist.all_reduce(part)
     return part
+
+
+def average_gradients(module: nn.Module) -> None:
+    """Have the gradients of a module averaged over ranks, as those of the model are.
+
+    A loss that learns is not part of the model: left alone, every rank would learn its own.
+    """
+    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+        return
+
+    def average(parameter: Tensor) -> None:
+        assert parameter.grad is not None
+        dist.all_reduce(parameter.grad)
+        parameter.grad /= dist.get_world_size()
+
+    for parameter in module.parameters():
+        parameter.register_post_accumulate_grad_hook(average)  # type: ignore[no-untyped-call]
 
 
 def any_rank(flag: bool, device: torch.device) -> bool:

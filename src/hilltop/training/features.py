@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +54,23 @@ class Features:
 def read_features(path: Path) -> Features:
     """Read ``.npz`` (arrays ids and X), ``.npy`` (ids beside it) or Parquet (image, features).
 
-    The ids of ``x.npy`` stand in ``x.ids.txt``, one a line, or in ``x.ids.npy``.
+    The ids of ``x.npy`` stand in ``x.ids.txt``, one a line, or in ``x.ids.npy``. While somebody
+    holds the features of a file, reading it again returns the same ones, unless it has changed.
     """
+    if not path.is_file():
+        return _read(path)
+    status = path.stat()
+    stamp = (str(path.resolve()), status.st_mtime_ns, status.st_size)
+    held = _HELD.get(stamp)
+    if held is None:
+        _HELD[stamp] = held = _read(path)
+    return held
+
+
+_HELD: WeakValueDictionary[tuple[str, int, int], Features] = WeakValueDictionary()
+
+
+def _read(path: Path) -> Features:
     if path.suffix == ".npz":
         return _read_npz(path)
     if path.suffix == ".npy":

@@ -22,44 +22,13 @@ from hilltop.metrics import classification_report
 from hilltop.scores import ScoreTable
 from hilltop.training.checkpoint import Progress, load_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.distributed import any_rank, brought_together, launch, share
+from hilltop.training.distributed import any_rank, average_gradients, brought_together, share
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.optim import build_optimizer, build_schedule, moving_average
-from hilltop.training.recovered import Recovered, recovered_columns
+from hilltop.training.recovered import Recovered, keep_histogram, recovered_columns
 from hilltop.training.reporter import Reporter
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import Inputs, Task, build_task, store_labels, training_batch, truth
-
-
-def train(config: TrainConfig, out: Path) -> Path:
-    """Train from the start and return the run folder.
-
-    Args:
-        config: What to train, on what and how.
-        out: The run folder; it must not hold a run already.
-    """
-    config = config.resolved()
-    config.check()
-    fabric = launch(config.precision)
-    folder = RunFolder(out)
-    if fabric.is_global_zero:
-        folder.create(config.as_dict())
-        store_labels(config, folder)
-    fabric.barrier()
-    return _run(config, folder, fabric)
-
-
-def resume(path: Path) -> Path:
-    """Go on with a run that was stopped, as if it had not been, and return its folder."""
-    folder = RunFolder(path)
-    if not folder.config.is_file():
-        raise DataError(f"{path}: there is no run here: config.yaml is missing.")
-    config = TrainConfig.from_file(folder.config)
-    fabric = launch(config.precision)
-    if not folder.val_labels.is_file() and fabric.is_global_zero:
-        store_labels(config, folder)
-    fabric.barrier()
-    return _run(config, folder, fabric)
+from hilltop.training.task import Inputs, Task, build_task, training_batch, truth
 
 
 @dataclass
@@ -85,7 +54,8 @@ class _Parts:
         return self.model if self.average is None else self.average.module
 
 
-def _run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
+def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
+    """Train on the labels in the run folder, from where the run stands, and return its path."""
     task = build_task(config, folder)
     plan_length = -(-len(task.train) // config.batch_size)
     parts = _parts(config, task, fabric, plan_length)
@@ -136,13 +106,12 @@ def _parts(config: TrainConfig, task: Task, fabric: Fabric, plan_length: int) ->
         weight_decay=config.weight_decay,
         decoupled=config.kind == "features",
     )
+    average_gradients(task.loss)
     if config.kind == "images":
         model = model.to(memory_format=torch.channels_last)
     wrapped, stepper = fabric.setup(model, optimizer)
     length = (config.schedule_epochs or config.epochs) * plan_length
-    schedule = build_schedule(
-        optimizer, learning_rate=config.learning_rate, steps=length, warmup=config.warmup
-    )
+    schedule = build_schedule(optimizer, steps=length, warmup=config.warmup)
     average = moving_average(model, config.ema) if config.ema else None
     return _Parts(model, wrapped, stepper, average, optimizer, schedule, task.loss)
 
@@ -186,9 +155,9 @@ def _train_epoch(
             interrupt.asked = any_rank(interrupt.asked, fabric.device)
         if interrupt.asked:
             break
-    sums = torch.tensor([total, count, 0, 0, 0], dtype=torch.float64, device=fabric.device)
+    sums = torch.tensor([total, count], dtype=torch.float64, device=fabric.device)
     if recovered is not None:
-        sums[2:] = recovered.counts
+        sums = torch.cat([sums, recovered.counts])
     if not interrupt.asked and world > 1:
         sums = brought_together(sums)
     total, count, *turned = sums.tolist()
@@ -242,7 +211,8 @@ def _judge(
 ) -> tuple[dict[str, Any], Progress]:
     """Metrics of an epoch, and whether it is the best so far."""
     readable = ~torch.isnan(scores).any(dim=1).numpy()
-    report = classification_report(scores.numpy()[readable], truth(task.val)[readable])
+    threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
+    report = classification_report(scores.numpy()[readable], truth(task.val)[readable], threshold)
     row = {
         "epoch": progress.epoch + 1,
         "loss": progress.loss_sum / max(1, progress.loss_count),
@@ -271,6 +241,8 @@ def _keep(
         save_tensors(folder.best, weights, note)
         values = scores.numpy().astype(np.float32)
         ScoreTable(task.val.images, task.val.classes, values).save(folder.val_scores)
+    if progress.recovered:
+        keep_histogram(folder.histograms, progress.epoch, progress.recovered)
     folder.record(list(rows))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,10 +11,12 @@ from torch.optim import Adam, AdamW
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import AveragedModel
 
+from hilltop.losses import Loss
+
 
 def build_optimizer(
     model: nn.Module,
-    loss: nn.Module,
+    loss: Loss,
     *,
     learning_rate: float,
     weight_decay: float,
@@ -21,27 +24,33 @@ def build_optimizer(
 ) -> Adam:
     """Adam whose penalty is on matrices and filters only, not on biases and norms.
 
-    Parameters of the loss itself, where it has any, learn without a penalty. ``decoupled`` makes
-    it AdamW: there the penalty does not depend on the scale of the loss, so that one value suits
-    losses with large and with small slopes.
+    Parameters of the loss itself, where it has any, learn without a penalty, each at the learning
+    rate times the factor that :meth:`Loss.parameter_groups` gives. ``decoupled`` makes it AdamW:
+    there the penalty does not depend on the scale of the loss, so that one value suits losses with
+    large and with small slopes.
     """
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     matrices = [parameter for parameter in learning if parameter.ndim > 1]
     others = [parameter for parameter in learning if parameter.ndim <= 1]
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": matrices, "weight_decay": weight_decay},
-        {"params": [*others, *loss.parameters()], "weight_decay": 0.0},
+        {"params": others, "weight_decay": 0.0},
     ]
+    for parameters, factor in loss.parameter_groups():
+        rate = factor * learning_rate
+        groups.append({"params": parameters, "weight_decay": 0.0, "lr": rate})
     fused = all(parameter.device.type in ("cpu", "cuda") for parameter in learning)
     kind = AdamW if decoupled else Adam
     return kind([group for group in groups if group["params"]], lr=learning_rate, fused=fused)
 
 
-def build_schedule(
-    optimizer: Adam, *, learning_rate: float, steps: int, warmup: float
-) -> OneCycleLR:
-    """One cycle: up during ``warmup``, a share of all steps, then down to nearly 0."""
-    return OneCycleLR(optimizer, max_lr=learning_rate, total_steps=max(2, steps), pct_start=warmup)
+def build_schedule(optimizer: Adam, *, steps: int, warmup: float) -> OneCycleLR:
+    """One cycle: up during ``warmup``, a share of all steps, then down to nearly 0.
+
+    Its peak is the learning rate that each group of the optimiser has now.
+    """
+    peaks = [group["lr"] for group in optimizer.param_groups]
+    return OneCycleLR(optimizer, max_lr=peaks, total_steps=max(2, steps), pct_start=warmup)
 
 
 def moving_average(model: nn.Module, decay: float) -> AveragedModel:

@@ -90,6 +90,17 @@ def predict_run(
     return table, inputs.broken
 
 
+def predict_rows(trained: TrainedModel, images: pa.StringArray) -> ScoreTable:
+    """Score some of the images, or rows of features, that a run was trained or validated on."""
+    config = trained.config
+    given = config.images if config.kind == "images" else config.features
+    assert given is not None
+    fabric = launch(config.precision)
+    inputs = _inputs_of(config, given, images)
+    scores = predict(trained.model.to(fabric.device), inputs, len(images), config, fabric)
+    return ScoreTable(images, trained.classes, scores.numpy())
+
+
 def find_images(folder: Path) -> pa.StringArray:
     """Ids of all images below a folder: their paths in it, in alphabetical order."""
     if not folder.is_dir():
@@ -105,13 +116,17 @@ def find_images(folder: Path) -> pa.StringArray:
 
 
 def _inputs(config: TrainConfig, given: Path) -> tuple[pa.StringArray, Inputs]:
+    images = config.kind == "images"
+    ids = find_images(given) if images else read_features(given).images
+    return ids, _inputs_of(config, given, ids)
+
+
+def _inputs_of(config: TrainConfig, given: Path, ids: pa.StringArray) -> Inputs:
     if config.kind == "features":
-        features = read_features(given)
-        return features.images, FeatureInputs(features, features.images)
+        return FeatureInputs(read_features(given), ids)
     from hilltop.data.images import ImageInputs  # needs torchvision, which features do not
 
-    ids = find_images(given)
-    return ids, ImageInputs(
+    return ImageInputs(
         given,
         ids,
         size=config.model.image_size,

@@ -1,8 +1,14 @@
-"""How many labels a loss turned over while training, and how many of those were right."""
+"""What training makes of missing labels, where the truth is known: turned over, and how probable.
+
+Everything is counted from the logits of the training steps themselves, at no pass of its own.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,21 +16,29 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from hilltop.checks import check_number
 from hilltop.data import LabelTable, State
+from hilltop.data.faults import fault
 from hilltop.losses import Loss
+
+KINDS = ("labelled", "missing", "absent")
+"""Kinds of pairs: labels that training sees, labels that were left out, and true negatives."""
+BINS = 100
+_TURNED = 3  # turned over, those of them that are right, all missing labels
 
 
 class Recovered:
-    """Counts, over an epoch, what the loss turned over against the complete labels.
+    """Counts, over an epoch, what the loss turned over and how probable each kind of pair is.
 
-    It looks at the logits of the training steps themselves, so that it costs no pass of its own.
-    ``counts`` holds pairs turned over, those of them that are truly labels, and all missing labels.
+    ``counts`` holds pairs turned over, those of them that are truly labels, all missing labels,
+    and then one histogram of probabilities for each of :data:`KINDS`.
     """
 
     def __init__(self, loss: Loss, true_labels: LabelTable, counts: Tensor) -> None:
-        """Start from the counts of an epoch that was interrupted, or from zeros."""
+        """Start from the counts of an epoch that was interrupted, or from none."""
         self._loss, self._true_labels = loss, true_labels
-        self.counts = counts
+        size = _TURNED + len(KINDS) * BINS
+        self.counts = counts if len(counts) else counts.new_zeros(size)
 
     def update(
         self,
@@ -35,11 +49,16 @@ class Recovered:
         index: Tensor,
     ) -> None:
         """Count one batch."""
-        turned = self._loss.turned_over(logits.detach(), targets, observed=observed, index=index)
+        logits = logits.detach()
+        turned = self._loss.turned_over(logits, targets, observed=observed, index=index)
         present = torch.from_numpy(self._true_labels.dense(rows) == State.PRESENT)
-        missing = present.to(targets.device) & (targets == 0)
+        labelled = targets > 0
+        missing = present.to(targets.device) & ~labelled
         seen = torch.stack([turned.sum(), (turned & missing).sum(), missing.sum()])
-        self.counts = self.counts + seen.to(self.counts)
+        kind = torch.where(labelled, 0, torch.where(missing, 1, 2))
+        bins = (torch.sigmoid(logits.float()) * BINS).long().clamp(0, BINS - 1)
+        drawn = torch.bincount((kind * BINS + bins).flatten(), minlength=len(KINDS) * BINS)
+        self.counts = self.counts + torch.cat([seen, drawn]).to(self.counts)
 
 
 def recovered_columns(counts: Sequence[float]) -> dict[str, Any]:
@@ -49,9 +68,68 @@ def recovered_columns(counts: Sequence[float]) -> dict[str, Any]:
         >>> recovered_columns([4, 3, 6])
         {'turned_over': 4, 'turned_over_precision': 0.75, 'turned_over_recall': 0.5}
     """
-    turned, right, missing = counts
+    turned, right, missing = counts[:_TURNED]
     return {
         "turned_over": int(turned),
         "turned_over_precision": right / turned if turned else float("nan"),
         "turned_over_recall": right / missing if missing else float("nan"),
     }
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    """Probabilities of training pairs while they were trained on, by epoch and kind.
+
+    Attributes:
+        edges: Edges of the bins, from 0 to 1.
+        counts: ``(epochs, kinds, bins)``, kinds as in :data:`KINDS`.
+
+    Example:
+        >>> counts = np.zeros((1, 3, 100))
+        >>> counts[0, 1, [10, 70]], counts[0, 2, [10, 70]] = [3, 1], [9, 3]
+        >>> Histograms(np.linspace(0, 1, 101), counts).above(0.6)
+        (array([0.25]), array([0.25]))
+    """
+
+    edges: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.float64]
+
+    def of(self, kind: str, epoch: int) -> npt.NDArray[np.float64]:
+        """Counts of one kind in one epoch, counting from 0; -1 is the last."""
+        return np.asarray(self.counts[epoch, KINDS.index(kind)])
+
+    def above(self, threshold: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """Precision and recall, by epoch, of taking unlabelled pairs above a threshold for labels.
+
+        Args:
+            threshold: A probability with two decimals, because bins are that wide.
+        """
+        check_number("threshold", threshold, low=0, high=1)
+        start = round(threshold * BINS)
+        missing, absent = (self.counts[:, KINDS.index(kind)] for kind in KINDS[1:])
+        right, wrong = missing[:, start:].sum(axis=1), absent[:, start:].sum(axis=1)
+        nothing = np.full(len(right), np.nan)
+        precision = np.divide(right, right + wrong, out=nothing.copy(), where=right + wrong > 0)
+        total = missing.sum(axis=1)
+        return precision, np.divide(right, total, out=nothing, where=total > 0)
+
+
+def read_histograms(path: Path) -> Histograms:
+    """Read what :func:`keep_histogram` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            return Histograms(content["edges"], content["counts"])
+    except (OSError, ValueError, KeyError) as error:
+        raise fault(path, f"these histograms cannot be read: {error}.") from None
+
+
+def keep_histogram(path: Path, epoch: int, counts: Sequence[float]) -> None:
+    """Write the histograms of an epoch, counting from 0, behind those of the epochs before it."""
+    drawn = np.asarray(counts[_TURNED:], dtype=np.float64).reshape(1, len(KINDS), BINS)
+    before = read_histograms(path).counts[:epoch] if epoch and path.exists() else drawn[:0]
+    temporary = path.with_name(f".{path.name}.writing")
+    with temporary.open("wb") as file:
+        np.savez(file, edges=np.linspace(0, 1, BINS + 1), counts=np.concatenate([before, drawn]))
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)

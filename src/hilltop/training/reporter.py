@@ -35,6 +35,9 @@ class Reporter:
             f"training {config.model.model} with {config.loss} on {len(task.train):,} images"
             f" ({len(task.train.classes)} classes), validating on {len(task.val):,}"
         )
+        note = task.loss.memory_note()
+        if note is not None:
+            self._say(note)
 
     def step(self, epoch: int, step: int, steps: int, loss: float, images: int) -> None:
         """Move the bar by one step."""
@@ -72,7 +75,8 @@ class Reporter:
             text = "".join(f"{image}\t{reason}\n" for image, reason in unique)
             (self._folder.path / "broken.txt").write_text(text, encoding="utf-8")
             self._say(f"{len(unique)} images could not be read and were left out: see broken.txt")
-        write_run_report(self._folder.path)
+        if self._config.report:
+            write_run_report(self._folder.path)
         best = max(rows, key=lambda row: row["mAP"], default=None)
         self._folder.event("end", broken=len(unique))
         if best is not None:

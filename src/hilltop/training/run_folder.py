@@ -32,6 +32,7 @@ class RunFolder:
         self.train_labels = path / "train_labels.parquet"
         self.val_labels = path / "val_labels.parquet"
         self.val_scores = path / "val_scores.npy"
+        self.histograms = path / "histograms.npz"
 
     def create(self, config: Mapping[str, Any]) -> None:
         """Make the folder and write the configuration; a folder in use is left alone."""

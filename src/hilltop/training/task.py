@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.errors import DataError
-from hilltop.losses import Loss, TrainingFacts, build, init_head_prior
+from hilltop.losses import Loss, TrainingFacts, build, init_head
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
 from hilltop.training.features import FeatureInputs, Features, read_features
@@ -96,13 +96,19 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 image_size=config.model.image_size,
                 normalise=bool(config.model.normalise),
             )
-    prior = train.counts_by_class(State.PRESENT) / max(1, len(train))
-    init_head_prior(classifier_of(model), torch.from_numpy(prior))
     # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
     # L2 penalty of Adam would outweigh it, and most so for losses with small slopes.
     loss = build(config.loss, **{"reduction": "sum", **config.loss_options})
     loss.prepare(training_facts(train, config.epochs))
+    targets, observed = _sample(train)
+    init_head(classifier_of(model), loss, targets, observed=observed)
     return Task(train, val, train_inputs, val_inputs, model, loss, _true_labels(config, train))
+
+
+def _sample(table: LabelTable, most: int = 2000) -> tuple[Tensor, Tensor]:
+    """Targets of some rows, evenly over the table: enough to tell where a head should start."""
+    rows = np.unique(np.linspace(0, len(table) - 1, min(most, len(table)), dtype=np.int64))
+    return training_batch(table, rows)
 
 
 def training_facts(table: LabelTable, epochs: int) -> TrainingFacts:
@@ -121,11 +127,7 @@ def _true_labels(config: TrainConfig, train: LabelTable) -> LabelTable | None:
         return None
     table = read_labels(config.true_labels, format=config.format, options=config.reading)
     table = table.with_classes(train.classes)
-    rows = table.find(train.images)
-    if (rows < 0).any():
-        absent = train.images[int(np.argmax(rows < 0))]
-        raise DataError(f"{config.true_labels}: the training image {absent!r} is missing.")
-    return table.select(rows)
+    return table.select(table.find(train.images))
 
 
 def classifier_of(model: nn.Module) -> nn.Module:

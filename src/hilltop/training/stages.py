@@ -1,0 +1,94 @@
+"""A whole run from labels to report: one stage of training, or two with pseudo labels between."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from lightning_fabric import Fabric
+
+from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
+from hilltop.errors import DataError
+from hilltop.training.checkpoint import load_tensors
+from hilltop.training.config import TrainConfig
+from hilltop.training.distributed import launch
+from hilltop.training.loop import predict, run
+from hilltop.training.run_folder import RunFolder
+from hilltop.training.task import build_task, store_labels
+
+
+def train(config: TrainConfig, out: Path) -> Path:
+    """Train from the start and return the run folder.
+
+    Args:
+        config: What to train, on what and how.
+        out: The run folder; it must not hold a run already.
+    """
+    config = config.resolved()
+    config.check()
+    fabric = launch(config.precision)
+    folder = RunFolder(out)
+    if fabric.is_global_zero:
+        folder.create(config.as_dict())
+    fabric.barrier()
+    return _from_labels(config, folder, fabric)
+
+
+def resume(path: Path) -> Path:
+    """Go on with a run that was stopped, as if it had not been, and return its folder."""
+    folder = RunFolder(path)
+    if not folder.config.is_file():
+        raise DataError(f"{path}: there is no run here: config.yaml is missing.")
+    config = TrainConfig.from_file(folder.config)
+    return _from_labels(config, folder, launch(config.precision))
+
+
+def _from_labels(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
+    if not folder.val_labels.is_file():  # written last, so the training labels are there too
+        if config.pseudo_label is not None:
+            _add_pseudo_labels(config, folder, fabric, config.pseudo_label)
+        elif fabric.is_global_zero:
+            store_labels(config, folder)
+    fabric.barrier()
+    return run(config, folder, fabric)
+
+
+def _add_pseudo_labels(
+    config: TrainConfig, folder: RunFolder, fabric: Fabric, threshold: float
+) -> None:
+    """Train a first time in the folder's own folder, and label what that model is sure of."""
+    first = RunFolder(folder.path / "first")
+    once = dataclasses.replace(config, pseudo_label=None, report=False)
+    if first.config.is_file():
+        resume(first.path)
+    else:
+        train(once, first.path)
+    task = build_task(once, first)
+    task.model.load_state_dict(load_tensors(first.last)[0])
+    model = task.model.to(fabric.device)
+    scores = predict(model, task.train_inputs, len(task.train), once, fabric).numpy()
+    if fabric.is_global_zero:
+        labelled = add_confident(task.train, scores, threshold)
+        write_labels(labelled, folder.train_labels)
+        write_labels(read_labels(first.val_labels), folder.val_labels)
+    fabric.barrier()
+
+
+def add_confident(
+    table: LabelTable, scores: npt.NDArray[np.float32], threshold: float
+) -> LabelTable:
+    """Return the table with every unknown pair above the threshold labelled present."""
+    states = table.dense()
+    states[(states == State.UNKNOWN) & (np.nan_to_num(scores) > threshold)] = State.PRESENT
+    rows, columns = np.nonzero(states != table.unlisted)
+    added = assemble(
+        table.images,
+        table.classes,
+        rows,
+        columns,
+        states[rows, columns],
+        unlisted=table.unlisted,
+    )
+    return added.with_step("pseudo_label", threshold=threshold)

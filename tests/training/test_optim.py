@@ -1,0 +1,66 @@
+"""Learning rates of model and loss."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from hilltop.losses import Loss, build
+from hilltop.training.optim import build_optimizer, build_schedule
+from tests.losses.conftest import facts
+
+
+def prepared(name: str, **options: object) -> Loss:
+    loss = build(name, **options)
+    loss.prepare(facts(3, images=20))
+    return loss
+
+
+def test_estimates_of_role_learn_ten_times_faster_through_the_whole_cycle() -> None:
+    model, loss = nn.Linear(4, 3), prepared("role")
+    optimizer = build_optimizer(model, loss, learning_rate=0.01, weight_decay=0.1, decoupled=False)
+    schedule = build_schedule(optimizer, steps=20, warmup=0.2)
+    groups = optimizer.param_groups
+    assert [len(group["params"]) for group in groups] == [1, 1, 1]
+    assert groups[2]["params"][0] is loss.moved
+    assert groups[2]["weight_decay"] == 0
+    rates = []
+    for _ in range(20):
+        rates.append(groups[0]["lr"])
+        assert groups[2]["lr"] == pytest.approx(10 * groups[0]["lr"])
+        optimizer.step(), schedule.step()
+    assert max(rates) == pytest.approx(0.01)
+
+
+def test_a_loss_without_parameters_adds_no_group() -> None:
+    optimizer = build_optimizer(
+        nn.Linear(4, 3), build("hill"), learning_rate=0.01, weight_decay=0.1, decoupled=True
+    )
+    assert len(optimizer.param_groups) == 2
+
+
+def test_a_learned_keep_rate_learns_at_the_rate_of_the_model() -> None:
+    loss = build("kept_independently", keep=None)
+    optimizer = build_optimizer(
+        nn.Linear(4, 3), loss, learning_rate=0.01, weight_decay=0.1, decoupled=True
+    )
+    assert optimizer.param_groups[2]["lr"] == 0.01
+    assert optimizer.param_groups[2]["params"] == list(loss.parameters())
+
+
+def test_between_two_visits_an_estimate_is_moved_by_its_own_gradient_alone() -> None:
+    """Adam goes on moving a row after its batch, in one direction; a row never seen stays."""
+    model, loss = nn.Linear(4, 3), prepared("role", labels_per_image=1.0)
+    optimizer = build_optimizer(model, loss, learning_rate=0.01, weight_decay=0.0, decoupled=True)
+    inputs, targets = torch.randn(20, 4), torch.zeros(20, 3)
+    first, rest = torch.arange(5), torch.arange(5, 15)
+    path = []
+    for rows in (first, *rest.split(1)):
+        loss(model(inputs[rows]), targets[rows], index=rows).backward()
+        optimizer.step(), optimizer.zero_grad()
+        path.append(loss.moved.detach()[first].clone())
+    steps = torch.stack(path).diff(dim=0)
+    assert (steps.sign() == path[0].sign()).all()
+    assert (steps.abs().diff(dim=0) < 0).all(), "it fades"
+    assert not loss.moved[15:].any()
