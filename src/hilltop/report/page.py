@@ -11,6 +11,8 @@ from string import Template
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 
+_MANY_COLUMNS = 8  # a table with more is set in small type
+
 _PAGE = Template("""<!doctype html>
 <html lang="en">
 <head>
@@ -102,8 +104,9 @@ def table(
         inner = "".join(cell("td", at, content) for at, content in enumerate(row))
         lines.append(f"<tr{mark}>{inner}</tr>")
     body = "\n".join(lines[1:])
+    kind = "scroll dense" if len(head) > _MANY_COLUMNS else "scroll"
     return Html(
-        f'<div class="scroll"><table>\n<thead>{lines[0]}</thead>\n<tbody>\n{body}\n</tbody>\n'
+        f'<div class="{kind}"><table>\n<thead>{lines[0]}</thead>\n<tbody>\n{body}\n</tbody>\n'
         "</table></div>"
     )
 
@@ -123,11 +126,12 @@ def percent(share: float) -> str:
     return f"{sign}{abs(number)}%"
 
 
-def figure(png: bytes, *, alt: str, caption: str = "") -> Html:
-    """A picture in the page itself."""
+def figure(png: bytes, *, alt: str, caption: str = "", wide: bool = False) -> Html:
+    """A picture in the page itself; a ``wide`` one takes the whole width of the page."""
+    kind = ' class="wide"' if wide else ""
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    return Html(f'<figure><img src="{source}" alt="{escape(alt)}">{below}</figure>')
+    return Html(f'<figure{kind}><img src="{source}" alt="{escape(alt)}">{below}</figure>')
 
 
 def side_by_side(*parts: Html) -> Html:

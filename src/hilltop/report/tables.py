@@ -1,0 +1,175 @@
+"""A table of text, and how it looks in Markdown, LaTeX, HTML and a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from hilltop.errors import ArgumentError
+from hilltop.report.page import Html, paragraph, table
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
+    "τ": r"$\tau$", "⁺": r"$^+$", "⁻": r"$^-$", "\N{MINUS SIGN}": "$-$",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table whose cells are text already; numbers are formatted where they are known.
+
+    Attributes:
+        title: Its caption.
+        head: Names of the columns; the first columns are text, the others numbers.
+        rows: Cells; every row is as long as the head. A blank cell is an empty text.
+        notes: Sentences below the table.
+        strong: Row and column of cells that stand out.
+        text_columns: How many of the first columns are text.
+
+    Example:
+        >>> print(Sheet("Ants", ("", "mAP"), (("BCE", "50.1"), ("Hill", "")), strong={(0, 1)}))
+        **Ants**
+        <BLANKLINE>
+        |  | mAP |
+        |---|---:|
+        | BCE | **50.1** |
+        | Hill |  |
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    strong: frozenset[tuple[int, int]] | set[tuple[int, int]] = frozenset()
+    text_columns: int = 1
+
+    def __post_init__(self) -> None:
+        """Check that every row fits the head."""
+        for row in self.rows:
+            if len(row) != len(self.head):
+                raise ArgumentError(
+                    f"Every row must have {len(self.head)} cells, but {row!r} has {len(row)}."
+                )
+
+    def __str__(self) -> str:
+        """Return Markdown."""
+        lines = [f"**{self.title}**", "", _markdown_row(self.head)]
+        texts = min(self.text_columns, len(self.head))
+        lines.append("|" + "---|" * texts + "---:|" * (len(self.head) - texts))
+        for number, row in enumerate(self.rows):
+            marked = [
+                f"**{cell}**" if cell and (number, column) in self.strong else cell
+                for column, cell in enumerate(row)
+            ]
+            lines.append(_markdown_row(marked))
+        lines += [line for note in self.notes for line in ("", note)]
+        return "\n".join(lines)
+
+    def latex(self, label: str) -> str:
+        """Return a table environment; it needs the package booktabs."""
+        texts = min(self.text_columns, len(self.head))
+        lines = [
+            r"\begin{table}[t]",
+            rf"\caption{{{escape_latex(self.title)}}}",
+            rf"\label{{{label}}}",
+            r"\centering",
+            rf"\begin{{tabular}}{{{'l' * texts}{'r' * (len(self.head) - texts)}}}",
+            r"\toprule",
+            " & ".join(escape_latex(name) for name in self.head) + r" \\",
+            r"\midrule",
+        ]
+        for number, row in enumerate(self.rows):
+            cells = [
+                rf"\textbf{{{escape_latex(cell)}}}"
+                if cell and (number, column) in self.strong
+                else escape_latex(cell)
+                for column, cell in enumerate(row)
+            ]
+            lines.append(" & ".join(cells) + r" \\")
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines += [rf"\par\footnotesize {escape_latex(note)}" for note in self.notes]
+        return "\n".join([*lines, r"\end{table}", ""])
+
+    def html(self) -> Html:
+        """Return the table and its notes for a page."""
+        rows = [
+            [
+                Html(f"<b>{_escaped(cell)}</b>") if (number, column) in self.strong else cell
+                for column, cell in enumerate(row)
+            ]
+            for number, row in enumerate(self.rows)
+        ]
+        shown = table(self.head, rows, text_columns=self.text_columns)
+        for note in self.notes:
+            shown = shown + paragraph(note)
+        return shown
+
+    def rich(self) -> RichTable:
+        """Return the table for a terminal."""
+        shown = RichTable(title=self.title, title_justify="left", caption_justify="left")
+        for column, name in enumerate(self.head):
+            text = column < self.text_columns
+            shown.add_column(name, justify="left" if text else "right", no_wrap=not text)
+        for number, row in enumerate(self.rows):
+            shown.add_row(
+                *(
+                    Text(cell, style="bold" if (number, column) in self.strong else "")
+                    for column, cell in enumerate(row)
+                )
+            )
+        shown.caption = "\n".join(self.notes)
+        return shown
+
+
+def write_sheets(sheets: Sequence[Sheet], stem: Path) -> None:
+    """Write ``stem.md`` and ``stem.tex`` with all sheets."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    _beside(stem, ".md").write_text(
+        "\n\n".join(str(sheet) for sheet in sheets) + "\n", encoding="utf-8"
+    )
+    several = len(sheets) > 1
+    labels = [f"tab:{stem.name}{f'-{at}' if several else ''}" for at in range(1, len(sheets) + 1)]
+    text = "\n".join(sheet.latex(label) for sheet, label in zip(sheets, labels, strict=True))
+    _beside(stem, ".tex").write_text(text, encoding="utf-8")
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write CSV, with the columns of the first row; None is a blank cell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def escape_latex(text: str) -> str:
+    r"""Write a text so that LaTeX prints it as it is.
+
+    Example:
+        >>> print(escape_latex("40% left, hill_neg"))
+        40\% left, hill\_neg
+    """
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
+def _beside(stem: Path, ending: str) -> Path:
+    return stem.with_name(stem.name + ending)  # a stem such as "0.4" must not lose its ".4"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text)
