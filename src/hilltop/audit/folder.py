@@ -1,0 +1,156 @@
+"""The folder of an audit: its files, their names, and what ``audit.json`` says."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from hilltop.data import FORMATS, LabelTable, ReadOptions, read_labels
+from hilltop.data.faults import Faults, fault
+
+VERSION = 1
+_ABOUT = "audit.json"
+
+
+@dataclass(frozen=True)
+class AuditFolder:
+    """Points at the folder of one audit and knows what was audited.
+
+    Attributes:
+        path: The folder.
+        labels: The original label file, as the user named it.
+        format: Name of its format.
+        reading: How it was read.
+        images: The folder of images, if there is one.
+        images_total: Number of images that were audited.
+        keep_rate: Share of the true labels that was written down, as far as it is known.
+        created: When the audit was made, in ISO format.
+    """
+
+    path: Path
+    labels: Path
+    format: str
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    images: Path | None = None
+    images_total: int = 0
+    keep_rate: float | dict[str, float] | None = None
+    created: str = ""
+
+    @property
+    def candidates(self) -> Path:
+        """All candidates, the most probable first."""
+        return self.path / "candidates.parquet"
+
+    @property
+    def audited_labels(self) -> Path:
+        """The labels that were audited, in Hilltop's own format."""
+        return self.path / "labels.parquet"
+
+    @property
+    def decisions(self) -> Path:
+        """The reviewers' answers."""
+        return self.path / "decisions.sqlite"
+
+    def table(self) -> LabelTable:
+        """Read the labels that were audited."""
+        return read_labels(self.audited_labels, format="hilltop")
+
+    def write(self) -> None:
+        """Write ``audit.json``, completely or not at all; the folder is created."""
+        about = {
+            "version": VERSION,
+            "labels": str(self.labels),
+            "format": self.format,
+            "reading": {key: _plain(value) for key, value in asdict(self.reading).items()},
+            "images": _plain(self.images),
+            "images_total": self.images_total,
+            "keep_rate": self.keep_rate,
+            "created": self.created,
+        }
+        self.path.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+        write_whole(self.path / _ABOUT, text.encode())
+
+    @classmethod
+    def read(cls, path: Path) -> AuditFolder:
+        """Read ``audit.json`` and see that the other files are there.
+
+        Raises:
+            DataError: This is not the folder of an audit, or a part of it is missing or damaged.
+        """
+        about = path / _ABOUT
+        if not path.is_dir():
+            raise fault(path, "there is no such folder. Name the one that `hilltop audit` wrote.")
+        if not about.is_file():
+            raise fault(path, f"this is not the folder of an audit: it holds no {_ABOUT}.")
+        found = cls._parse(path, about)
+        faults = Faults(path)
+        for needed in (found.candidates, found.audited_labels):
+            if not needed.is_file():
+                faults.add(f"{needed.name} is missing. Run `hilltop audit` again.")
+        faults.check()
+        return found
+
+    @classmethod
+    def _parse(cls, path: Path, about: Path) -> AuditFolder:
+        try:
+            content = json.loads(about.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            raise fault(about, "this is not valid JSON. Run `hilltop audit` again.") from None
+        if not isinstance(content, dict):
+            raise fault(about, "expected a JSON object. Run `hilltop audit` again.")
+        if content.get("version") != VERSION:
+            raise fault(
+                about,
+                f"this audit has version {content.get('version')!r}, but this hilltop reads"
+                f" {VERSION}. Run `hilltop audit` again, or install the hilltop that wrote it.",
+            )
+        return cls(
+            path=path,
+            labels=Path(_text(about, content, "labels")),
+            format=_format(about, content),
+            reading=_reading(about, content.get("reading", {})),
+            images=None if content.get("images") is None else Path(_text(about, content, "images")),
+            images_total=int(content.get("images_total") or 0),
+            keep_rate=content.get("keep_rate"),
+            created=str(content.get("created", "")),
+        )
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file completely or not at all."""
+    temporary = path.with_name(f".{path.name}.writing")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
+
+
+def _text(about: Path, content: dict[str, Any], key: str) -> str:
+    value = content.get(key)
+    if not isinstance(value, str) or not value:
+        raise fault(about, f"{key!r} must be a path, but got {value!r}.")
+    return value
+
+
+def _format(about: Path, content: dict[str, Any]) -> str:
+    name = content.get("format")
+    if name not in FORMATS:
+        raise fault(about, f"'format' must be one of {', '.join(FORMATS)}, but got {name!r}.")
+    return str(name)
+
+
+def _reading(about: Path, content: Any) -> ReadOptions:
+    known = {option.name for option in fields(ReadOptions)}
+    if not isinstance(content, dict) or not set(content) <= known:
+        raise fault(about, f"'reading' must hold options among {', '.join(sorted(known))}.")
+    classes = content.get("classes")
+    return ReadOptions(**{**content, "classes": None if classes is None else Path(classes)})

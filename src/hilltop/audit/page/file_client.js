@@ -1,0 +1,117 @@
+"use strict";
+// Takes the place of client.js in a page without a server: the pairs stand in the page itself, the
+// answers stay in this browser until they are saved to a file, which goes back to the sender.
+window.Hilltop = window.Hilltop || {};
+
+(() => {
+  const RECENT = 20;
+  const WORTH = 0.1;
+  const data = JSON.parse(document.getElementById("review-data").textContent);
+  const key = `hilltop-answers:${data.audit}:${data.id}`;
+  const kept = load();
+
+  function load() {
+    try {
+      return JSON.parse(localStorage.getItem(key)) || { events: [], downloaded: 0 };
+    } catch {
+      return { events: [], downloaded: 0 };
+    }
+  }
+
+  function keep() {
+    try {
+      localStorage.setItem(key, JSON.stringify(kept));
+    } catch { /* a forbidden storage: the answers last as long as the page is open */ }
+  }
+
+  // The answers of a reviewer that were not taken back, the latest of each pair last.
+  function answers(reviewer) {
+    const mine = kept.events.filter((event) => event.reviewer === reviewer);
+    const undone = new Set(mine.filter((event) => event.undo).map((event) => event.action));
+    return mine.filter((event) => !event.undo && !undone.has(event.action));
+  }
+
+  function summary(one, reviewer) {
+    const latest = new Map();
+    answers(reviewer).filter((event) => event.class === one.name).forEach((event) => {
+      latest.delete(event.image);
+      latest.set(event.image, event.answer);
+    });
+    const words = [...latest.values()];
+    const count = (word) => words.filter((answer) => answer === word).length;
+    const recent = words.filter((answer) => answer !== "unsure").slice(-RECENT);
+    const found = recent.filter((answer) => answer === "present").length;
+    return {
+      number: one.number, name: one.name, candidates: one.pairs.length, expected: one.expected,
+      present: count("present"), absent: count("absent"), unsure: count("unsure"), disputed: 0,
+      mine: words.length, ranked: { present: count("present"), absent: count("absent") },
+      recent: { present: found, answers: recent.length },
+      worthwhile: recent.length < RECENT || found / recent.length >= WORTH,
+      sample: { present: 0, answers: 0, low: 0, high: 0 },
+    };
+  }
+
+  function undoable(reviewer) {
+    const actions = new Map();
+    answers(reviewer).forEach((event) => {
+      const one = actions.get(event.action) || { action: event.action, class: event.class, images: [] };
+      one.images.push(event.image);
+      actions.set(event.action, one);
+    });
+    return [...actions.values()];
+  }
+
+  function pairs({ number, start, count, reviewer }) {
+    const one = data.classes.find((found) => found.number === number);
+    const said = new Map(answers(reviewer).filter((event) => event.class === one.name)
+      .map((event) => [event.image, event.answer]));
+    const open = one.pairs.findIndex((pair) => !said.has(pair.image));
+    const first = open < 0 ? one.pairs.length : open;
+    const from = start ?? Math.floor(Math.min(first, one.pairs.length - 1) / count) * count;
+    return {
+      class: summary(one, reviewer), view: "ranked", start: from, total: one.pairs.length,
+      first_open: first,
+      pairs: one.pairs.slice(from, from + count).map((pair) => ({
+        ...pair, picture: pair.row in data.pictures, answer: said.get(pair.image) || null,
+        others: null, other_count: 0,
+      })),
+    };
+  }
+
+  function download(reviewer) {
+    const events = kept.events.filter((event) => event.reviewer === reviewer);
+    const content = { kind: "hilltop answers", audit: data.audit, reviewer, events };
+    const blob = new Blob([JSON.stringify(content, null, 1)], { type: "application/json" });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = `answers-${reviewer.replace(/[^A-Za-z0-9._-]+/g, "-")}.json`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    kept.downloaded = kept.events.length;
+    keep();
+  }
+
+  Object.assign(window.Hilltop, {
+    Away: class Away extends Error {},
+    Refused: class Refused extends Error {},
+    client: {
+      views: ["ranked"],
+      start: async (reviewer) => ({
+        audit: `${data.audit}:${data.id}`, labels: data.labels, undoable: undoable(reviewer),
+        classes: data.classes.map((one) => summary(one, reviewer)),
+      }),
+      pairs: async (asked) => pairs(asked),
+      send: async (reviewer, events) => {
+        kept.events.push(...events.map((event) => ({ ...event, reviewer })));
+        keep();
+        return {
+          stored: events.map((event) => event.id), others: [],
+          classes: data.classes.map((one) => summary(one, reviewer)),
+        };
+      },
+      picture: (row) => data.pictures[row],
+      unsaved: () => kept.events.length > kept.downloaded,
+      download,
+    },
+  });
+})();

@@ -1,0 +1,220 @@
+"use strict";
+// The grid of pictures: tiles, focus, selection and the ways of the arrow keys. No answers here.
+window.Hilltop = window.Hilltop || {};
+
+(() => {
+  const MARKS = { present: "✓", absent: "✕", unsure: "?" };
+  const WORDS = { present: "yes", absent: "no", unsure: "unsure" };
+
+  function make(tag, className, text) {
+    const element = document.createElement(tag);
+    if (className) element.className = className;
+    // Text only, never markup: names come from a label file.
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+
+  function percent(share) {
+    if (share > 0.995 && share < 1) return ">99%";
+    if (share > 0 && share < 0.005) return "<1%";
+    return `${Math.round(100 * share)}%`;
+  }
+
+  function visible(name) {
+    return name.replace(/[\u0000-\u001f\u007f]/g, "␣");
+  }
+
+  class Grid {
+    constructor(element, { picture, opened, moved, clicked }) {
+      this.element = element;
+      this.picture = picture;
+      this.opened = opened;
+      this.moved = moved;
+      this.clicked = clicked;
+      this.pairs = [];
+      this.tiles = [];
+      this.at = 0;
+      this.anchor = 0;
+      this.selection = new Set();
+      this.selecting = false;
+      element.addEventListener("click", (event) => this.#clicked(event));
+      element.addEventListener("dblclick", (event) => this.#tileOf(event) >= 0 && this.opened());
+      element.addEventListener("focusin", (event) => {
+        const place = this.#tileOf(event);
+        if (place >= 0 && place !== this.at) this.#enter(place);
+      });
+    }
+
+    show(pairs) {
+      this.pairs = pairs;
+      this.selection.clear();
+      this.tiles = pairs.map((pair, place) => this.#tile(pair, place));
+      this.element.replaceChildren(...this.tiles);
+      pairs.forEach((_, place) => this.update(place));
+      this.#enter(0);
+    }
+
+    // Write the changeable parts of a tile anew.
+    update(place) {
+      const pair = this.pairs[place];
+      const tile = this.tiles[place];
+      tile.dataset.answer = pair.answer || "";
+      tile.classList.toggle("waiting", Boolean(pair.waiting));
+      tile.querySelector(".mark").textContent = pair.answer ? MARKS[pair.answer] : "";
+      tile.querySelector(".others").replaceChildren(...this.#others(pair));
+      const others = (pair.others || []).map((one) => `${one.reviewer} says ${WORDS[one.answer]}`);
+      tile.setAttribute("aria-label", [
+        visible(pair.image),
+        pair.probability === null ? "" : `probability ${percent(pair.probability)}`,
+        pair.labels.length ? `known labels ${pair.labels.map(visible).join(", ")}` : "no known labels",
+        pair.answer ? `answered ${WORDS[pair.answer]}` : "not answered",
+        pair.waiting ? "waiting to be saved" : "",
+        ...others,
+      ].filter(Boolean).join(", "));
+    }
+
+    focus(place, { scroll = true } = {}) {
+      if (!this.tiles.length) return;
+      this.#enter(Math.max(0, Math.min(place, this.tiles.length - 1)));
+      const tile = this.tiles[this.at];
+      tile.focus({ preventScroll: true });
+      if (scroll) tile.scrollIntoView({ block: "nearest" });
+    }
+
+    // Move by an arrow key; false if there is nothing in that direction.
+    move(key, extend) {
+      const columns = getComputedStyle(this.element).gridTemplateColumns.split(" ").length;
+      const last = this.tiles.length - 1;
+      const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
+      let to = key === "Home" ? 0 : key === "End" ? last : this.at + steps[key];
+      if (key === "ArrowDown" && to > last && Math.floor(this.at / columns) < Math.floor(last / columns)) {
+        to = last;
+      }
+      if (to < 0 || to > last) return false;
+      const { anchor } = this; // the focus takes it along where nothing is selected yet
+      this.focus(to);
+      if (extend) {
+        this.anchor = anchor;
+        this.#selectRange(anchor, to);
+      } else this.clear();
+      return true;
+    }
+
+    // The places that an answer is for: what is selected, else where the focus is.
+    targets() {
+      if (this.selection.size) return [...this.selection].sort((a, b) => a - b);
+      return this.tiles.length ? [this.at] : [];
+    }
+
+    selectAll() {
+      this.#selectRange(0, this.tiles.length - 1);
+    }
+
+    clear() {
+      this.selection.clear();
+      this.anchor = this.at;
+      this.#showSelection();
+    }
+
+    // First place without an answer behind `place`, or -1.
+    nextOpen(place) {
+      return this.pairs.findIndex((pair, at) => at > place && !pair.answer);
+    }
+
+    #enter(place) {
+      this.tiles[this.at]?.setAttribute("tabindex", "-1");
+      this.at = place;
+      this.tiles[place]?.setAttribute("tabindex", "0");
+      if (!this.selection.size) this.anchor = place;
+      this.moved();
+    }
+
+    #selectRange(from, to) {
+      this.selection.clear();
+      for (let place = Math.min(from, to); place <= Math.max(from, to); place += 1) {
+        this.selection.add(place);
+      }
+      this.#showSelection();
+    }
+
+    #showSelection() {
+      this.tiles.forEach((tile, place) =>
+        tile.setAttribute("aria-selected", String(this.selection.has(place))));
+      this.moved();
+    }
+
+    #clicked(event) {
+      const place = this.#tileOf(event);
+      if (place < 0) return;
+      this.clicked();
+      const anchor = this.anchor;
+      this.focus(place, { scroll: false });
+      if (event.shiftKey) {
+        this.anchor = anchor;
+        this.#selectRange(anchor, place);
+      } else if (this.selecting || event.ctrlKey || event.metaKey) {
+        if (!this.selection.delete(place)) this.selection.add(place);
+        this.anchor = place;
+        this.#showSelection();
+      } else {
+        this.clear();
+      }
+    }
+
+    #tileOf(event) {
+      return this.tiles.indexOf(event.target.closest("[role=option]"));
+    }
+
+    #tile(pair, place) {
+      const tile = make("div", "tile");
+      tile.setAttribute("role", "option");
+      tile.setAttribute("tabindex", "-1");
+      tile.setAttribute("aria-selected", "false");
+      const frame = make("span", "frame");
+      const missing = make("span", "missing", pair.picture ? "" : "No picture");
+      if (pair.picture) frame.append(this.#image(pair, place, missing));
+      frame.append(missing, make("span", "mark"));
+      const caption = make("span", "caption");
+      caption.append(make("span", "name", visible(pair.image)));
+      if (pair.probability !== null) caption.append(make("span", "chance", percent(pair.probability)));
+      const chips = make("span", "chips");
+      chips.append(...window.Hilltop.chips(pair.labels));
+      tile.append(frame, caption, chips, make("span", "others"));
+      return tile;
+    }
+
+    #image(pair, place, missing) {
+      const image = make("img");
+      image.alt = "";
+      image.decoding = "async";
+      image.addEventListener("error", () => {
+        image.remove();
+        missing.textContent = "This picture cannot be shown";
+      });
+      image.src = this.picture(pair.row, "small");
+      return image;
+    }
+
+    #others(pair) {
+      if (pair.others) {
+        return pair.others.map((one) => {
+          const conflict = pair.answer && [pair.answer, one.answer].sort().join() === "absent,present";
+          const text = `${visible(one.reviewer)}: ${WORDS[one.answer]}`;
+          return make("span", conflict ? "other conflict" : "other", text);
+        });
+      }
+      if (!pair.other_count) return [];
+      const people = pair.other_count === 1 ? "1 other" : `${pair.other_count} others`;
+      return [make("span", "other", `${people} answered`)];
+    }
+  }
+
+  window.Hilltop.Grid = Grid;
+  window.Hilltop.make = make;
+  window.Hilltop.percent = percent;
+  window.Hilltop.visible = visible;
+  window.Hilltop.WORDS = WORDS;
+  window.Hilltop.chips = (labels) => (labels.length
+    ? labels.map((label) => make("span", "chip", visible(label)))
+    : [make("span", "chip none", "no known labels")]);
+})();

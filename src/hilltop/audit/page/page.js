@@ -1,0 +1,296 @@
+"use strict";
+// The review page itself: what is shown, what a key does, and how an answer travels.
+
+(() => {
+  const {
+    Away, Grid, ClassList, Queue, Reviewer, Zoom, client, freshId, plural, showEmpty, showPager,
+    visible, WORDS,
+  } = window.Hilltop;
+  const byId = (id) => document.getElementById(id);
+  const COUNT = 48;
+  const RETRY_MS = 2000;
+  // `turning`: behind the last answer of a page, until the next page is there.
+  const state = { number: -1, view: "ranked", page: null, undoable: [], fault: "", turning: false };
+  let queue = null;
+  let loading = 0;
+
+  const say = (text) => { byId("live").textContent = text; };
+  const current = () => classes.get(state.number);
+  const modeOf = (view) => (view === "random" ? "random" : "ranked");
+  const grid = new Grid(byId("grid"), {
+    picture: client.picture,
+    opened: () => openZoom(),
+    moved: () => showTargets(),
+    clicked: () => { state.turning = false; },
+  });
+  const classes = new ClassList({ chosen: (chosen) => { showClasses(false); open(chosen, state.view); } });
+  const zoom = new Zoom({
+    picture: client.picture, leaving: () => grid.at, closed: (place) => grid.focus(place),
+  });
+  const reviewer = new Reviewer({ given: () => begin() });
+
+  // ---- loading -------------------------------------------------------------------------------
+
+  async function begin() {
+    try {
+      const started = await client.start(reviewer.name);
+      queue ??= new Queue(client, started.audit, { changed: showQueue, stored });
+      state.undoable = started.undoable;
+      classes.show(started.classes);
+      byId("reviewer").textContent = reviewer.name;
+      document.title = `Review of ${started.labels}`;
+      showQueue();
+      queue.flush();
+      const { name, view } = wanted();
+      const first = started.classes.find((one) => one.name === name) || classes.classes[0];
+      if (first) await open(first.number, view);
+      else showEmpty("There are no candidates: no label seems to be missing.");
+    } catch (error) {
+      later(error, begin);
+    }
+  }
+
+  // Show a page; without a start the one with the first pair that is still open.
+  async function open(chosen, view, { start = null, place = null } = {}) {
+    const ticket = ++loading;
+    try {
+      const page = await client.pairs({
+        number: chosen, view, start, count: COUNT, reviewer: reviewer.name,
+      });
+      if (ticket !== loading) return;
+      Object.assign(state, { number: chosen, view, page, fault: "", turning: false });
+      showPage(place);
+    } catch (error) {
+      if (ticket === loading) later(error, () => open(chosen, view, { start, place }));
+    }
+  }
+
+  function later(error, again) {
+    state.fault = error instanceof Away ? `${error.message} Trying again.` : error.message;
+    if (queue) showQueue();
+    else window.Hilltop.showQueue({ waiting: [], refused: [], away: "" }, state.fault, { retry: again });
+    const ticket = loading;
+    if (error instanceof Away) setTimeout(() => ticket === loading && again(), RETRY_MS);
+  }
+
+  function showPage(place) {
+    const { page, view } = state;
+    page.pairs.forEach((pair) => {
+      const waiting = queue.answer(reviewer.name, page.class.name, pair.image, modeOf(view));
+      if (waiting !== undefined) Object.assign(pair, { answer: waiting, waiting: true });
+    });
+    grid.show(page.pairs);
+    classes.update(page.class);
+    classes.choose(page.class.number);
+    const name = visible(page.class.name);
+    byId("question").replaceChildren("Is “", window.Hilltop.make("b", "", name), "” in the picture?");
+    byId("picked").textContent = name;
+    byId("views").querySelectorAll("button").forEach((button) => {
+      button.hidden = !client.views.includes(button.dataset.view);
+      button.setAttribute("aria-pressed", String(button.dataset.view === view));
+    });
+    byId("views").hidden = client.views.length < 2;
+    showPager(page);
+    showSummary();
+    remember();
+    byId("scroll").scrollTop = byId("main").scrollTop = 0;
+    if (document.querySelector("dialog[open]:not(#zoom)")) return;
+    const open_ = place ?? Math.max(0, grid.nextOpen(-1));
+    grid.focus(open_, { scroll: open_ > 0 });
+    if (zoom.isOpen) showZoom();
+  }
+
+  function showSummary() {
+    window.Hilltop.showFigures(current(), state.view);
+    window.Hilltop.showHint(current(), state.view, classes.neighbour(1, true));
+  }
+
+  function showQueue() {
+    const forget = () => { queue.refused = []; showQueue(); open(state.number, state.view); };
+    window.Hilltop.showQueue(queue, state.fault, { retry: () => queue.flush(), forget });
+    state.page?.pairs.forEach((pair, place) => {
+      if (pair.waiting && !queue.has(pair.waiting)) {
+        const still = queue.answer(reviewer.name, state.page.class.name, pair.image, modeOf(state.view));
+        pair.waiting = still !== undefined;
+        grid.update(place);
+      }
+    });
+  }
+
+  function stored(reply) {
+    reply.classes.forEach((summary) => classes.update(summary));
+    reply.others.forEach(({ class: name, image, others }) => {
+      const place = state.page?.class.name === name ? state.page.pairs.findIndex((one) => one.image === image) : -1;
+      if (place >= 0) { state.page.pairs[place].others = others; grid.update(place); }
+    });
+    if (state.page && reply.classes.some((one) => one.number === state.number)) showSummary();
+  }
+
+  function remember() {
+    const hash = new URLSearchParams({ class: current().name, view: state.view });
+    // Also takes the token out of the address, so that it is not copied along.
+    history.replaceState(null, "", `${location.pathname}#${hash}`);
+  }
+
+  function wanted() {
+    const hash = new URLSearchParams(location.hash.slice(1));
+    const view = hash.get("view");
+    return { name: hash.get("class"), view: client.views.includes(view) ? view : "ranked" };
+  }
+
+  // ---- answers -------------------------------------------------------------------------------
+
+  function answer(word) {
+    const targets = grid.targets();
+    if (!targets.length || !state.page) return;
+    // The key was meant for the next page, and must not change the last answer of this one.
+    if (state.turning) return say("The next page is not there yet.");
+    const action = freshId();
+    const { name } = state.page.class;
+    const before = targets.map((place) => state.page.pairs[place].answer);
+    const events = targets.map((place, order) => ({
+      id: `${action}_${order}`, action, time: new Date().toISOString(), class: name, answer: word,
+      image: state.page.pairs[place].image, row: state.page.pairs[place].row, mode: modeOf(state.view),
+    }));
+    targets.forEach((place, order) => {
+      Object.assign(state.page.pairs[place], { answer: word, waiting: events[order].id });
+      grid.update(place);
+    });
+    const { number: chosen, view } = state;
+    const at = { chosen, view, start: state.page.start, targets, before };
+    state.undoable.push({ action, class: name, images: events.map((event) => event.image), at });
+    say(`${targets.length > 1 ? plural(targets.length, "picture", "pictures") : visible(events[0].image)}: ${WORDS[word]}`);
+    advance(targets[targets.length - 1]);
+    queue.add(reviewer.name, events);
+  }
+
+  function advance(place) {
+    grid.clear();
+    const next = grid.nextOpen(place);
+    if (next >= 0) grid.focus(next);
+    else if (state.page.start + state.page.pairs.length < state.page.total) {
+      state.turning = true;
+      turn(1);
+    } else if (place + 1 < grid.tiles.length) grid.focus(place + 1);
+    else say("That was the last picture of this class.");
+    grid.clear();
+    if (zoom.isOpen) showZoom();
+  }
+
+  function turn(step) {
+    const start = state.page.start + step * COUNT;
+    if (start >= 0 && start < state.page.total) open(state.number, state.view, { start });
+  }
+
+  function undo() {
+    const last = state.undoable.pop();
+    if (!last) return say("There is nothing to undo.");
+    const event = { id: freshId(), action: last.action, undo: true, time: new Date().toISOString() };
+    const told = last.images.length > 1 ? plural(last.images.length, "answer", "answers")
+      : `“${visible(last.class)}” in ${visible(last.images[0])}`;
+    say(`Taken back: ${told}`);
+    const sent = queue.add(reviewer.name, [event]);
+    const { at } = last;
+    const here = at && state.page && at.chosen === state.number && at.view === state.view
+      && at.start === state.page.start;
+    if (here) {
+      at.targets.forEach((place, order) => {
+        Object.assign(state.page.pairs[place], { answer: at.before[order], waiting: false });
+        grid.update(place);
+      });
+      grid.clear();
+      grid.focus(at.targets[0]);
+      if (zoom.isOpen) showZoom();
+    } else sent.then(() => returnTo(last));
+  }
+
+  // Show the page on which something was taken back.
+  function returnTo({ at, class: name, images }) {
+    if (at) return open(at.chosen, at.view, { start: at.start, place: at.targets[0] });
+    const chosen = classes.classes.find((one) => one.name === name);
+    const place = state.page.pairs.findIndex((pair) => pair.image === images[0]);
+    const same = chosen?.number === state.number && place >= 0;
+    return chosen && open(chosen.number, state.view, same ? { start: state.page.start, place } : {});
+  }
+
+  // ---- what keys and buttons do --------------------------------------------------------------
+
+  function move(key, extend) {
+    state.turning = false;
+    const moved = grid.move(key, extend);
+    if (!moved && key === "ArrowRight") turn(1);
+    if (!moved && key === "ArrowLeft") turn(-1);
+    if (zoom.isOpen) showZoom();
+  }
+
+  function step(by) {
+    const next = classes.neighbour(by);
+    if (next) open(next.number, state.view);
+  }
+
+  function openZoom() {
+    if (!grid.tiles.length) return;
+    grid.clear();
+    zoom.open(state.page.pairs[grid.at], state.page.class.name);
+  }
+
+  function showZoom() {
+    zoom.show(state.page.pairs[grid.at], state.page.class.name);
+  }
+
+  function showTargets() {
+    const count = grid.selection.size;
+    byId("select").querySelector("b").textContent = count ? `${count} selected` : "Select";
+    byId("select").setAttribute("aria-pressed", String(grid.selecting));
+  }
+
+  function showClasses(shown) {
+    document.body.classList.toggle("choosing", shown);
+    byId("show-classes").setAttribute("aria-expanded", String(shown));
+    // On a narrow window the list covers the pictures.
+    byId("main").inert = shown && getComputedStyle(byId("show-classes")).display !== "none";
+    if (shown) classes.filter.focus();
+    else if (document.activeElement === document.body) grid.focus(grid.at, { scroll: false });
+  }
+
+  // ---- wiring --------------------------------------------------------------------------------
+
+  const on = (id, act) => byId(id).addEventListener("click", act);
+  window.Hilltop.listenToKeys(grid, zoom, {
+    answer, undo, move, turn, step,
+    zoom: () => (zoom.isOpen ? zoom.close() : openZoom()),
+    find: () => showClasses(true),
+    help: () => byId("keys").showModal(),
+    close: () => { showClasses(false); grid.clear(); },
+  });
+  document.querySelectorAll("button[data-answer]").forEach((button) => {
+    button.addEventListener("click", () => answer(button.dataset.answer));
+  });
+  byId("views").addEventListener("click", (event) => {
+    const { view } = event.target.closest("button")?.dataset ?? {};
+    if (view) open(state.number, view);
+  });
+  on("undo", undo);
+  on("select", () => { grid.selecting = !grid.selecting; grid.clear(); });
+  on("zoom-button", openZoom);
+  on("previous", () => turn(-1));
+  on("next", () => turn(1));
+  on("next-class", () => open(classes.neighbour(1, true).number, "ranked"));
+  on("help", () => byId("keys").showModal());
+  on("close-keys", () => byId("keys").close());
+  on("skip", (event) => { event.preventDefault(); grid.focus(grid.at); });
+  on("show-classes", () => showClasses(!document.body.classList.contains("choosing")));
+  byId("filter").addEventListener("keydown", (event) => {
+    if (event.key === "Escape") { showClasses(false); grid.focus(grid.at); }
+  });
+  byId("keys").addEventListener("close", () => grid.focus(grid.at, { scroll: false }));
+  window.addEventListener("beforeunload", (event) => {
+    if (queue?.waiting.length || client.unsaved?.()) event.preventDefault();
+  });
+  if (client.download) {
+    byId("download").hidden = false;
+    on("download", () => { client.download(reviewer.name); showQueue(); });
+  }
+  if (reviewer.name) begin();
+  else reviewer.ask();
+})();

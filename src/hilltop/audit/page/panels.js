@@ -1,0 +1,228 @@
+"use strict";
+// What stands around the grid: the list of classes, figures, hint and notices.
+window.Hilltop = window.Hilltop || {};
+
+(() => {
+  const { make, percent, visible } = window.Hilltop;
+  const byId = (id) => document.getElementById(id);
+  const number = (value) => Math.round(value).toLocaleString("en-GB");
+  const about = (value) => (value < 1 ? "under 1" : number(value));
+
+  class ClassList {
+    constructor({ chosen }) {
+      this.list = byId("class-list");
+      this.filter = byId("filter");
+      this.classes = [];
+      this.buttons = [];
+      this.places = new Map();
+      this.current = -1;
+      this.filter.addEventListener("input", () => this.#filter());
+      this.filter.addEventListener("keydown", (event) => {
+        const first = this.buttons.find((button) => !button.parentElement.hidden);
+        if (event.key === "Enter" && first) first.click();
+        if (event.key === "ArrowDown" && first) { event.preventDefault(); first.focus(); }
+      });
+      this.list.addEventListener("keydown", (event) => this.#walk(event));
+      this.list.addEventListener("click", (event) => {
+        const button = event.target.closest("button");
+        if (button) chosen(Number(button.dataset.number));
+      });
+    }
+
+    // The classes with the most missing labels to be found come first.
+    show(classes) {
+      this.classes = [...classes].sort((a, b) => b.expected - a.expected || a.number - b.number);
+      this.places = new Map(this.classes.map((one, place) => [one.number, place]));
+      this.buttons = this.classes.map((one) => {
+        const button = make("button");
+        button.type = "button";
+        button.tabIndex = -1; // one stop for the whole list; arrows walk in it
+        button.dataset.number = one.number;
+        const bar = make("span", "bar");
+        bar.append(make("i"));
+        button.append(make("span", "class-name", visible(one.name)), make("span", "count"), bar);
+        return button;
+      });
+      this.list.replaceChildren(...this.buttons.map((button) => {
+        const item = make("li");
+        item.append(button);
+        return item;
+      }));
+      this.classes.forEach((one) => this.#write(one));
+      this.#totals();
+      this.#filter();
+    }
+
+    update(summary) {
+      if (!this.places.has(summary.number)) return;
+      this.classes[this.places.get(summary.number)] = summary;
+      this.#write(summary);
+      this.#totals();
+    }
+
+    #write(summary) {
+      const button = this.buttons[this.places.get(summary.number)];
+      const wanted = Math.max(summary.expected, summary.present, 1);
+      button.querySelector(".count").textContent = `${number(summary.present)} / ${about(summary.expected)}`;
+      button.querySelector("i").style.width = `${(100 * Math.min(1, summary.present / wanted)).toFixed(1)}%`;
+      button.classList.toggle("done", !summary.worthwhile);
+      button.classList.toggle("disputed", summary.disputed > 0);
+      const parts = [
+        `${visible(summary.name)}: ${summary.present} found of about ${about(summary.expected)} expected`,
+        `${summary.mine} answered by you`,
+        summary.disputed ? `${summary.disputed} disagreements` : "",
+        summary.worthwhile ? "" : "hardly worth more time",
+      ];
+      button.setAttribute("aria-label", parts.filter(Boolean).join(", "));
+      button.title = parts.slice(1).filter(Boolean).join(", ");
+    }
+
+    choose(chosen) {
+      this.current = chosen;
+      this.buttons.forEach((button) => {
+        button.removeAttribute("aria-current");
+        button.tabIndex = -1;
+      });
+      const button = this.buttons[this.places.get(chosen)];
+      if (!button) return;
+      button.setAttribute("aria-current", "true");
+      button.tabIndex = 0;
+      button.scrollIntoView({ block: "nearest" });
+    }
+
+    // The class before or behind the current one; only worthwhile ones if asked for.
+    neighbour(step, worthwhile = false) {
+      let place = this.places.get(this.current) + step;
+      while (worthwhile && this.classes[place] && !this.classes[place].worthwhile) place += step;
+      return this.classes[place] || null;
+    }
+
+    get(chosen) {
+      return this.classes[this.places.get(chosen)] || null;
+    }
+
+    #totals() {
+      const sum = (key) => this.classes.reduce((total, one) => total + one[key], 0);
+      byId("totals").textContent = `${number(sum("present"))} found of about ${about(sum("expected"))}`
+        + ` expected, ${number(sum("mine"))} answered by you`;
+    }
+
+    #filter() {
+      const wanted = this.filter.value.trim().toLowerCase();
+      this.buttons.forEach((button, place) => {
+        button.parentElement.hidden = !this.classes[place].name.toLowerCase().includes(wanted);
+      });
+    }
+
+    #walk(event) {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const shown = this.buttons.filter((button) => !button.parentElement.hidden);
+      const next = shown[shown.indexOf(document.activeElement) + step];
+      (next || (step < 0 ? this.filter : document.activeElement)).focus();
+    }
+  }
+
+  function figure(caption, value, detail) {
+    const block = make("div");
+    const told = make("dd", "", value);
+    if (detail) told.append(make("small", "", ` ${detail}`));
+    block.append(make("dt", "", caption), told);
+    return block;
+  }
+
+  function share(present, total) {
+    return total ? percent(present / total) : "–";
+  }
+
+  function showFigures(summary, view) {
+    const shown = [];
+    const { ranked, recent, sample } = summary;
+    if (view === "random") {
+      shown.push(figure("Sample answered", number(sample.answers)));
+      shown.push(figure("Label missing", share(sample.present, sample.answers),
+        sample.answers ? `${sample.present} of ${sample.answers}` : ""));
+      shown.push(figure("Missing in all", sample.answers
+        ? number((summary.candidates * sample.present) / sample.answers) : "–",
+      sample.answers ? `${number(sample.low)} to ${number(sample.high)}` : ""));
+      shown.push(figure("Unlabelled", number(summary.candidates)));
+    } else {
+      const decided = ranked.present + ranked.absent;
+      shown.push(figure("Found", number(summary.present), `of about ${about(summary.expected)}`));
+      shown.push(figure("Precision so far", share(ranked.present, decided),
+        decided ? `${ranked.present} of ${decided}` : ""));
+      shown.push(figure(`Last ${recent.answers || 20}`, share(recent.present, recent.answers)));
+      shown.push(figure("Disagreements", number(summary.disputed)));
+    }
+    byId("figures").replaceChildren(...shown);
+  }
+
+  // Say when a class is no longer worth the time, and offer the next one.
+  function showHint(summary, view, next) {
+    const hint = byId("hint");
+    hint.hidden = summary.worthwhile || view !== "ranked";
+    if (hint.hidden) return;
+    const { present, answers } = summary.recent;
+    hint.querySelector("p").textContent = `${present || "None"} of the last ${answers} answers found a`
+      + ` missing label (${percent(present / answers)}). This class is hardly worth more of your time.`;
+    const button = byId("next-class");
+    button.hidden = !next;
+    if (next) button.textContent = `Next: ${visible(next.name)}`;
+  }
+
+  function showPager({ start, total, pairs, view }) {
+    byId("pager").hidden = total <= pairs.length;
+    byId("where").textContent = `${number(start + 1)} to ${number(start + pairs.length)} of ${number(total)}`;
+    byId("previous").disabled = start === 0;
+    byId("next").disabled = start + pairs.length >= total;
+    const none = view === "disputed" ? "Reviewers do not disagree on any picture of this class."
+      : "There are no candidates for this class.";
+    showEmpty(pairs.length ? "" : none);
+  }
+
+  function showEmpty(text) {
+    byId("empty").hidden = !text;
+    byId("empty").textContent = text;
+  }
+
+  function plural(count, one, many) {
+    return `${number(count)} ${count === 1 ? one : many}`;
+  }
+
+  // Answers that wait or were refused are always in sight.
+  function showQueue(queue, pageFault, { retry, forget }) {
+    const notice = byId("notice");
+    const parts = [];
+    const waiting = plural(queue.waiting.length, "answer waits", "answers wait");
+    if (queue.waiting.length && queue.away) {
+      parts.push(`${queue.away} ${waiting} in this browser and will be sent as soon as it is back.`);
+    } else if (pageFault) parts.push(pageFault);
+    if (queue.refused.length) {
+      const names = queue.refused.map(({ event }) => (event.undo ? "an undo"
+        : `${visible(event.class)} in ${visible(event.image)}: ${window.Hilltop.WORDS[event.answer]}`));
+      const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
+      parts.push(`Not saved: ${names.slice(0, 3).join("; ")}${more}. ${queue.refused[0].reason}`);
+    }
+    const text = parts.join(" ");
+    notice.hidden = !text;
+    if (notice.dataset.text !== text) {
+      notice.dataset.text = text;
+      notice.replaceChildren(make("p", "", text));
+      const button = make("button", "plain", queue.refused.length ? "Dismiss" : "Try now");
+      button.type = "button";
+      button.addEventListener("click", queue.refused.length ? forget : retry);
+      if (text) notice.append(button);
+    }
+    const saved = byId("saved");
+    const unsaved = Boolean(window.Hilltop.client.unsaved?.());
+    saved.textContent = queue.waiting.length ? (queue.away ? `${number(queue.waiting.length)} unsent` : "Saving")
+      : queue.refused.length ? "Not all saved"
+        : unsaved ? "Not in a file yet" : "Saved";
+    saved.dataset.state = queue.away || queue.refused.length || unsaved ? "away" : "";
+  }
+
+  Object.assign(window.Hilltop, {
+    ClassList, showEmpty, showFigures, showHint, showPager, showQueue, plural,
+  });
+})();

@@ -1,0 +1,174 @@
+"""Who may talk to the review server: Host, Origin and token are checked before anything else.
+
+The dangers are other pages in the same browser (they can send requests to 127.0.0.1, and rename
+their own host to it) and, beyond this machine, everyone on the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SHORTEST_TOKEN = 16
+_HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
+    " img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address can only be reached from this machine."""
+    if host.lower() == "localhost":
+        return True
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+@dataclass(frozen=True)
+class Access:
+    """Whom the server lets in.
+
+    Attributes:
+        host: What the server is bound to.
+        token: What a browser has to bring along once; None where it is not needed.
+        cookie: Name of the cookie that stands for the token from then on.
+    """
+
+    host: str
+    token: str | None = field(default=None, repr=False)
+    cookie: str = "hilltop_review"
+
+    def host_allowed(self, header: str) -> bool:
+        """Whether a Host header names this server.
+
+        An address is always the server's own. A name might be anyone's who lets it point here, so
+        only the known ones are taken.
+        """
+        match = _HOST.fullmatch(header)
+        if match is None:
+            return False
+        name = match[1].strip("[]").lower()
+        if is_loopback(name):
+            return True
+        if is_loopback(self.host):
+            return False
+        own = socket.gethostname().lower()
+        return _address(name) is not None or name in (self.host.lower(), own, f"{own}.local")
+
+    def token_fits(self, given: str) -> bool:
+        """Whether this is the token; takes equally long for every wrong one."""
+        return self.token is None or hmac.compare_digest(given.encode(), self.token.encode())
+
+    def cookie_value(self) -> str:
+        """What the cookie holds: not the token itself, but what only its owner can compute."""
+        return hmac.new((self.token or "").encode(), b"review", hashlib.sha256).hexdigest()
+
+    def cookie_fits(self, header: str) -> bool:
+        """Whether the cookies of a request show that its sender once brought the token."""
+        try:
+            found = SimpleCookie(header).get(self.cookie)
+        except CookieError:
+            return False
+        return found is not None and hmac.compare_digest(
+            found.value.encode(), self.cookie_value().encode()
+        )
+
+
+class Guard:
+    """Lets a request through to the server, or answers it with the reason why not."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        """Stand before ``app``."""
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # there are no web sockets here
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        brought = refusal is None and self._brings_token(scope)
+        if refusal is None and not brought and not self._known(headers):
+            refusal = _refuse(scope, 401, "Open the address with the token that was printed.")
+        handler = self._app if refusal is None else refusal
+        await handler(scope, receive, self._with_headers(send, brought))
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._access.host_allowed(hosts[0]):
+            return _refuse(scope, 403, "The Host of this request is not this server.")
+        origin = headers.get("origin")
+        safe = scope["method"] in ("GET", "HEAD")
+        if (origin is not None or not safe) and not _same_origin(origin, hosts[0]):
+            return _refuse(scope, 403, "The Origin of this request is not this page.")
+        opens_page = headers.get("sec-fetch-mode") == "navigate" and scope["path"] == "/"
+        from_elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        if from_elsewhere and not opens_page:
+            return _refuse(scope, 403, "Another page may not use this server.")
+        return None
+
+    def _brings_token(self, scope: Scope) -> bool:
+        if self._access.token is None or scope["path"] != "/":
+            return False
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
+        return self._access.token_fits(given[0])
+
+    def _known(self, headers: Headers) -> bool:
+        return self._access.token is None or self._access.cookie_fits(headers.get("cookie", ""))
+
+    def _with_headers(self, send: Send, brought: bool) -> Send:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+                if brought:
+                    # The page itself is sent, not a redirect: after a link from another page a
+                    # strict cookie would be withheld from the redirected request.
+                    headers["Set-Cookie"] = (
+                        f"{self._access.cookie}={self._access.cookie_value()}; Path=/; HttpOnly;"
+                        " SameSite=Strict"
+                    )
+            await send(message)
+
+        return send_with_headers
+
+
+def _refuse(scope: Scope, status: int, reason: str) -> Response:
+    if scope["path"].startswith("/api/"):
+        return JSONResponse({"error": reason}, status_code=status)
+    return PlainTextResponse(f"{reason}\n", status_code=status)
+
+
+def _same_origin(origin: str | None, host: str) -> bool:
+    return origin in (f"http://{host}", f"https://{host}")
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

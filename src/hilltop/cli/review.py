@@ -1,0 +1,167 @@
+"""``review`` and ``apply``: candidates in, a reviewer's answers out, corrected labels written."""
+
+from __future__ import annotations
+
+import importlib.util
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from hilltop.audit.folder import AuditFolder
+from hilltop.errors import OptionNeeded
+
+if TYPE_CHECKING:
+    from hilltop.audit.review import Review as RunningReview
+
+Import = Annotated[Path | None, tyro.conf.arg(name="import")]
+
+
+@dataclass(frozen=True)
+class Review:
+    """Open a page in the browser where people confirm or reject likely missing labels.
+
+    Every answer is on disk before it is acknowledged. Several people may review at once. The page
+    is served to this machine alone unless --host says otherwise; then a token is needed, which is
+    part of the printed address.
+
+    Example: hilltop review audit --open
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The folder that `hilltop audit` wrote."""
+    images: Path | None = None
+    """Folder with the images, if not where the audit found them."""
+    host: str = "127.0.0.1"
+    """Name or address to listen on; 0.0.0.0 for all of this machine."""
+    port: int = 8000
+    """Port to listen on; 0 takes a free one."""
+    token: str | None = None
+    """Secret that a browser must bring; made up when needed."""
+    open: bool = False
+    """Open the page in a browser."""
+    static: Path | None = None
+    """Write a page that needs no server to this file instead; its answers come back by --import."""
+    top: int = 200
+    """With --static: how many pairs, the most probable first."""
+    import_: Import = None
+    """Take in a file of answers that such a page saved, instead of serving."""
+
+    def run(self) -> None:
+        """Serve, or write, or take in."""
+        folder = AuditFolder.read(self.folder)
+        if self.import_ is not None:
+            _import(folder, self.import_)
+        elif self.static is not None:
+            need_review_extra("PIL")
+            from hilltop.audit.static_page import write_static_review
+
+            pairs = write_static_review(folder, self.static, top=self.top, images=self.images)
+            print(f"{self.static}: {pairs:,} pairs; take its answers in with --import")
+        else:
+            self._serve(folder)
+
+    def _serve(self, folder: AuditFolder) -> None:
+        need_review_extra("PIL", "starlette", "uvicorn")
+        from hilltop.audit.server import serve
+
+        events = serve(
+            folder,
+            images=self.images,
+            host=self.host,
+            port=self.port,
+            token=self.token,
+            ready=self._ready,
+        )
+        print(f"\n{folder.decisions}: {events:,} answers and undos")
+        print(f"next: hilltop apply {folder.path} --out FILE")
+
+    def _ready(self, address: str, review: RunningReview) -> None:
+        images = len(review.index.images())
+        print(f"{len(review.index):,} candidates in {images:,} images")
+        if review.pictures is None:
+            print("no folder of images is known: the page shows names only; pass --images")
+        elif review.pictures.missing:
+            missing = review.pictures.missing
+            print(f"{missing:,} of {images:,} images have no file: the page shows their names")
+        print(f"Review at {address}  (Ctrl-C to stop)", flush=True)
+        if self.open:
+            webbrowser.open(address)
+
+
+def need_review_extra(*modules: str) -> None:
+    """Raise unless the packages that the page needs are installed."""
+    if any(importlib.util.find_spec(name) is None for name in modules):
+        raise OptionNeeded(
+            "The review page needs extra packages. Install them with: pip install 'hilltop[review]'"
+        )
+
+
+def _import(folder: AuditFolder, path: Path) -> None:
+    from hilltop.audit.candidate_index import CandidateIndex
+    from hilltop.audit.decisions import DecisionStore
+    from hilltop.audit.incoming import import_answers
+
+    labels = folder.table()
+    store = DecisionStore(folder.decisions)
+    try:
+        count = import_answers(path, labels, CandidateIndex.read(folder, labels), store)
+    finally:
+        store.close()
+    print(f"{folder.decisions}: {count:,} new answers and undos from {path}")
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Write the labels with the reviewers' answers in, in the format they came in.
+
+    Confirmed labels are added, rejected ones recorded as confirmed absents where the format can
+    say so; all else stays as it was. Beside OUT, OUT.provenance.csv says who answered what, when.
+    Several reviewers: "unsure" abstains, the majority decides, and a tie changes nothing.
+
+    Example: hilltop apply audit --out corrected.csv
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The folder that `hilltop audit` wrote."""
+    out: Path
+    """The file to write."""
+    format: str | None = None
+    """Format to write; without it the one that the labels came in."""
+    export: Literal["label_studio", "fiftyone", "huggingface", "coco", "lvis"] | None = None
+    """Write corrected labels and likely missing ones for another tool instead."""
+    answers: Path | None = None
+    """Take in a file of answers from a page without a server first."""
+    labels: Path | None = None
+    """Where the original label file is now, if not where it was."""
+    lossy: bool = False
+    """Leave out what another format cannot express, instead of stopping."""
+
+    def run(self) -> None:
+        """Take in, write, say what was done."""
+        folder = AuditFolder.read(self.folder)
+        if self.answers is not None:
+            _import(folder, self.answers)
+        if self.export is not None:
+            from hilltop.audit.export import export_audit
+
+            for path in export_audit(folder, self.out, to=self.export):
+                print(path)
+            return
+        self._apply(folder)
+
+    def _apply(self, folder: AuditFolder) -> None:
+        from hilltop.audit.apply import apply_decisions
+
+        done = apply_decisions(
+            folder, self.out, format=self.format, labels=self.labels, lossy=self.lossy
+        )
+        absents = f", {done.absent:,} confirmed absents" if done.absent else ""
+        print(f"{done.path}: {done.added:,} labels added{absents}")
+        if done.unsure or done.disputed:
+            print(f"left as they were: {done.unsure:,} unsure, {done.disputed:,} disputed")
+        print(f"{done.provenance}: who answered what")
+        for note in done.notes:
+            print(note)

@@ -1,0 +1,52 @@
+"""The folder of an audit, and what is said when it is not one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hilltop.audit.folder import AuditFolder
+from hilltop.data import ReadOptions
+from hilltop.errors import DataError
+
+
+def test_what_is_written_is_read_again(audit: AuditFolder) -> None:
+    options = ReadOptions(unlisted="absent", minus_one="unknown", classes=Path("names.txt"))
+    written = AuditFolder(
+        audit.path, Path("a b.csv"), "wide", options, Path("pictures"), 7, {"cat": 0.5}, "today"
+    )
+    written.write()
+    assert AuditFolder.read(audit.path) == written
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": 2}, "version 2, but this hilltop reads 1"),
+        ({"format": "word"}, "'format' must be one of hilltop, long"),
+        ({"labels": 3}, "'labels' must be a path, but got 3"),
+        ({"images": ""}, "'images' must be a path"),
+        ({"reading": {"speed": 3}}, "'reading' must hold options among classes"),
+    ],
+)
+def test_faults_are_said_in_words(audit: AuditFolder, change: dict[str, object], said: str) -> None:
+    about = audit.path / "audit.json"
+    about.write_text(json.dumps({**json.loads(about.read_text()), **change}))
+    with pytest.raises(DataError, match=said) as caught:
+        AuditFolder.read(audit.path)
+    assert str(about) in str(caught.value)
+
+
+def test_other_folders_are_told_apart(audit: AuditFolder, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there is no such folder"):
+        AuditFolder.read(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"holds no audit\.json"):
+        AuditFolder.read(tmp_path)
+    audit.candidates.unlink()
+    with pytest.raises(DataError, match=r"candidates\.parquet is missing. Run `hilltop audit`"):
+        AuditFolder.read(audit.path)
+    (audit.path / "audit.json").write_text("{")
+    with pytest.raises(DataError, match="not valid JSON"):
+        AuditFolder.read(audit.path)
