@@ -211,6 +211,10 @@ def test_many_features_are_scaled_to_the_same_length_and_few_are_not() -> None:
     row = torch.rand(1, 64) + 1
     torch.testing.assert_close(many(row), many(5 * row))
     assert many(row).item() == pytest.approx(8 * row.sum().item() / row.norm().item(), rel=1e-5)
+    spread = torch.randn(500, 64) * torch.rand(500, 1)
+    many.fit_scale(spread)
+    assert many.scaled(spread).mean(dim=0).abs().max() < 1e-5
+    torch.testing.assert_close(many.scaled(spread).std(dim=0, correction=0), torch.ones(64))
     assert few(torch.tensor([[10.0, 0.0]])).item() == pytest.approx(10)
     assert torch.isfinite(many(torch.zeros(1, 64))).all()
 

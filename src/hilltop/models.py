@@ -27,7 +27,8 @@ class FeatureHead(nn.Module):
 
     Mean and deviation of the training features are kept with the weights, so that the head takes
     features as they are. Where there are many features, as from a network, each image's are then
-    scaled to the same length, so that a few large ones do not decide alone. A linear head starts
+    scaled to the same length, so that a few large ones do not decide alone, and standardised again:
+    off centre, every weight would drift together when a loss lifts all logits. A linear head starts
     at weights 0: a random start would be noise that a short training never quite unlearns.
 
     Args:
@@ -49,6 +50,8 @@ class FeatureHead(nn.Module):
 
     mean: Tensor
     std: Tensor
+    mean_again: Tensor
+    std_again: Tensor
 
     def __init__(
         self, features: int, classes: int, *, hidden: int | None, same_length: bool | None = None
@@ -59,6 +62,8 @@ class FeatureHead(nn.Module):
         check_number("classes", classes, low=1)
         self.register_buffer("mean", torch.zeros(features))
         self.register_buffer("std", torch.ones(features))
+        self.register_buffer("mean_again", torch.zeros(features))
+        self.register_buffer("std_again", torch.ones(features))
         layers: list[nn.Module] = []
         if hidden is not None:
             check_number("hidden", hidden, low=1)
@@ -76,20 +81,35 @@ class FeatureHead(nn.Module):
             raise ArgumentError(
                 f"X must have shape (images, {len(self.mean)}), but got {tuple(X.shape)}."
             )
-        std, mean = torch.std_mean(X.to(torch.float64), dim=0, correction=0)
-        # A constant feature carries nothing; dividing by its rounding error would blow it up.
-        constant = std <= 1e-6 * mean.abs()
-        self.mean.copy_(mean)
-        self.std.copy_(std.masked_fill(constant, 1.0))
+        _fit(X, self.mean, self.std)
+        if self.same_length:
+            _fit(self._of_same_length(X), self.mean_again, self.std_again)
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
         """Return the logits."""
-        standardised = (X - self.mean) / self.std
-        if self.same_length:
-            length = standardised.norm(dim=-1, keepdim=True).clamp(min=1e-6)
-            standardised = standardised * (len(self.mean) ** 0.5 / length)
-        logits: Tensor = self.layers(standardised)
+        logits: Tensor = self.layers(self.scaled(X))
         return logits
+
+    def scaled(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
+        """Return the features as the layers see them."""
+        if self.same_length:
+            return (self._of_same_length(X) - self.mean_again) / self.std_again
+        return (X - self.mean) / self.std
+
+    def _of_same_length(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
+        standardised = (X - self.mean) / self.std
+        length = standardised.norm(dim=-1, keepdim=True).clamp(min=1e-6)
+        scaled: Tensor = standardised * (len(self.mean) ** 0.5 / length)
+        return scaled
+
+
+def _fit(values: Tensor, mean: Tensor, std: Tensor) -> None:
+    """Take mean and deviation of each column."""
+    deviation, centre = torch.std_mean(values.to(torch.float64), dim=0, correction=0)
+    # A constant feature carries nothing; dividing by its rounding error would blow it up.
+    constant = deviation <= 1e-6 * centre.abs()
+    mean.copy_(centre)
+    std.copy_(deviation.masked_fill(constant, 1.0))
 
 
 class NormalisedInput(nn.Module):

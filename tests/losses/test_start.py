@@ -16,6 +16,7 @@ from hilltop.losses import (
     best_constant,
     build,
     init_head,
+    init_head_prior,
     kept_independently,
 )
 
@@ -68,3 +69,12 @@ def test_the_head_of_a_model_starts_there() -> None:
     torch.testing.assert_close(model[2].bias.detach(), expected)
     with pytest.raises(ArgumentError, match="no linear or convolution layer with a bias"):
         init_head(nn.Linear(4, 3, bias=False), bce(), targets)
+
+
+@pytest.mark.parametrize("name", ["gr", "role"])
+def test_a_loss_that_guesses_labels_starts_at_the_prior_of_each_class(name: str) -> None:
+    targets = labels(classes=3)
+    loss = build(name)
+    assert loss.guesses_labels
+    head = init_head(nn.Linear(4, 3), loss, targets)
+    torch.testing.assert_close(head.bias, init_head_prior(nn.Linear(4, 3), targets).bias)

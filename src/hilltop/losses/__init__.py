@@ -6,6 +6,7 @@
 
 from hilltop.losses.adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
 from hilltop.losses.base import Loss, TrainingFacts
+from hilltop.losses.choose import choose_observation
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.correction import CORRECTIONS, Correction, SelfPacedCorrection
 from hilltop.losses.counted import KeptByCount, kept_by_count
@@ -100,6 +101,7 @@ __all__ = [
     "bce_ls",
     "best_constant",
     "build",
+    "choose_observation",
     "em_apl",
     "focal",
     "focal_margin",

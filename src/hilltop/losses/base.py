@@ -69,6 +69,14 @@ class Loss(nn.Module):
         """Tell the loss which epoch begins, counting from 0. Some corrections wait for it."""
         self.epoch.fill_(check_whole("epoch", epoch, low=0))
 
+    @property
+    def guesses_labels(self) -> bool:
+        """Whether targets are guessed from the model's output from the first step on.
+
+        The constant that minimises such a loss says nothing: it agrees with its own guesses.
+        """
+        return False
+
     def prepare(self, facts: TrainingFacts) -> None:
         """Tell the loss what it will be trained on; the trainer does, before the first step."""
 

@@ -97,6 +97,11 @@ class MultiLabelLoss(Loss):
         self.register_buffer("class_weight", weight_buffer("class_weight", class_weight))
         self.register_buffer("pos_weight", weight_buffer("pos_weight", pos_weight))
 
+    @property
+    def guesses_labels(self) -> bool:
+        """Whether the correction guesses labels from the first step on."""
+        return self.correction is not None and self.correction.guesses_labels
+
     def prepare(self, facts: TrainingFacts) -> None:
         """Pass the facts on to the correction."""
         if self.correction is not None:

@@ -52,6 +52,9 @@ class Correction(nn.Module):
         """
         return None
 
+    guesses_labels = False
+    """Whether labels are guessed from the first step on, see :attr:`Loss.guesses_labels`."""
+
     def prepare(self, facts: TrainingFacts) -> None:
         """Take what is known of a run before it starts."""
 

@@ -105,6 +105,8 @@ class GradualCorrection(Correction):
         ArgumentError: The length of the run is not known.
     """
 
+    guesses_labels = True
+
     def __init__(
         self,
         *,

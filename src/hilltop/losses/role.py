@@ -77,6 +77,11 @@ class Role(Loss):
         self.pairs: tuple[int, int] | None = None
         self.register_parameter("moved", None)  # by how much each estimate has left its start
 
+    @property
+    def guesses_labels(self) -> bool:
+        """The estimates of unlabelled pairs follow the model from the first step on."""
+        return True
+
     def prepare(self, facts: TrainingFacts) -> None:
         """Allocate the estimates."""
         self.pairs = facts.images, len(facts.positives)

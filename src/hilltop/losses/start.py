@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.losses.base import Loss
-from hilltop.losses.prior import last_bias
+from hilltop.losses.prior import init_head_prior, last_bias
 
 _MOST_ENTRIES = 2_000_000
 
@@ -50,6 +50,9 @@ def init_head(
 ) -> nn.Module:
     """Set the bias of the last layer to the best constant of the loss, and return the model.
 
+    A loss that guesses labels from the model's own output (ROLE, GR) starts at the log odds of a
+    label of each class instead: its best constant would only agree with its own guesses.
+
     From bias 0 every class starts at one half, and losses that forgive confident negatives (Hill,
     SPLC) can leave most of them there. From here they start where their gradients balance.
 
@@ -69,6 +72,8 @@ def init_head(
         Parameter containing:
         tensor([-1.1000, -1.1000], requires_grad=True)
     """
+    if loss.guesses_labels:
+        return init_head_prior(model, targets)
     with torch.no_grad():
         last_bias(model).fill_(best_constant(loss, targets, observed=observed))
     return model

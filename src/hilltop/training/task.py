@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.errors import DataError
-from hilltop.losses import Loss, TrainingFacts, build, init_head
+from hilltop.losses import Loss, TrainingFacts, build, init_head, init_head_prior
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
 from hilltop.training.features import FeatureInputs, Features, read_features
@@ -100,15 +100,18 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     # L2 penalty of Adam would outweigh it, and most so for losses with small slopes.
     loss = build(config.loss, **{"reduction": "sum", **config.loss_options})
     loss.prepare(training_facts(train, config.epochs))
-    targets, observed = _sample(train)
-    init_head(classifier_of(model), loss, targets, observed=observed)
+    _start_head(classifier_of(model), loss, train)
     return Task(train, val, train_inputs, val_inputs, model, loss, _true_labels(config, train))
 
 
-def _sample(table: LabelTable, most: int = 2000) -> tuple[Tensor, Tensor]:
-    """Targets of some rows, evenly over the table: enough to tell where a head should start."""
+def _start_head(classifier: nn.Module, loss: Loss, table: LabelTable, most: int = 2000) -> None:
+    """Set the bias, by some rows from all over the table where one number is to be found."""
+    if loss.guesses_labels:
+        init_head_prior(classifier, table)
+        return
     rows = np.unique(np.linspace(0, len(table) - 1, min(most, len(table)), dtype=np.int64))
-    return training_batch(table, rows)
+    targets, observed = training_batch(table, rows)
+    init_head(classifier, loss, targets, observed=observed)
 
 
 def training_facts(table: LabelTable, epochs: int) -> TrainingFacts:
