@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup test test-all lint format demo bench clean
+.PHONY: help setup browser test test-all lint format demo bench clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # Recreated when what is installed would change: dependencies, or the compiled kernel.
-.venv/.done: pyproject.toml constraints.txt hatch_build.py src/hilltop/losses/kernel.c
+KERNEL := $(wildcard src/hilltop/losses/*.[ch])
+.venv/.done: pyproject.toml constraints.txt hatch_build.py $(KERNEL)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip -c constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
@@ -16,10 +17,16 @@ help:  ## List the targets.
 
 setup: .venv/.done  ## Create .venv and install everything, pinned.
 
-test: setup  ## Run the tests (about a minute).
+# The review page is tested in a real browser where there is one or Debian can install it.
+browser:
+	@command -v chromium > /dev/null \
+	  || (apt-get -qq update && apt-get -qq install -y chromium) > /dev/null 2>&1 \
+	  || echo "No chromium here and none could be installed: the browser tests will be skipped."
+
+test: setup browser  ## Run the tests (some minutes).
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: setup  ## Run the tests, the slow ones too.
+test-all: setup browser  ## Run the tests, the slow ones too.
 	$(BIN)/python -m pytest
 
 lint: setup  ## Check style and types.
@@ -36,6 +43,7 @@ demo: setup  ## Train on drawn pictures with labels left out, and write demo/rep
 
 bench: setup  ## Measure losses, metrics, labels and image input against the plain forms.
 	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/observation.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/labels.py
 	$(BIN)/python benchmarks/input_path.py

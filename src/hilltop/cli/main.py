@@ -29,6 +29,12 @@ COMMANDS = {
     "predict": "hilltop.cli.models:Predict",
     "evaluate": "hilltop.cli.models:Evaluate",
     "export": "hilltop.cli.models:Export",
+    "compare": "hilltop.cli.compare:Compare",
+    "reproduce": "hilltop.cli.reproduce:Reproduce",
+    "audit": "hilltop.cli.audit:Audit",
+    "review": "hilltop.cli.review:Review",
+    "estimate": "hilltop.cli.audit:Estimate",
+    "apply": "hilltop.cli.review:Apply",
     "demo": "hilltop.cli.demo:Demo",
 }
 START = """Hilltop: multi-label learning when annotators left labels out.
@@ -45,6 +51,16 @@ models
   hilltop predict RUN --images DIR --out FILE    scores for new images
   hilltop evaluate SCORES LABELS                 metrics of scores
   hilltop export RUN --to onnx --out FILE        the model for use elsewhere
+
+methods
+  hilltop compare --labels LABELS --val-labels ...   methods side by side, over missing ratios
+  hilltop reproduce NAME ... | --all                 the tables and figures of the paper
+
+audit
+  hilltop audit --labels LABELS --features FILE --out DIR   rank likely missing labels
+  hilltop review DIR             a page where people confirm or reject likely missing labels
+  hilltop estimate DIR           how many labels are missing, from a reviewed random sample
+  hilltop apply DIR --out FILE   the labels with their answers, in the format they came in
 
   hilltop demo                                   all of it on drawn pictures, in minutes
 

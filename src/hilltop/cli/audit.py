@@ -1,0 +1,190 @@
+"""``audit`` and ``estimate``: labels and scores in, ranked likely missing labels out."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tyro
+
+from hilltop.data import LabelTable, ReadOptions
+from hilltop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hilltop.audit.folder import AuditFolder
+    from hilltop.audit.run import Scored
+    from hilltop.losses.choose import Likelihood
+
+_PAGE_PAIRS = 200
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Rank unlabelled pairs by the probability that their label is missing, and say how many are.
+
+    With features or images, linear heads are trained that never see the labels of the images they
+    score. Scores of your own should be out-of-sample too: a model has learned that the pairs it was
+    trained on are absent.
+
+    Example: hilltop audit --labels labels.csv --unlisted unknown --features f.npz --out audit
+    """
+
+    labels: Path
+    """The labels, in any format."""
+    out: Path
+    """The folder to write."""
+    features: Path | None = None
+    """Features: .npz with ids and X, .npy with ids beside it, or Parquet."""
+    images: Path | None = None
+    """Folder with the images; without features or scores a backbone takes features from them."""
+    scores: Path | None = None
+    """Out-of-sample probabilities, as written by predict."""
+    loss: str = "auto"
+    """How labels were lost: auto, kept_by_count or kept_independently."""
+    r: float | None = None
+    """With kept_by_count: the missing ratio, 0.8 without it."""
+    keep: float | None = None
+    """With kept_independently: the share of labels that was kept, 0.6 without it."""
+    top: int | None = None
+    """How many candidates to write; all without it, or a million of more than ten."""
+    folds: int = 4
+    """Parts that the images are dealt into."""
+    seed: int = 0
+    """The same seed gives the same audit."""
+    backbone: str = "resnet50"
+    """With images alone: timm name of the backbone."""
+    weights: str = "none"
+    """Its weights: timm (asks the hub) or a local file."""
+    image_size: int = 224
+    """Images are squashed to this many pixels a side for it."""
+    workers: int = 2
+    """Processes that decode images."""
+    skip_broken: bool = False
+    """Leave out images that cannot be read, and list them, instead of stopping."""
+    page: int = _PAGE_PAIRS
+    """With images: pairs in review.html, for people without Python (30 kB each); 0 for none."""
+    format: str | None = None
+    """Format of the labels; recognised from the content without it."""
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self) -> None:
+        """Score, rank, estimate, write, say what was found."""
+        from hilltop.audit.observed_by import build_likelihood
+        from hilltop.audit.run import audit, check_out, read_audited, write_audit
+
+        self._check()
+        given = build_likelihood(self.loss, r=self.r, keep=self.keep)
+        check_out(self.out)
+        table, format = read_audited(self.labels, format=self.format, options=self.reading)
+        found = audit(table, self._scored(table, given), given=given, top=self.top)
+        print(found.reading.sentence)
+        folder = write_audit(
+            found,
+            table,
+            self.out,
+            labels=self.labels,
+            format=format,
+            reading=self.reading,
+            images=self.images,
+        )
+        _finish(folder)
+        print(f"{folder.candidates}: {len(found.candidates):,} candidates")
+        self._write_page(folder)
+        print(f"next: hilltop review {self.out}")
+
+    def _check(self) -> None:
+        if self.features is not None and self.scores is not None:
+            raise ArgumentError("Give one of --features and --scores, not both.")
+        if self.features is None and self.scores is None and self.images is None:
+            raise ArgumentError("Give --features, --images or --scores to rank by.")
+        if self.top is not None and self.top < 1:
+            raise ArgumentError(f"--top must be at least 1, but got {self.top}.")
+        if self.folds < 2:
+            raise ArgumentError(f"--folds must be at least 2, but got {self.folds}.")
+
+    def _scored(self, table: LabelTable, given: Likelihood | None) -> Scored:
+        from hilltop.audit.run import Scored, score_by_folds
+        from hilltop.audit.score_blocks import blocks_of, score_blocks
+        from hilltop.scores import ScoreTable
+        from hilltop.training.features import FeatureInputs, read_features
+
+        rows = np.arange(len(table))
+        if self.scores is not None:
+            print("scores must come from a model that did not learn from these labels")
+            return Scored(score_blocks(ScoreTable.load(self.scores), table), rows)
+        if self.features is not None:
+            values = FeatureInputs(read_features(self.features), table.images).values
+        else:
+            from hilltop.audit.backbone import Backbone, cached_features, check_weights
+
+            assert self.images is not None
+            values, names = cached_features(
+                self.images,
+                table.images,
+                Backbone(self.backbone, check_weights(self.weights), self.image_size),
+                self.out,
+                workers=self.workers,
+                skip_broken=self.skip_broken,
+                say=print,
+            )
+            rows = table.find(names)
+        logits = score_by_folds(
+            table, values, rows, given=given, folds=self.folds, seed=self.seed, say=print
+        )
+        return Scored(blocks_of(logits), rows)
+
+    def _write_page(self, folder: AuditFolder) -> None:
+        if self.images is None or not self.page or importlib.util.find_spec("PIL") is None:
+            return
+        from hilltop.audit.static_page import write_static_review
+
+        path = self.out / "review.html"
+        pairs = write_static_review(folder, path, top=self.page)
+        print(f"{path}: {pairs:,} pairs, a page for people without Python")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Say how many labels are missing, now that a random sample was reviewed.
+
+    The review page has a mode that shows a random sample; from its answers the number of missing
+    labels follows without any belief about how they were lost. Nothing is trained again.
+
+    Example: hilltop estimate audit
+    """
+
+    folder: tyro.conf.Positional[Path]
+    """The folder that `hilltop audit` wrote."""
+
+    def run(self) -> None:
+        """Read, write, print."""
+        from hilltop.audit.folder import AuditFolder
+
+        folder = AuditFolder.read(self.folder)
+        if not _finish(folder):
+            print(
+                f"no random sample was reviewed yet; it is a mode of hilltop review {self.folder}"
+            )
+        print(f"{self.folder / 'estimates.csv'}: all classes")
+
+
+def _finish(folder: AuditFolder) -> bool:
+    """Add reviewed samples to the estimates, print all; return whether there are any."""
+    from rich.console import Console
+
+    from hilltop.audit.keep import KeepEstimate
+    from hilltop.audit.sampled import add_samples
+    from hilltop.audit.summary import print_summary
+
+    estimates, sampled = add_samples(folder)
+    source = "by the model"
+    keep = KeepEstimate(**folder.keep_rate) if isinstance(folder.keep_rate, dict) else None
+    if sampled is not None:
+        keep = sampled.keep
+        source = "by random samples"
+        replace(folder, keep_rate=asdict(keep)).write()
+    print_summary(Console(), estimates, sampled, "unknown" if keep is None else f"{keep}, {source}")
+    return sampled is not None

@@ -1,0 +1,111 @@
+"""``compare``: methods side by side on labels whose truth is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from hilltop.cli.train import options_from_file
+from hilltop.errors import ArgumentError, HilltopError
+from hilltop.training.config import TrainConfig
+
+# Options of a single run that the comparison sets for each of its runs.
+_SET_HERE = {
+    "loss": "name methods instead",
+    "loss_options": "write them behind the method, as in splc:tau=0.65",
+    "pseudo_label": "write it behind the method, as in bce+pseudo_label:0.6",
+    "seed": "use --seeds",
+    "true_labels": "the complete labels are --labels",
+    "report": "drop it",
+}
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Train methods on labels that were thinned on purpose, and judge them by complete ones.
+
+    Every run is kept in OUT and made once: call it again to go on after an interruption, or with
+    more methods, levels or seeds. BCE on complete labels (100%) and on reduced ones (0%) are
+    always among the methods. The seed decides which labels are dropped, and how training goes.
+
+    A method is a loss, with options after colons, and as pseudo labels after a plus: hill,
+    splc:tau=0.65, bce+pseudo_label, focal_margin+pseudo_label:0.6.
+
+    Example: hilltop compare --labels full.txt --val-labels val.txt --features features.npz
+    --methods hill,splc:tau=0.65,bce+pseudo_label --keep 0.4,single --out comparison
+    """
+
+    methods: str = "all"
+    """Methods with commas between them; all: every loss there is, and pseudo labels."""
+    keep: str | None = None
+    """Levels by the paper's rule: 0.75 (r = 0.5), 0.4 (r = 0.8), single (r = 1), or r=0.6."""
+    reduced: tuple[str, ...] = ()
+    """Reduced label files as NAME=FILE; 0.4=FILE takes the place of the rule."""
+    seeds: str = "0,1,2"
+    """Seeds with commas between them."""
+    out: Path = Path("comparison")
+    """Folder of the comparison."""
+    jobs: int = 1
+    """How many runs at the same time."""
+    config: Path | None = None
+    """YAML file with any of these options; what stands on the command line wins."""
+    run_options: TrainConfig = field(default_factory=TrainConfig)
+
+    @classmethod
+    def defaults(cls, words: Sequence[str]) -> Compare:
+        """Options from the file named by ``--config``, for the command line to change."""
+        return cls(run_options=options_from_file(words))
+
+    def run(self) -> None:
+        """Train what is missing, print and write the tables."""
+        from rich.console import Console
+
+        from hilltop.compare.level import parse_levels
+        from hilltop.compare.method import parse_methods
+        from hilltop.compare.runs import failed_runs, run_study
+        from hilltop.compare.study import Study, plan_cells
+        from hilltop.compare.table import Results, write_tables
+
+        check_common("compare", self.run_options)
+        levels = parse_levels(self.keep, self.reduced)
+        cells = plan_cells(levels, parse_methods(self.methods), parse_seeds(self.seeds))
+        study = Study(self.out, self.run_options)
+        results = Results(run_study(study, cells, jobs=self.jobs, say=_say))
+        console = Console()
+        for sheet in write_tables(results, self.out):
+            console.print(sheet.rich())
+        _say(f"tables: {self.out / 'table.md'}, table.tex, summary.csv, results.csv")
+        failed = failed_runs(results.all)
+        if failed:
+            raise HilltopError(failed)
+
+
+def check_common(command: str, options: TrainConfig) -> None:
+    """Raise if an option is given that the command sets for each run by itself."""
+    usual = TrainConfig()
+    for name in (item.name for item in fields(usual)):
+        if name in _SET_HERE and getattr(options, name) != getattr(usual, name):
+            option = name.replace("_", "-")
+            raise ArgumentError(
+                f"{command} sets --{option} for each run by itself; {_SET_HERE[name]}."
+            )
+    if options.val_labels is None:
+        raise ArgumentError(f"{command} needs --val-labels: complete labels to judge by.")
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """Read whole numbers with commas between them.
+
+    Example:
+        >>> parse_seeds("0,1,1")
+        (0, 1)
+    """
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words or not all(word.isdecimal() for word in words):
+        raise ArgumentError(f"seeds must be whole numbers such as 0,1,2, but got {text!r}.")
+    return tuple(dict.fromkeys(int(word) for word in words))
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

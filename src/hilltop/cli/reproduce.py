@@ -1,0 +1,108 @@
+"""``reproduce``: the tables and figures of the paper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from hilltop.cli.compare import check_common, parse_seeds
+from hilltop.cli.train import options_from_file
+from hilltop.errors import ArgumentError, HilltopError
+from hilltop.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from hilltop.reproduce.source import Source
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Make tables and figures of the paper, with its numbers beside what is measured.
+
+    Give --source embedded, or a data set of your own: --labels with complete training labels,
+    --val-labels with complete labels to judge by, and --features or --images. On images, runs are
+    trained as in the paper (recipes/paper.yaml). Every run is kept in OUT and made once.
+
+    Example: hilltop reproduce coco hill-ablation --source embedded --out reproduced
+    """
+
+    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    """Short names of tables and figures; see --list."""
+    every: Annotated[bool, tyro.conf.arg(name="all")] = False
+    """Make all of them."""
+    show: Annotated[bool, tyro.conf.arg(name="list")] = False
+    """List them and stop."""
+    source: Literal["embedded"] | None = None
+    """embedded: pictures that the project draws itself."""
+    name: str | None = None
+    """What to call your data set in tables; without it the name of the label file."""
+    reduced: tuple[str, ...] = ()
+    """Reduced label files as LEVEL=FILE, for example 0.4=coco_train_0.4left.txt."""
+    seeds: str = "0,1,2"
+    """Seeds with commas between them."""
+    out: Path = Path("reproduced")
+    """Folder for tables, figures, report.html and the runs."""
+    jobs: int | None = None
+    """How many runs at the same time; None: one for each core if embedded, one otherwise."""
+    config: Path | None = None
+    """YAML file with any of these options; what stands on the command line wins."""
+    run_options: TrainConfig = field(default_factory=TrainConfig)
+
+    @classmethod
+    def defaults(cls, words: Sequence[str]) -> Reproduce:
+        """Options from ``--config``; on images without one, the paper's way of training."""
+        from hilltop.reproduce.recipe import PAPER_TRAINING, recipe_folder
+
+        names = {word.partition("=")[0] for word in words}
+        if "--images" in names and "--config" not in names:
+            return cls(run_options=TrainConfig.from_file(recipe_folder() / PAPER_TRAINING))
+        return cls(run_options=options_from_file(words))
+
+    def run(self) -> None:
+        """List, or make what was asked for."""
+        from hilltop.reproduce.recipe import choose_recipes, read_recipes
+        from hilltop.reproduce.report import write_reproduction_report
+        from hilltop.reproduce.run import reproduce
+
+        recipes = read_recipes()
+        if self.show:
+            width = max(map(len, recipes))
+            for recipe in recipes.values():
+                print(f"{recipe.name:{width}}  {recipe.kind:10}  {recipe.title}")
+            return
+        if self.every == bool(self.names):
+            raise ArgumentError("Give names of tables and figures, or --all; see --list.")
+        chosen = list(recipes.values()) if self.every else choose_recipes(self.names, recipes)
+        seeds = parse_seeds(self.seeds)
+        source = self._source()
+        usual = os.cpu_count() or 1 if self.source == "embedded" else 1
+        made = reproduce(chosen, source, self.out, seeds=seeds, jobs=self.jobs or usual, say=_say)
+        page = write_reproduction_report(self.out / "report.html", made)
+        for item in made.items:
+            if item.missing:
+                _say(f"{item.recipe.name}: {item.missing}")
+        _say(f"{made.seconds:.0f} s; {page}, tables and figures beside it")
+        if made.failed:
+            raise HilltopError(made.failed)
+
+    def _source(self) -> Source:
+        from hilltop.reproduce.embedded import embedded_source
+        from hilltop.reproduce.source import given_source
+
+        if self.source is None:
+            check_common("reproduce", self.run_options)
+            return given_source(self.run_options, name=self.name, reduced=self.reduced)
+        usual = TrainConfig()
+        for item in fields(usual):
+            if getattr(self.run_options, item.name) != getattr(usual, item.name):
+                option = item.name.replace("_", "-")
+                raise ArgumentError(f"--source embedded brings its own settings; drop --{option}.")
+        return embedded_source(self.out / "embedded")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
