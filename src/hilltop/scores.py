@@ -19,6 +19,7 @@ from hilltop.data.faults import fault
 from hilltop.errors import DataError
 
 Values = npt.NDArray[np.floating[Any]]
+Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,18 +67,22 @@ class ScoreTable:
 
     def aligned(self, images: pa.Array, classes: Sequence[str]) -> Values:
         """Return the scores in the order of other images and classes, all of which must be here."""
-        rows = _positions("image", self.images, images)
-        columns = _positions("class", pa.array(self.classes, pa.string()), pa.array(classes))
+        rows, columns = self.positions(images, classes)
         if np.array_equal(columns, np.arange(len(self.classes))):
             return np.asarray(self.values[rows])
         return np.asarray(self.values[rows][:, columns])
+
+    def positions(self, images: pa.Array, classes: Sequence[str]) -> tuple[Places, Places]:
+        """Return the row of each of these images and the column of each of these classes."""
+        rows = _positions("image", self.images, images)
+        return rows, _positions("class", pa.array(self.classes, pa.string()), pa.array(classes))
 
 
 def _names_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.names.parquet")
 
 
-def _positions(kind: str, here: pa.Array, wanted: pa.Array) -> npt.NDArray[np.int64]:
+def _positions(kind: str, here: pa.Array, wanted: pa.Array) -> Places:
     found = pc.index_in(wanted.cast(pa.string()), value_set=here)
     if found.null_count:
         first = wanted.filter(pc.is_null(found))[0].as_py()

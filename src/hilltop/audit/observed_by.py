@@ -1,0 +1,110 @@
+"""Which observation model the audit reads the labels by: the most probable, or the given one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from torch import Tensor
+
+from hilltop.audit.calibrate import calibrate
+from hilltop.audit.keep import Fitted, KeepEstimate, estimate_keep
+from hilltop.checks import check_choice
+from hilltop.errors import ArgumentError
+from hilltop.losses import KeptByCount
+from hilltop.losses.choose import Likelihood, summed_by_count, summed_independently
+
+LEAST_KEEP = 0.01
+"""The interval of the keep rate is looked at from here on."""
+RATIOS = (Fraction(1, 2), Fraction(4, 5), Fraction(1))
+"""Missing ratios of the paper that are tried."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the labels are read.
+
+    Attributes:
+        best: The model that candidates are ranked by.
+        others: Models that could be true as well: the best one of the other kind, and those at the
+            ends of the keep rate's interval. How far their estimates differ is what the choice
+            decides.
+        keep: Keep rate if labels were kept independently.
+        sentence: What was found, in words.
+    """
+
+    best: Fitted
+    others: tuple[Fitted, ...]
+    keep: KeepEstimate
+    sentence: str
+
+
+def read_by(
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    observed: Tensor | None = None,
+    given: Likelihood | None = None,
+) -> Reading:
+    """Fit observation models to scores that never saw the labels.
+
+    Args:
+        logits: Such scores ``(N, C)``.
+        targets: 1 for labelled, 0 for not labelled.
+        observed: True where a person confirmed the target.
+        given: The model to rank by; without it the one under which the labels are most probable.
+    """
+    keep, alone = estimate_keep(logits, targets, observed=observed)
+    start = alone.calibration
+
+    def fitted(loss: Likelihood) -> Fitted:
+        return Fitted(loss, calibrate(loss, logits, targets, observed=observed, start=start))
+
+    several = bool((targets.sum(dim=1) > 1).any())
+    # No rule with r = 1 leaves two labels, so its likelihood could not be compared.
+    rules = [summed_by_count(r) for r in RATIOS if r < 1 or not several]
+    counted = min((fitted(rule) for rule in rules), key=lambda one: one.calibration.loss)
+    if given is not None:
+        other = alone if isinstance(given, KeptByCount) else counted
+        return Reading(fitted(given), (other,), keep, f"ranked by {in_words(given)}, as asked.")
+    best, other = sorted((alone, counted), key=lambda one: one.calibration.loss)
+    behind = (other.calibration.loss - best.calibration.loss) / max(1, len(targets))
+    sentence = (
+        f"the labels are most probable under {in_words(best.loss)};"
+        f" {in_words(other.loss)} is behind by {behind:.3f} nats an image."
+    )
+    others = [other]
+    if best is alone:
+        ends = (min(max(end, LEAST_KEEP), 1.0) for end in (keep.low, keep.high))
+        others += [fitted(summed_independently(end)) for end in ends]
+    return Reading(best, tuple(others), keep, sentence)
+
+
+def in_words(loss: Likelihood) -> str:
+    """Name a model and its number.
+
+    Example:
+        >>> in_words(summed_by_count(0.8)), in_words(summed_independently(0.4))
+        ('kept_by_count(r=0.8)', 'kept_independently(keep=0.4)')
+    """
+    if isinstance(loss, KeptByCount):
+        return f"kept_by_count(r={float(1 - loss.rule.keep):g})"
+    return f"kept_independently(keep={float(loss.rate().mean()):.2g})"
+
+
+def build_likelihood(name: str, *, r: float | None, keep: float | None) -> Likelihood | None:
+    """Build the model that a user names; None for ``auto``.
+
+    Raises:
+        ArgumentError: The name is not that of an observation model, or an option is not its own.
+    """
+    check_choice("--loss", name, ("auto", "kept_by_count", "kept_independently"))
+    if r is not None and name != "kept_by_count":
+        raise ArgumentError("--r belongs to --loss kept_by_count.")
+    if keep is not None and name != "kept_independently":
+        raise ArgumentError("--keep belongs to --loss kept_independently.")
+    if name == "kept_by_count":
+        return summed_by_count(0.8 if r is None else r)
+    if name == "kept_independently":
+        return summed_independently(0.6 if keep is None else keep)
+    return None

@@ -1,0 +1,51 @@
+"""What an audit found, for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hilltop.audit.estimate import Estimate
+from hilltop.audit.sampled import Sampled
+
+_MOST_CLASSES = 15
+
+
+def print_summary(
+    console: Console, estimates: Sequence[Estimate], sampled: Sampled | None, keep: str
+) -> None:
+    """Print the classes with most missing labels, and the keep rate.
+
+    Args:
+        console: Where to print.
+        estimates: What the model says of each class.
+        sampled: What reviewed random samples say; where there is one, it is shown instead.
+        keep: The keep rate in words.
+    """
+    by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
+    shown = [by_sample.get(one.class_name, one) for one in estimates]
+    shown.sort(key=lambda one: -one.missing)
+    table = Table(title="Classes with most missing labels", title_justify="left")
+    table.add_column("class")
+    for name in ("labelled", "missing", "90% interval"):
+        table.add_column(name, justify="right")
+    table.add_column("from")
+    for one in shown[:_MOST_CLASSES]:
+        table.add_row(
+            Text(one.class_name),  # a name is never markup
+            f"{one.labelled:,}",
+            f"{one.missing:,.0f}",
+            f"{one.low:,.0f} to {one.high:,.0f}",
+            one.source,
+        )
+    console.print(table)
+    rest = shown[_MOST_CLASSES:]
+    if rest:
+        missing = sum(one.missing for one in rest)
+        console.print(f"and {missing:,.0f} in {len(rest)} more classes (estimates.csv)")
+    console.print(f"share of the true labels that is there: {keep}", markup=False)
+    if sampled is not None:
+        console.print(sampled.sentence, markup=False)

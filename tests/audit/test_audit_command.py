@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hilltop.audit.answers import Answers
+from hilltop.audit.candidate_index import CandidateIndex
+from hilltop.audit.corrected import corrected, verdicts
+from hilltop.audit.decisions import Answer, DecisionStore
+from hilltop.audit.estimate import read_estimates
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.run import Scored, audit, score_by_folds
+from hilltop.audit.score_blocks import blocks_of
+from hilltop.cli.main import main
+from hilltop.data import LabelTable, State, write_labels
+from hilltop.losses import build, init_head
+from hilltop.models import FeatureHead
+from hilltop.scores import ScoreTable
+from hilltop.training.optim import build_optimizer
+from hilltop.training.task import training_batch
+from tests.audit.simulated import Simulated, average_precision, simulate
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Simulated:
+    return simulate(images=400)
+
+
+@pytest.fixture
+def labels(simulated: Simulated, tmp_path: Path) -> Path:
+    path = tmp_path / "labels.csv"
+    write_labels(simulated.labels, path, format="list_column", lossy=True)
+    return path
+
+
+def run(labels: Path, out: Path, *words: str | Path) -> int:
+    given = ["audit", "--labels", labels, "--unlisted", "unknown", "--out", out, *words]
+    return main([str(word) for word in given])
+
+
+def answer(folder: AuditFolder, simulated: Simulated, column: int, count: int) -> None:
+    """Answer the first pairs of a class's random sample truthfully."""
+    table = folder.table()
+    index = CandidateIndex.read(folder, table)
+    rows = index.class_rows(column)[index.sample_order(column)[:count]]
+    store = DecisionStore(folder.decisions)
+    truth = simulated.true[simulated.labels.find(table.images.take(rows)), :]
+    original = simulated.labels.classes.index(table.classes[column])
+    store.add(
+        [
+            Answer(
+                f"e{column}-{row}",
+                f"a{column}-{row}",
+                "Ann",
+                "2026-01-31T12:00:00+00:00",
+                table.images[int(row)].as_py(),
+                table.classes[column],
+                "present" if present else "absent",
+                "random",
+                0.5,
+            )
+            for row, present in zip(rows, truth[:, original].tolist(), strict=True)
+        ]
+    )
+    store.close()
+
+
+def test_features_become_an_audit_that_can_be_reviewed(
+    simulated: Simulated, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features = simulated.save_features(tmp_path / "features.npz")
+    assert run(labels, tmp_path / "audit", "--features", features) == 0
+    said = capsys.readouterr().out
+    assert "of the labelled images carry one label" in said
+    assert "the labels are most probable under" in said
+    assert "Classes with most missing labels" in said
+    assert f"next: hilltop review {tmp_path / 'audit'}" in said
+    folder = AuditFolder.read(tmp_path / "audit")
+    table = folder.table()
+    index = CandidateIndex.read(folder, table)
+    assert (folder.format, folder.images_total) == ("list_column", 400)
+    assert len(index) == table.count(State.UNKNOWN)
+    estimates = read_estimates(tmp_path / "audit" / "estimates.csv")
+    assert [one.class_name for one in estimates] == list(table.classes)
+    assert all(one.low <= one.missing <= one.high for one in estimates)
+    about = json.loads((tmp_path / "audit" / "audit.json").read_text())
+    assert 0 < about["keep_rate"]["low"] < about["keep_rate"]["keep"] < about["keep_rate"]["high"]
+
+
+def test_scores_are_ranked_as_they_are(
+    simulated: Simulated, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.random.default_rng(0).random((400, 6)).astype(np.float32)
+    ScoreTable(simulated.labels.images, simulated.labels.classes, values).save(tmp_path / "s.npy")
+    words = ("--scores", tmp_path / "s.npy", "--top", "7", "--loss", "kept_independently")
+    assert run(labels, tmp_path / "audit", *words, "--keep", "0.4") == 0
+    said = capsys.readouterr().out
+    assert "did not learn from these labels" in said
+    assert "ranked by kept_independently(keep=0.4), as asked." in said
+    folder = AuditFolder.read(tmp_path / "audit")
+    assert len(CandidateIndex.read(folder, folder.table())) == 7
+
+
+def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
+    simulated: Simulated, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features = simulated.save_features(tmp_path / "features.npz")
+    out = tmp_path / "audit"
+    assert run(labels, out, "--features", features) == 0
+    assert main(["estimate", str(out)]) == 0
+    assert "no random sample was reviewed yet" in capsys.readouterr().out
+    folder = AuditFolder.read(out)
+    answer(folder, simulated, 0, 60)
+    assert main(["estimate", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "random samples (60 pairs, 1 class):" in said
+    assert "by random samples" in said
+    assert run(labels, out, "--features", features) == 0
+    by_sample = [one for one in read_estimates(out / "estimates.csv") if one.source == "sample"]
+    name = folder.table().classes[0]
+    assert [one.class_name for one in by_sample] == [name]
+    column = simulated.labels.classes.index(name)
+    assert by_sample[0].low <= simulated.missing[:, column].sum() <= by_sample[0].high
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "Give --features, --images or --scores"),
+        (("--features", "f.npz", "--scores", "s.npy"), "Give one of --features and --scores"),
+        (("--images", "."), "Pass --weights timm (fetched once from the hub) or --weights FILE"),
+        (("--features", "f.npz", "--loss", "hil"), "--loss must be one of 'auto'"),
+        (("--features", "f.npz", "--r", "0.5"), "--r belongs to --loss kept_by_count"),
+        (("--features", "f.npz", "--top", "0"), "--top must be at least 1, but got 0"),
+        (("--features", "f.npz", "--folds", "1"), "--folds must be at least 2, but got 1"),
+    ],
+)
+def test_wrong_usage_is_told_in_words(
+    labels: Path,
+    tmp_path: Path,
+    words: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(labels, tmp_path / "audit", *words) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "audit").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(labels, tmp_path, "--features", "f.npz") == 1
+    assert "this folder holds other files, such as 'labels.csv'" in capsys.readouterr().err
+
+
+def test_images_are_scored_by_a_backbone_whose_features_are_kept(
+    drawn: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timm = pytest.importorskip("timm")
+    weights = tmp_path / "weights.pth"
+    torch.manual_seed(0)
+    torch.save(timm.create_model("test_resnet", num_classes=7).state_dict(), weights)
+    words = ("--images", drawn / "images", "--backbone", "test_resnet", "--weights", weights)
+    settings = ("--image-size", "64", "--workers", "0", "--page", "5")
+    out = tmp_path / "audit"
+    assert run(drawn / "thinned.csv", out, *words, *settings) == 0
+    first = capsys.readouterr().out
+    assert "features: 60 of 60 images" in first
+    assert "review.html: 5 pairs" in first
+    assert (out / "review.html").stat().st_size > 10_000
+    before = (out / "candidates.csv").read_text()
+    assert run(drawn / "thinned.csv", out, *words, *settings) == 0
+    assert f"taken from {out / 'features.npz'}" in capsys.readouterr().out
+    assert (out / "candidates.csv").read_text() == before
+
+
+def train_again(simulated: Simulated, table: LabelTable, unseen: Simulated) -> float:
+    """The mAP on unseen images of a head trained on a table with its confirmed pairs."""
+    targets, observed = training_batch(table, np.arange(len(table)))
+    loss = build("kept_independently", keep=0.5, reduction="sum")
+    head = FeatureHead(simulated.features.shape[1], targets.shape[1], hidden=None)
+    head.fit_scale(simulated.features)
+    init_head(head, loss, targets, observed=observed)
+    optimizer = build_optimizer(head, loss, learning_rate=0.02, weight_decay=0.0, decoupled=True)
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss(head(simulated.features), targets, observed=observed).backward()
+        optimizer.step()
+    with torch.no_grad():
+        scores = head(unseen.features).numpy()
+    columns = range(scores.shape[1])
+    return float(
+        np.mean([average_precision(scores[:, c], unseen.true[:, c] == 1) for c in columns])
+    )
+
+
+def reviewed(known: Simulated, rows: list[int], columns: list[int]) -> LabelTable:
+    """The labels after somebody answered these pairs truthfully."""
+    table, answers = known.labels, Answers()
+    for number, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        word = "present" if known.true[row, column] else "absent"
+        image, name = table.images[row].as_py(), table.classes[column]
+        answers.take(
+            Answer(f"e{number}", f"a{number}", "Ann", "", image, name, word, "ranked", 0.5)
+        )
+    return corrected(table, verdicts(table, answers).changes)
+
+
+@pytest.mark.slow
+def test_reviewing_the_first_candidates_raises_map_faster_than_reviewing_at_random() -> None:
+    by_rank, at_random = [], []
+    for seed in range(4):
+        everything = simulate(images=2800, width=16, keep=0.3, shift=-7.0, seed=seed)
+        known, unseen = everything.part(slice(800)), everything.part(slice(800, None))
+        rows = np.arange(800)
+        logits = score_by_folds(
+            known.labels, known.features, rows, given=None, folds=4, seed=0, say=lambda _: None
+        )
+        ranked = audit(known.labels, Scored(blocks_of(logits), rows), given=None, top=None)
+        places = (ranked.candidates.rows(), ranked.candidates.columns())
+        mixed = np.random.default_rng(seed).permutation(len(ranked.candidates))
+        for order, found in ((np.arange(len(mixed)), by_rank), (mixed, at_random)):
+            steps = [[place[order[:pairs]].tolist() for place in places] for pairs in (0, 100, 300)]
+            tables = [reviewed(known, chosen, columns) for chosen, columns in steps]
+            found.append([train_again(known, table, unseen) for table in tables])
+    ranked_map, random_map = np.mean(by_rank, axis=0), np.mean(at_random, axis=0)
+    print(ranked_map, random_map)
+    assert ranked_map[0] < ranked_map[1] < ranked_map[2]
+    assert (ranked_map[1:] > random_map[1:] + 0.01).all()
