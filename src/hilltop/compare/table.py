@@ -50,10 +50,19 @@ class Spread:
 
     def __str__(self) -> str:
         """Return percentages, or nothing if there are no numbers."""
+        return self.text(2)
+
+    @property
+    def alone(self) -> Spread:
+        """The mean without its deviation."""
+        return Spread(self.count, self.mean)
+
+    def text(self, digits: int) -> str:
+        """Return percentages with some digits behind the point."""
         if not self.count:
             return ""
-        spread = "" if math.isnan(self.deviation) else f" ± {100 * self.deviation:.2f}"
-        return f"{100 * self.mean:.2f}{spread}"
+        spread = "" if math.isnan(self.deviation) else f" ± {100 * self.deviation:.{digits}f}"
+        return f"{100 * self.mean:.{digits}f}{spread}"
 
 
 class Results:

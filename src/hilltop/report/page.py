@@ -11,7 +11,7 @@ from string import Template
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 
-_MANY_COLUMNS = 8  # a table with more is set in small type
+_DENSE, _TIGHT = 8, 9  # tables with more columns are set in small and in smaller type
 
 _PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -104,7 +104,7 @@ def table(
         inner = "".join(cell("td", at, content) for at, content in enumerate(row))
         lines.append(f"<tr{mark}>{inner}</tr>")
     body = "\n".join(lines[1:])
-    kind = "scroll dense" if len(head) > _MANY_COLUMNS else "scroll"
+    kind = "scroll" + " dense" * (len(head) > _DENSE) + " tight" * (len(head) > _TIGHT)
     return Html(
         f'<div class="{kind}"><table>\n<thead>{lines[0]}</thead>\n<tbody>\n{body}\n</tbody>\n'
         "</table></div>"

@@ -21,6 +21,8 @@ _LATEX = {
     "τ": r"$\tau$", "⁺": r"$^+$", "⁻": r"$^-$", "\N{MINUS SIGN}": "$-$",
 }  # fmt: skip
 
+_ONE_COLUMN = 6  # columns of a table that still fits beside another column of text
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -76,11 +78,14 @@ class Sheet:
     def latex(self, label: str) -> str:
         """Return a table environment; it needs the package booktabs."""
         texts = min(self.text_columns, len(self.head))
+        wide = len(self.head) > _ONE_COLUMN  # both columns of a page, in small type
+        kind = "table*" if wide else "table"
         lines = [
-            r"\begin{table}[t]",
+            rf"\begin{{{kind}}}[t]",
             rf"\caption{{{escape_latex(self.title)}}}",
             rf"\label{{{label}}}",
             r"\centering",
+            *([r"\footnotesize", r"\setlength{\tabcolsep}{3pt}"] if wide else []),
             rf"\begin{{tabular}}{{{'l' * texts}{'r' * (len(self.head) - texts)}}}",
             r"\toprule",
             " & ".join(escape_latex(name) for name in self.head) + r" \\",
@@ -96,7 +101,7 @@ class Sheet:
             lines.append(" & ".join(cells) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
         lines += [rf"\par\footnotesize {escape_latex(note)}" for note in self.notes]
-        return "\n".join([*lines, r"\end{table}", ""])
+        return "\n".join([*lines, rf"\end{{{kind}}}", ""])
 
     def html(self) -> Html:
         """Return the table and its notes for a page."""

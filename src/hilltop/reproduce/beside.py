@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,9 @@ Measured = Mapping[str | None, Results]
 
 RULES = (
     "Paper: as printed, of the best epoch on the test set. Best and last: measured here, in %, mean"
-    " ± standard deviation over seeds, of the epoch with the highest mAP on the validation labels"
-    " and of the last one. A blank cell was not printed or not run."
+    " ± standard deviation over seeds (in the CSV file for all metrics), of the epoch with the"
+    " highest mAP on the validation labels and of the last one. A blank cell was not printed or not"
+    " run."
 )
 GAP = (
     "Gap closed: by mAP of the last epoch, from BCE on the reduced labels (0%) to BCE on the"
@@ -73,6 +74,7 @@ def paper_sheets(
 def _level_sheet(recipe: Recipe, level: str, paper: PaperValues, measured: Measured) -> Sheet:
     columns = [column for column in recipe.columns if column.level == level]
     units = list(dict.fromkeys((column.model, column.metric) for column in columns))
+    digits = _digits(recipe, columns, paper)
     notes = _Footnotes()
     head, lines = [""], [[row.paper] for row in recipe.rows]
     ranked: list[tuple[int, list[float]]] = []
@@ -90,7 +92,7 @@ def _level_sheet(recipe: Recipe, level: str, paper: PaperValues, measured: Measu
             head.append(f"{name}, {rule}")
             for line, row in zip(lines, recipe.rows, strict=True):
                 spread = measured_spread(row, same[0], measured, rule)
-                line.append(_text(spread, plain=len(units) > 3 and unit[1] != "mAP"))
+                line.append(spread.text(digits) if unit[1] == "mAP" else spread.alone.text(digits))
     if {model for model, _ in units} == {None}:
         head.append("gap closed")
         for line, row in zip(lines, recipe.rows, strict=True):
@@ -204,9 +206,12 @@ def _gap(row: Row, level: str, measured: Measured) -> str:
     return "" if share is None else percent(share)
 
 
-def _text(spread: Spread, *, plain: bool) -> str:
-    """Mean and deviation; the mean alone where a table has many columns (all are in the CSV)."""
-    return str(Spread(min(1, spread.count), spread.mean)) if plain else str(spread)
+def _digits(recipe: Recipe, columns: Sequence[Column], paper: PaperValues) -> int:
+    """How many digits the paper prints behind the point."""
+    printed = [
+        paper.get(recipe.name, row.paper, column.paper) for row in recipe.rows for column in columns
+    ]
+    return max(len(value.text.partition(".")[2]) for value in printed if value is not None)
 
 
 def _number(value: float) -> float | None:

@@ -78,7 +78,8 @@ def _item(item: Made) -> Html:
     parts: list[Html] = []
     for sheet in item.sheets:
         if len(item.sheets) > 1:
-            parts.append(Html(f"<h3>{escape(sheet.title)}</h3>"))
+            heading = sheet.title.removeprefix(f"{recipe.title}: ")
+            parts.append(Html(f"<h3>{escape(heading)}</h3>"))
         own = tuple(note for note in sheet.notes if note not in COMMON_NOTES)
         parts.append(dataclasses.replace(sheet, notes=own).html())  # the others: in the overview
     if item.png:

@@ -13,10 +13,11 @@ from hilltop.compare import COMPLETE, Cell, Level, Result, Results, Study, run_s
 from hilltop.compare.level import NAMED
 from hilltop.compare.runs import failed_runs
 from hilltop.data import LabelTable
+from hilltop.errors import HilltopError
 from hilltop.report.paper_figures import render_figure
 from hilltop.report.tables import Sheet, write_rows, write_sheets
 from hilltop.reproduce.beside import Measured, csv_rows, paper_sheets, statistics_sheet
-from hilltop.reproduce.figures import FIGURES, Material, NotPossibleError
+from hilltop.reproduce.figures import FIGURES, Material
 from hilltop.reproduce.paper_values import read_paper_values
 from hilltop.reproduce.recipe import Recipe
 from hilltop.reproduce.source import Source, all_levels
@@ -165,7 +166,7 @@ def _figure(
         runs[name] = found[0]
     try:
         figure: Figure = FIGURES.build(recipe.draw)(Material(runs, source))
-    except NotPossibleError as reason:
+    except HilltopError as reason:  # one figure less, and it says why
         return Made(recipe, missing=str(reason))
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
