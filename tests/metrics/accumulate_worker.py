@@ -14,6 +14,7 @@ from torch.utils.data import DistributedSampler
 
 from hilltop.errors import ArgumentError
 from hilltop.metrics import ReportAccumulator
+from tests.distributed import leave
 
 
 def data() -> tuple[Tensor, Tensor]:
@@ -43,7 +44,7 @@ def main() -> None:
     forgetful.update(scores, targets)
     with pytest.raises(ArgumentError, match="needs index="):
         forgetful.compute()
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

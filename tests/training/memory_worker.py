@@ -10,6 +10,7 @@ from torch import Tensor
 
 from hilltop.losses import Loss, build
 from hilltop.training.distributed import average_gradients
+from tests.distributed import leave
 from tests.losses.conftest import batch, facts
 
 IMAGES, CLASSES = 12, 5
@@ -63,7 +64,7 @@ def main() -> None:
         for parameter in loss.parameters():
             parameter.grad = last
         torch.save(state(loss), f"{sys.argv[1]}/{name}{rank}.pt")
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":
