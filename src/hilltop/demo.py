@@ -1,4 +1,4 @@
-"""The demo: draws pictures, removes labels, trains with several losses and writes a report."""
+"""The demo: draws pictures, removes labels, trains with several losses, audits and reports."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hilltop.data import LabelTable, State, drop_positives, write_labels
+import numpy as np
+
+from hilltop.audit.run import Scored, audit, score_by_folds, write_audit
+from hilltop.audit.score_blocks import blocks_of
+from hilltop.audit.static_page import write_static_review
+from hilltop.data import LabelTable, ReadOptions, State, drop_positives, write_labels
 from hilltop.data.synthetic import write_dataset
 from hilltop.errors import DataError
 from hilltop.report import DemoMethod, DemoPairs, write_demo_report
+from hilltop.report.demo_audit import DemoAudit
 from hilltop.report.demo_report import result_rows
 from hilltop.report.page import percent
+from hilltop.reproduce.descriptor import describe_files
 from hilltop.training import ModelConfig, TrainConfig, train
 from hilltop.training.predict import load_run, predict_run
 
@@ -42,6 +49,7 @@ class DemoSize:
     model: str = "test_resnet"
     batch_size: int = 32
     learning_rate: float = 1e-2
+    filters: int = 256
 
 
 def run_demo(out: Path, *, size: DemoSize | None = None, seed: int = 0) -> Path:
@@ -62,16 +70,19 @@ def run_demo(out: Path, *, size: DemoSize | None = None, seed: int = 0) -> Path:
         for loss in METHODS
     ]
     pairs = _pairs(out, complete, left)
+    audited = _audit(out, left, pairs, chosen, seed)
     seconds = time.perf_counter() - began
     page = write_demo_report(
         out / "report.html",
         ceiling=ceiling,
         methods=methods,
         pairs=pairs,
+        audit=audited,
         val_images=chosen.val_images,
         seconds=seconds,
     )
     print_table(ceiling, methods, pairs)
+    print_audit(audited)
     print(f"\n{seconds:.0f} s; the report with pictures is {page}", flush=True)
     return page
 
@@ -86,6 +97,17 @@ def print_table(ceiling: DemoMethod, methods: list[DemoMethod], pairs: DemoPairs
             for share, width in ((closed, 12), (found, 8))
         )
         print(f"{name:22}{numbers}{shares}")
+
+
+def print_audit(audit: DemoAudit) -> None:
+    """Print what the report shows of the audit."""
+    print(f"\nlabels missing: {audit.estimate} estimated, {audit.truly_missing:,} in truth")
+    for number, right, share, _ in audit.rows():
+        print(
+            f"the first {number:,} candidates: {percent(right)} right,"
+            f" {percent(share)} of all removed labels"
+        )
+    print(f"next: hilltop review {audit.folder}")
 
 
 def _clear(out: Path) -> None:
@@ -155,6 +177,37 @@ def _pairs(out: Path, complete: LabelTable, left: LabelTable) -> DemoPairs:
         classes=left.classes,
         known=known,
         missing=(complete.dense() == State.PRESENT) & ~known,
+    )
+
+
+def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: int) -> DemoAudit:
+    """Audit the labels that are left, as `hilltop audit --features` does, and write its folder."""
+    pictures, folder = out / "pictures" / "images", out / "audit"
+    print("\nAudit", flush=True)
+    # Without pretrained weights at hand: a description that no label had a part in.
+    features = describe_files(
+        pictures, left.images.to_pylist(), filters=size.filters, side=9, seed=seed
+    )
+    rows = np.arange(len(left))
+    logits = score_by_folds(left, features, rows, given=None, folds=4, seed=seed, say=print)
+    found = audit(left, Scored(blocks_of(logits), rows), given=None, top=None)
+    written = write_audit(
+        found,
+        left,
+        folder,
+        labels=out / "left.parquet",
+        format="hilltop",
+        reading=ReadOptions(),
+        images=pictures,
+    )
+    write_static_review(written, folder / "review.html")
+    return DemoAudit(
+        right=pairs.missing[found.candidates.rows(), found.candidates.columns()],
+        labels=int(pairs.known.sum()),
+        missing=found.total.missing,
+        low=found.total.low,
+        high=found.total.high,
+        folder=folder,
     )
 
 

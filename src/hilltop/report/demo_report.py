@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hilltop.report.demo_audit import DemoAudit, audit_section
 from hilltop.report.figures import method_curves, probability_histogram
 from hilltop.report.page import (
     Html,
@@ -103,6 +104,7 @@ def write_demo_report(
     ceiling: DemoMethod,
     methods: Sequence[DemoMethod],
     pairs: DemoPairs,
+    audit: DemoAudit,
     val_images: int,
     seconds: float,
 ) -> Path:
@@ -113,6 +115,7 @@ def write_demo_report(
         ceiling: BCE trained on the complete labels.
         methods: What was trained on the labels that are left; the first one is the baseline.
         pairs: The training pairs.
+        audit: What the audit found in them.
         val_images: Number of validation images, for the text.
         seconds: How long the whole demo took, for the text.
     """
@@ -122,6 +125,7 @@ def write_demo_report(
         section("By epoch", _curves(ceiling, methods)),
         section("Probabilities on the training images", *_histograms(methods, pairs)),
         _examples(max(methods, key=lambda method: method.last["mAP"]), pairs),
+        audit_section(audit),
     ]
     lead = (
         "Pictures drawn by the program, labels removed by the paper's rule, every method trained"

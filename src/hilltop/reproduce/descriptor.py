@@ -8,8 +8,13 @@ in a picture, not where.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
+from PIL import Image
 from torch import Tensor
 
 from hilltop.checks import check_whole
@@ -64,6 +69,29 @@ def describe(pictures: Tensor, filters: Tensor) -> Tensor:
         fired = F.relu(signed)
         parts += [fired.amax(1), fired.mean(1), fired.square().mean(1)]
     return torch.cat(parts, dim=1)
+
+
+def describe_files(
+    folder: Path, names: Sequence[str], *, filters: int, side: int, seed: int
+) -> Tensor:
+    """Describe image files of one size, with filters from the first of them.
+
+    Args:
+        folder: Where the files are.
+        names: Their names.
+        filters: How many filters.
+        side: Pixels of a filter's side.
+        seed: Which patches are drawn.
+    """
+    drawn = patch_filters(_load(folder, names[:400]), count=filters, side=side, seed=seed)
+    # Two at a time: the responses of more do not fit into the cache, and it takes twice as long.
+    batches = [names[at : at + 2] for at in range(0, len(names), 2)]
+    return torch.cat([describe(_load(folder, batch), drawn) for batch in batches])
+
+
+def _load(folder: Path, names: Sequence[str]) -> Tensor:
+    pixels = np.stack([np.asarray(Image.open(folder / name)) for name in names])
+    return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255
 
 
 def _patches(pictures: Tensor, side: int, stride: int) -> Tensor:

@@ -7,14 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
-from PIL import Image
-from torch import Tensor
 
-from hilltop.data import LabelTable, write_labels
+from hilltop.data import write_labels
 from hilltop.data.faults import fault
 from hilltop.data.synthetic import write_dataset
-from hilltop.reproduce.descriptor import describe, patch_filters
+from hilltop.reproduce.descriptor import describe_files
 from hilltop.reproduce.source import Source
 from hilltop.training.config import ModelConfig, TrainConfig
 from hilltop.training.run_folder import write_whole
@@ -112,20 +109,13 @@ def _make(folder: Path, size: EmbeddedSize) -> None:
     parts = {"complete": range(size.train_images), "val": range(size.train_images, images)}
     for name, rows in parts.items():
         write_labels(table.select(rows), folder / f"{name}.parquet", format="hilltop")
-    values = _describe_all(folder / "pictures" / "images", table, size)
-    ids = np.array(table.images.to_pylist())
-    np.savez(folder / "features.npz", ids=ids, X=values.numpy().astype(np.float16))
-
-
-def _describe_all(folder: Path, table: LabelTable, size: EmbeddedSize) -> Tensor:
     names = table.images.to_pylist()
-    first = _load(folder, names[: min(400, size.train_images)])
-    filters = patch_filters(first, count=size.filters, side=size.filter_side, seed=SEED)
-    # Two at a time: the responses of more do not fit into the cache, and it takes twice as long.
-    batches = [names[at : at + 2] for at in range(0, len(names), 2)]
-    return torch.cat([describe(_load(folder, batch), filters) for batch in batches])
-
-
-def _load(folder: Path, names: list[str]) -> Tensor:
-    pixels = np.stack([np.asarray(Image.open(folder / name)) for name in names])
-    return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255
+    values = describe_files(
+        folder / "pictures" / "images",
+        names,
+        filters=size.filters,
+        side=size.filter_side,
+        seed=SEED,
+    )
+    features = values.numpy().astype(np.float16)
+    np.savez(folder / "features.npz", ids=np.array(names), X=features)
