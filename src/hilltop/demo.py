@@ -26,9 +26,9 @@ from hilltop.training import ModelConfig, TrainConfig, train
 from hilltop.training.predict import load_run, predict_run
 
 BASELINE = "BCE"
-METHODS = ["bce", "hill", "splc", "kept_independently"]
+METHODS = ["bce", "hill", "splc", "auto"]
 """Losses trained on the labels that are left; the others are compared with the first one."""
-TITLES = {"bce": BASELINE, "hill": "Hill", "splc": "SPLC", "kept_independently": "Likelihood"}
+TITLES = {"bce": BASELINE, "hill": "Hill", "splc": "SPLC", "auto": "Auto (likelihood)"}
 
 _LEFT_40 = "0.8"  # the paper's r for "40% of the labels left"
 _MARK = ".hilltop-demo"  # only a folder with this file in it is emptied

@@ -145,6 +145,19 @@ def test_the_keep_rate_is_found_from_labels_alone(keep: float) -> None:
     assert model.calibration.slope == pytest.approx(2, rel=0.15)
 
 
+@pytest.mark.slow
+def test_the_interval_of_the_keep_rate_covers_it() -> None:
+    chance, covered, sets = torch.Generator().manual_seed(9), 0, 60
+    for number in range(sets):
+        keep = 0.2 + 0.6 * number / sets
+        logits = 3 * torch.randn(1500, 6, generator=chance) - 3
+        true = draw(logits, chance)
+        targets = true * (torch.rand(true.shape, generator=chance) < keep)
+        found, _ = estimate_keep(logits / 2 + 1, targets)
+        covered += found.low <= keep <= found.high
+    assert covered >= 0.85 * sets
+
+
 def test_estimates_come_back_from_their_file(tmp_path: Path) -> None:
     made = [
         Estimate('cat, "big"', 3, 1.5, 0.0, 4.0, "model"),

@@ -13,7 +13,7 @@ from hilltop.losses import LOSSES, Loss, MultiLabelLoss, TrainingFacts, build, k
 # Losses in which an entry depends on the other entries of its batch.
 WHOLE_BATCH = {"ll_cp", "ll_ct", "ll_r", "role"}
 # Losses that know of no class weights.
-UNWEIGHTED = {"kept_by_count", "role"}
+UNWEIGHTED = {"auto", "kept_by_count", "role"}
 # Losses that count the labels of an image: its entries belong together, and targets are 0 or 1.
 COUNTING = {"kept_by_count"}
 

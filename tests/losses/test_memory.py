@@ -49,10 +49,10 @@ class TestMemory:
 
     def test_the_memory_is_stated(self, name: str) -> None:
         loss = build(name)
-        assert loss.memory_note() is None
+        assert loss.note() is None
         loss.prepare(facts(80, images=1000))
         size = {"ll_cp": "14.0 kB", "em_apl": "160.0 kB", "role": "320.0 kB"}[name]
-        assert f"1,000 images x 80 classes: {size}" in loss.memory_note()
+        assert f"1,000 images x 80 classes: {size}" in loss.note()
 
     def test_the_memory_is_in_the_state(self, name: str) -> None:
         loss, other = self.prepared(name), self.prepared(name)

@@ -150,7 +150,7 @@ def test_soft_negatives_agree_with_the_reference_over_epochs() -> None:
 def test_entropy_alone_needs_no_memory() -> None:
     loss = em_apl(theta=0)
     loss.prepare(facts(5))
-    assert loss.memory_note() is None
+    assert loss.note() is None
     assert loss(*batch()).isfinite()
 
 

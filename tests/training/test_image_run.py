@@ -10,6 +10,7 @@ import pytest
 from hilltop.cli.main import main
 from hilltop.data.synthetic import write_dataset
 from hilltop.scores import ScoreTable
+from tests.training.conftest import start
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,26 @@ def test_broken_pictures_can_be_left_out_and_are_listed(
     assert main(words(pictures, run, "--workers", 0, "--skip-broken")) == 0
     assert damaged.name in (run / "broken.txt").read_text()
     assert "1 images could not be read" in capsys.readouterr().out
+
+
+@pytest.mark.distributed
+def test_pictures_that_other_processes_could_not_read_are_listed(
+    pictures: Path, tmp_path: Path
+) -> None:
+    files = sorted((pictures / "images").iterdir())[10:34]  # of 24, some fall to the second one
+    contents = [file.read_bytes() for file in files]
+    for file in files:
+        file.write_bytes(b"no picture")
+    run = tmp_path / "run"
+    try:
+        process = start(words(pictures, run, "--workers", 0, "--skip-broken"), processes=2)
+        _, errors = process.communicate(timeout=180)
+    finally:
+        for file, content in zip(files, contents, strict=True):
+            file.write_bytes(content)
+    assert process.returncode == 0, errors
+    listed = (run / "broken.txt").read_text()
+    assert [file.name for file in files if file.name not in listed] == []
 
 
 def test_a_missing_picture_is_named_before_training(

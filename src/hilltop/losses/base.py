@@ -28,6 +28,22 @@ class TrainingFacts:
     labels_per_image: Tensor
     epochs: int
 
+    @classmethod
+    def of(cls, targets: Tensor, epochs: int = 1) -> TrainingFacts:
+        """Count in the training targets ``(N, C)``: 1 for labelled, anything else for not.
+
+        Example:
+            >>> TrainingFacts.of(torch.tensor([[1, 0], [1, 1]])).labels_per_image
+            tensor([0, 1, 1])
+        """
+        labelled = targets == 1
+        return cls(
+            images=len(labelled),
+            positives=labelled.sum(dim=0),
+            labels_per_image=torch.bincount(labelled.sum(dim=1)),
+            epochs=epochs,
+        )
+
 
 class Loss(nn.Module):
     """A loss for multi-label learning, called as ``loss(logits, targets)``.
@@ -85,8 +101,8 @@ class Loss(nn.Module):
         learned = list(self.parameters())
         return [(learned, 1.0)] if learned else []
 
-    def memory_note(self) -> str | None:
-        """Return a sentence on memory that grows with images x classes, or None if there is none.
+    def note(self) -> str | None:
+        """Return a sentence for whoever trains, or None: what was chosen, what memory it takes.
 
         It is known after :meth:`prepare`; the trainer prints it before the run.
         """

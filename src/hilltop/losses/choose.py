@@ -54,13 +54,9 @@ def choose_observation(labels_per_image: Tensor) -> Choice:
         >>> choose_observation(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
         '40% of the labelled images carry one label'
     """
-    counts = labels_per_image[1:].to(torch.float64)
-    total = float(counts.sum())
-    if not total:
-        raise DataError("There is no label at all; nothing can be said about missing ones.")
-    one, three = float(counts[:1].sum()) / total, float(counts[2:].sum()) / total
+    one, several = carried(labels_per_image)
     carry = f"{one:.0%} of the labelled images carry one label"
-    if one >= MOSTLY_ONE and three <= RARELY_THREE:
+    if about_one(one, several):
         return Choice(
             summed_by_count(0.8),
             f"{carry}: annotators wrote down about one label an image (kept_by_count, r = 0.8).",
@@ -69,3 +65,24 @@ def choose_observation(labels_per_image: Tensor) -> Choice:
         summed_independently(0.6),
         f"{carry}: each true label was kept with a chance of 60% (kept_independently).",
     )
+
+
+def carried(labels_per_image: Tensor) -> tuple[float, float]:
+    """Shares of the labelled images that carry exactly one label, and three or more.
+
+    Args:
+        labels_per_image: Entry s is the number of images with s labels.
+
+    Raises:
+        DataError: There is no label at all.
+    """
+    counts = labels_per_image[1:].to(torch.float64)
+    total = float(counts.sum())
+    if not total:
+        raise DataError("There is no label at all; nothing can be said about missing ones.")
+    return float(counts[:1].sum()) / total, float(counts[2:].sum()) / total
+
+
+def about_one(one: float, several: float) -> bool:
+    """Whether annotators wrote down about one label an image, by the shares of :func:`carried`."""
+    return one >= MOSTLY_ONE and several <= RARELY_THREE

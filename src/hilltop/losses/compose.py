@@ -113,9 +113,9 @@ class MultiLabelLoss(Loss):
         if self.correction is not None:
             self.correction.set_epoch(epoch)
 
-    def memory_note(self) -> str | None:
-        """Return what the correction says of its memory."""
-        return None if self.correction is None else self.correction.memory_note()
+    def note(self) -> str | None:
+        """Return what the correction has to say."""
+        return None if self.correction is None else self.correction.note()
 
     def with_correction(self, correction: Correction) -> MultiLabelLoss:
         """Return a copy of this loss that uses ``correction``."""

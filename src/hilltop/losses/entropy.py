@@ -112,7 +112,7 @@ class AsymmetricPseudoLabels(Correction):
         self.seen = torch.zeros(facts.images, dtype=torch.bool, device=device)
         self.held_in.fill_(-1)
 
-    def memory_note(self) -> str | None:
+    def note(self) -> str | None:
         """Say how large the memory is."""
         if self.pairs is None:
             return None

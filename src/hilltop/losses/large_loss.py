@@ -152,7 +152,7 @@ class LargeLossPermanent(_LargeLoss):
         self.memory = torch.zeros(size, dtype=torch.uint8, device=device)
         self.treated = torch.full((facts.images,), -1, dtype=torch.int32, device=device)
 
-    def memory_note(self) -> str | None:
+    def note(self) -> str | None:
         """Say how large the memory is."""
         if self.pairs is None:
             return None
@@ -207,7 +207,11 @@ def _top(logits: Tensor, candidates: Tensor, many: Tensor) -> Tensor:
     count = torch.ceil(many.float() - 1e-3).long()
     ranks = torch.where(candidates, logits.detach(), -torch.inf).flatten()
     place = (count - 1).clamp(0, ranks.numel() - 1)
-    cut = ranks.sort(descending=True).values.gather(0, place.reshape(1))
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        # Sorting takes far longer, but the place may then change from epoch to epoch.
+        cut = ranks.sort(descending=True).values.gather(0, place.reshape(1))
+    else:
+        cut = ranks.kthvalue(ranks.numel() - int(place)).values
     return candidates & (logits.detach() >= cut) & (count > 0)
 
 

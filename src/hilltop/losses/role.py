@@ -97,7 +97,7 @@ class Role(Loss):
         """Return the rule of the paper, see :func:`role_threshold`."""
         return role_threshold(scores)
 
-    def memory_note(self) -> str | None:
+    def note(self) -> str | None:
         """Say how large the table is, and what training adds to it."""
         if self.pairs is None:
             return None
@@ -238,7 +238,7 @@ def role(
     Call ``prepare(facts)`` before training and pass ``index`` with every batch. Its parameters
     learn too: give :meth:`Role.parameter_groups` to your optimiser; ours gets them. Scores sit
     high: decide with :func:`role_threshold`. The table grows with images x classes, and
-    :meth:`Role.memory_note` says how large it is.
+    :meth:`Role.note` says how large it is.
 
     Args:
         labels_per_image: Expected number of labels of an image; None takes what is labelled.

@@ -64,14 +64,14 @@ def save_state(
     optimizer: torch.optim.Optimizer,
     others: Mapping[str, Any],
     progress: Progress,
+    chance: Tensors,
 ) -> None:
     """Write everything that a resumed run needs to go on as if it had never stopped.
 
-    ``others`` have a ``state_dict`` of plain numbers: schedule, gradient scaler.
+    ``others`` have a ``state_dict`` of plain numbers: schedule, gradient scaler. ``chance`` has the
+    states of the random generators, a row for each rank.
     """
-    tensors: Tensors = {"random": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    tensors = {f"random.{name}": states for name, states in chance.items()}
     for name, module in modules.items():
         tensors |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
     state = optimizer.state_dict()
@@ -91,8 +91,9 @@ def load_state(
     modules: Mapping[str, nn.Module],
     optimizer: torch.optim.Optimizer,
     others: Mapping[str, Any],
+    rank: int = 0,
 ) -> Progress:
-    """Put everything back as :func:`save_state` found it."""
+    """Put everything back as :func:`save_state` found it on this rank."""
     tensors, note = load_tensors(path)
     try:
         for name, module in modules.items():
@@ -104,12 +105,29 @@ def load_state(
         optimizer.load_state_dict({"state": state, "param_groups": note["groups"]})
         for name, other in others.items():
             other.load_state_dict(note["others"][name])
-        torch.set_rng_state(tensors["random"])
-        if "random.cuda" in tensors and torch.cuda.is_available():
-            torch.cuda.set_rng_state(tensors["random.cuda"])
-        return Progress(**note["progress"])
+        set_chance(_under(tensors, "random."), rank)
+        made = note["progress"]
+        return Progress(**{**made, "recovered": tuple(made["recovered"])})
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise fault(path, f"this state does not fit the run: {error}.") from None
+
+
+def chance() -> Tensors:
+    """States of the random generators of this process."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def set_chance(states: Tensors, rank: int) -> None:
+    """Put the generators where a rank left them; a rank that was not there starts as the first."""
+    for name, rows in states.items():
+        state = rows[rank if rank < len(rows) else 0].clone()
+        if name == "cpu":
+            torch.set_rng_state(state)
+        elif torch.cuda.is_available():
+            torch.cuda.set_rng_state(state)
 
 
 def _under(tensors: Tensors, prefix: str) -> Tensors:

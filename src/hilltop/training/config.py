@@ -29,7 +29,7 @@ class ModelConfig:
     image_size: int = 448
     """Images are squashed to this many pixels a side."""
     normalise: bool | None = None
-    """Shift and scale pixels as the weights expect (the paper did not); None: if there are any."""
+    """Scale pixels as the weights expect (not so in the paper); without it if there are any."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class TrainConfig:
     """Folder with the images."""
     features: Path | None = None
     """Features instead of images: .npz with ids and X, .npy with ids beside it, or Parquet."""
-    loss: str = "hill"
-    """Name of the loss."""
+    loss: str = "auto"
+    """Name of the loss; auto: one that suits the number of labels that images carry."""
     loss_options: dict[str, Any] = field(default_factory=dict)
     """Options of the loss, from a file: for example {tau: 0.65}."""
     pseudo_label: float | None = None
@@ -57,15 +57,15 @@ class TrainConfig:
     batch_size: int = 128
     """Images in a step, over all processes together."""
     learning_rate: float | None = None
-    """Peak of the one-cycle schedule; None: 1e-4 for images, 3e-4 for features."""
+    """Peak of the one-cycle schedule; without it 1e-4 for images, 3e-4 for features."""
     weight_decay: float | None = None
-    """On matrices and filters only. Images: L2 penalty of Adam, 1e-4; features: of AdamW, 3."""
+    """On matrices and filters only; without it 1e-4 (Adam) on images, 3 (AdamW) on features."""
     warmup: float = 0.2
     """Share of the schedule in which the learning rate rises."""
     schedule_epochs: int | None = None
     """Length of the schedule if it is longer than the run (the paper: 80, stopped after 31)."""
     ema: float | None = None
-    """Decay of the moving average of weights, 0 for none; None: 0.9997 for images, 0 otherwise."""
+    """Decay of the moving average of weights, 0 for none; without it 0.9997 (images) or 0."""
     augment: bool = True
     """Cutout and RandAugment on training images."""
     precision: Literal["auto", "32", "16-mixed", "bf16-mixed"] = "auto"
@@ -113,7 +113,9 @@ class TrainConfig:
     def check(self) -> None:
         """Raise with all faults at once."""
         faults = []
-        if not self.labels.exists() or self.labels == Path():
+        if self.labels == Path():
+            faults.append("give --labels.")
+        elif not self.labels.exists():
             faults.append(f"labels: there is no file {str(self.labels)!r}.")
         if self.val_labels is not None and not self.val_labels.exists():
             faults.append(f"val_labels: there is no file {str(self.val_labels)!r}.")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from lightning_fabric import Fabric
 from torch import Tensor, nn
+
+T = TypeVar("T")
 
 
 def launch(precision: str) -> Fabric:
@@ -58,6 +61,23 @@ def average_gradients(module: nn.Module) -> None:
 
     for parameter in module.parameters():
         parameter.register_post_accumulate_grad_hook(average)  # type: ignore[no-untyped-call]
+
+
+def stacked(part: Tensor, fabric: Fabric) -> Tensor:
+    """What each rank has, a row each."""
+    if fabric.world_size == 1:
+        return part.unsqueeze(0)
+    rows: Tensor = fabric.all_gather(part.to(fabric.device))  # type: ignore[assignment]
+    return rows.cpu()
+
+
+def from_all_ranks(items: list[T]) -> list[T]:
+    """The items of all ranks, one after another."""
+    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+        return items
+    lists: list[list[T]] = [[] for _ in range(dist.get_world_size())]
+    dist.all_gather_object(lists, items)
+    return [item for part in lists for item in part]
 
 
 def any_rank(flag: bool, device: torch.device) -> bool:

@@ -20,9 +20,16 @@ from torch.optim.swa_utils import AveragedModel
 from hilltop.errors import DataError
 from hilltop.metrics import classification_report
 from hilltop.scores import ScoreTable
-from hilltop.training.checkpoint import Progress, load_state, save_state, save_tensors
+from hilltop.training.checkpoint import Progress, chance, load_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.distributed import any_rank, average_gradients, brought_together, share
+from hilltop.training.distributed import (
+    any_rank,
+    average_gradients,
+    brought_together,
+    from_all_ranks,
+    share,
+    stacked,
+)
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.optim import build_optimizer, build_schedule, moving_average
 from hilltop.training.recovered import Recovered, keep_histogram, recovered_columns
@@ -64,7 +71,9 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
     with Interrupt() as interrupt, torch.random.fork_rng():
         progress = Progress()
         if folder.state.is_file():
-            progress = load_state(folder.state, parts.modules, parts.optimizer, others)
+            progress = load_state(
+                folder.state, parts.modules, parts.optimizer, others, fabric.global_rank
+            )
         rows = [row for row in folder.recorded() if row["epoch"] <= progress.epoch]
         for epoch in range(progress.epoch, config.epochs):
             started = time.perf_counter()
@@ -88,8 +97,9 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
                 best_epoch=progress.best_epoch,
             )
             _save(folder, parts, others, progress, fabric)
+    broken = from_all_ranks(task.train_inputs.broken + task.val_inputs.broken)
     if fabric.is_global_zero:
-        reporter.finish(rows, task.train_inputs.broken + task.val_inputs.broken)
+        reporter.finish(rows, broken)
     fabric.barrier()
     return folder.path
 
@@ -127,14 +137,15 @@ def _train_epoch(
 ) -> Progress:
     """Go once through the training images, from where the run stands."""
     epoch, step = progress.epoch, progress.step
-    total, count = progress.loss_sum, progress.loss_count
     world = fabric.world_size
+    before = progress if fabric.is_global_zero else Progress()  # sums of all ranks, counted once
+    total, count = before.loss_sum, before.loss_count
     plan = epoch_plan(len(task.train), config.batch_size, config.seed, epoch, world)
     shares = [share(rows, fabric.global_rank, world) for rows in plan]
     recovered = None
     if task.true_labels is not None:
-        before = torch.tensor(progress.recovered, dtype=torch.float64, device=fabric.device)
-        recovered = Recovered(task.loss, task.true_labels, before)
+        counts = torch.tensor(before.recovered, dtype=torch.float64, device=fabric.device)
+        recovered = Recovered(task.loss, task.true_labels, counts)
     parts.wrapped.train()
     for rows, batch in task.train_inputs.loader(shares[step:], epoch):
         targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
@@ -158,9 +169,7 @@ def _train_epoch(
     sums = torch.tensor([total, count], dtype=torch.float64, device=fabric.device)
     if recovered is not None:
         sums = torch.cat([sums, recovered.counts])
-    if not interrupt.asked and world > 1:
-        sums = brought_together(sums)
-    total, count, *turned = sums.tolist()
+    total, count, *turned = brought_together(sums).tolist()
     return dataclasses.replace(
         progress, step=step, loss_sum=total, loss_count=int(count), recovered=tuple(turned)
     )
@@ -253,8 +262,9 @@ def _save(
     progress: Progress,
     fabric: Fabric,
 ) -> None:
+    states = {name: stacked(state, fabric) for name, state in chance().items()}
     if fabric.is_global_zero:
-        save_state(folder.state, parts.modules, parts.optimizer, others, progress)
+        save_state(folder.state, parts.modules, parts.optimizer, others, progress, states)
     fabric.barrier()
 
 

@@ -35,7 +35,7 @@ class Reporter:
             f"training {config.model.model} with {config.loss} on {len(task.train):,} images"
             f" ({len(task.train.classes)} classes), validating on {len(task.val):,}"
         )
-        note = task.loss.memory_note()
+        note = task.loss.note()
         if note is not None:
             self._say(note)
 

@@ -1,0 +1,154 @@
+"""Auto: looks at how many labels images carry, and takes a loss that suits them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from hilltop.errors import ArgumentError
+from hilltop.losses.adaptive import splc_adaptive
+from hilltop.losses.base import Loss, TrainingFacts
+from hilltop.losses.catalogue import LOSSES
+from hilltop.losses.choose import about_one, carried
+from hilltop.losses.counted import kept_by_count
+from hilltop.losses.observation import kept_independently
+from hilltop.losses.reduction import Reduction
+
+
+class LossChoice(NamedTuple):
+    """A loss, and a sentence that says why."""
+
+    loss: Loss
+    sentence: str
+
+
+def choose_loss(
+    labels_per_image: Tensor, *, reduction: Reduction = "mean", watch: bool = True
+) -> LossChoice:
+    """Choose a loss by how many labels images carry.
+
+    Args:
+        labels_per_image: Entry s is the number of images with s labels.
+        reduction: As in :class:`MultiLabelLoss`.
+        watch: Whether to warn when training is going flat.
+
+    Raises:
+        DataError: There is no label at all.
+
+    Example:
+        >>> import torch
+        >>> choose_loss(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
+        '40% of the labelled images carry one label'
+    """
+    one, several = carried(labels_per_image)
+    carry = f"{one:.0%} of the labelled images carry one label"
+    if one == 1:
+        return LossChoice(
+            kept_independently(0.4, reduction=reduction, watch=watch),
+            f"{carry}: others were left out everywhere (kept_independently, keep = 0.4).",
+        )
+    if about_one(one, several):
+        return LossChoice(
+            kept_by_count(r=0.8, reduction=reduction, watch=watch),
+            f"{carry}: annotators wrote down about one label an image (kept_by_count, r = 0.8).",
+        )
+    return LossChoice(
+        splc_adaptive(reduction=reduction, watch=watch),
+        f"{carry}: most labels seem to be there, so only what is all but sure is corrected"
+        " (splc_adaptive).",
+    )
+
+
+class Auto(Loss):
+    """The loss that :func:`choose_loss` takes for the labels of a training set.
+
+    Args:
+        reduction: As in :class:`MultiLabelLoss`.
+        watch: Whether to warn when training is going flat.
+    """
+
+    chosen: Loss | None
+
+    def __init__(self, *, reduction: Reduction = "mean", watch: bool = True) -> None:
+        """Wait for the labels."""
+        super().__init__(reduction=reduction)
+        self._watches = watch
+        self._sentence: str | None = None
+        self.register_module("chosen", None)
+
+    def prepare(self, facts: TrainingFacts) -> None:
+        """Choose by the number of labels of each image."""
+        chosen, self._sentence = choose_loss(
+            facts.labels_per_image, reduction=self.reduction, watch=self._watches
+        )
+        chosen.prepare(facts)
+        chosen.set_epoch(int(self.epoch))
+        self.chosen = chosen.to(self.epoch.device)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the loss which epoch begins."""
+        super().set_epoch(epoch)
+        if self.chosen is not None:
+            self.chosen.set_epoch(epoch)
+
+    def note(self) -> str | None:
+        """Return what was chosen and why, once it is known."""
+        return self._sentence
+
+    def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
+        """Return what the chosen loss learns."""
+        return [] if self.chosen is None else self.chosen.parameter_groups()
+
+    def forward(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
+        """Return the loss of a batch, see :meth:`Loss.forward`."""
+        loss: Tensor = self._ready()(logits, targets, observed=observed, index=index)
+        return loss
+
+    def turned_over(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
+        """Return True for unlabelled entries that the chosen loss takes for labels."""
+        return self._ready().turned_over(logits, targets, observed=observed, index=index)
+
+    def _ready(self) -> Loss:
+        if self.chosen is None:
+            raise ArgumentError(
+                "auto chooses by the labels of the whole training set: call"
+                " prepare(TrainingFacts.of(targets)) before training."
+            )
+        return self.chosen
+
+
+@LOSSES.register("auto")
+def auto(*, reduction: Reduction = "mean", watch: bool = True) -> Auto:
+    """A loss chosen by how many labels images carry, see :func:`choose_loss`.
+
+    Our trainer and estimators show it the labels; elsewhere call ``prepare`` before training.
+    :meth:`Auto.note` says in one sentence what was chosen and why.
+
+    Args:
+        reduction: As in :class:`MultiLabelLoss`.
+        watch: Whether to warn when training is going flat.
+
+    Example:
+        >>> import torch
+        >>> loss = auto()
+        >>> loss.prepare(TrainingFacts.of(torch.eye(3)))
+        >>> loss.note()
+        '100% of the labelled images carry one label: others were left out everywhere \
+(kept_independently, keep = 0.4).'
+    """
+    return Auto(reduction=reduction, watch=watch)
