@@ -5,12 +5,14 @@
 """
 
 from hilltop.losses.adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
+from hilltop.losses.auto import Auto, auto, choose_loss
 from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.choose import choose_observation
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.correction import CORRECTIONS, Correction, SelfPacedCorrection
 from hilltop.losses.counted import KeptByCount, kept_by_count
 from hilltop.losses.entropy import AsymmetricPseudoLabels, EntropyNegative, em_apl
+from hilltop.losses.fused_linear import FusedLinearLoss
 from hilltop.losses.gr import GeneralisedNegative, GeneralisedPositive, GradualCorrection, gr
 from hilltop.losses.half import NegativeHalf, PositiveHalf
 from hilltop.losses.kept import KeepRate, KeptNegative, KeptPositive
@@ -65,11 +67,13 @@ __all__ = [
     "POSITIVES",
     "AdaptiveSelfPacedCorrection",
     "AsymmetricPseudoLabels",
+    "Auto",
     "CollapseWatch",
     "Correction",
     "EntropyNegative",
     "FocalNegative",
     "FocalPositive",
+    "FusedLinearLoss",
     "GeneralisedNegative",
     "GeneralisedPositive",
     "GradualCorrection",
@@ -97,10 +101,12 @@ __all__ = [
     "WeakNegative",
     "asl",
     "asl_released",
+    "auto",
     "bce",
     "bce_ls",
     "best_constant",
     "build",
+    "choose_loss",
     "choose_observation",
     "em_apl",
     "focal",

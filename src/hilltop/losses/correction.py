@@ -20,6 +20,8 @@ class Correction(nn.Module):
     """
 
     can_go_flat: bool = False
+    by_entry: bool = False
+    """Whether what becomes of an entry depends on that entry and the epoch alone."""
 
     def forward(
         self,
@@ -61,7 +63,7 @@ class Correction(nn.Module):
     def set_epoch(self, epoch: int) -> None:
         """Take note that an epoch begins, counting from 0; a resumed one begins twice."""
 
-    def memory_note(self) -> str | None:
+    def note(self) -> str | None:
         """Return a sentence on memory that grows with images x classes, or None."""
         return None
 
@@ -103,6 +105,7 @@ class SelfPacedCorrection(Correction):
     """
 
     can_go_flat = True
+    by_entry = True
 
     def __init__(self, *, tau: float = 0.6, start_epoch: int = 1) -> None:
         """Check and keep the constants."""

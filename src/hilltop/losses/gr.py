@@ -106,6 +106,7 @@ class GradualCorrection(Correction):
     """
 
     guesses_labels = True
+    by_entry = True
 
     def __init__(
         self,

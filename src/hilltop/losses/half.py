@@ -88,6 +88,10 @@ class NegativeHalf(Half):
 
     can_go_flat: bool = False
 
+    def for_classes(self, classes: int) -> NegativeHalf:
+        """Return a half that does to some of so many classes what this one does to all of them."""
+        return self
+
 
 def kernel_gamma(gamma: float) -> int | None:
     """Return ``gamma`` as the small whole number that the kernel takes, or None."""

@@ -34,9 +34,10 @@ typedef struct {
 
 int32_t hilltop_kernel_abi(void) { return 2; }
 
-INLINE void cubic(const half_t *h, const float *x, int n, float *loss, float *slope) {
+INLINE void cubic(const half_t *h, const float *z, const float *u, int n, float *loss,
+                  float *slope) {
     for (int i = 0; i < n; i++) {
-        float not_s, u, larger, s = sigmoid(h->sign * x[i] + h->offset, &not_s, &u, &larger);
+        float not_s, larger, s = sigmoid_of(z[i], u[i], &not_s, &larger);
         loss[i] = h->scale * s * s * (h->quadratic + h->cubic * s);
         /* 2a + 3b s, written so that it does not cancel where s is near 1. */
         float bend = (2.0f * h->quadratic + 3.0f * h->cubic) - 3.0f * h->cubic * not_s;
@@ -58,21 +59,21 @@ INLINE void weigh(const half_t *h, int gamma, float q, float dq, float surprise,
     *slope = h->sign * h->scale * (weight * dsurprise + dweight * surprise);
 }
 
-INLINE void focal(const half_t *h, const float *x, int n, float *loss, float *slope, int gamma) {
+INLINE void focal(const half_t *h, const float *z, const float *u, int n, float *loss, float *slope,
+                  int gamma) {
     for (int i = 0; i < n; i++) {
-        float z = h->sign * x[i] + h->offset;
-        float not_s, u, larger, s = sigmoid(z, &not_s, &u, &larger);
-        float surprise = (z > 0.0f ? z : 0.0f) + log_one_plus(u, larger);
+        float not_s, larger, s = sigmoid_of(z[i], u[i], &not_s, &larger);
+        float surprise = (z[i] > 0.0f ? z[i] : 0.0f) + log_one_plus(u[i], larger);
         weigh(h, gamma, s, s * not_s, surprise, s, loss + i, slope + i);
     }
 }
 
 /* In two loops: in one, the compiler would turn the cut-off into a branch. */
-INLINE void shifted_focal(const half_t *h, const float *x, int n, float *loss, float *slope,
-                          int gamma) {
+INLINE void shifted_focal(const half_t *h, const float *z, const float *u, int n, float *loss,
+                          float *slope, int gamma) {
     float q[BLOCK], dq[BLOCK];
     for (int i = 0; i < n; i++) {
-        float not_s, u, larger, s = sigmoid(h->sign * x[i] + h->offset, &not_s, &u, &larger);
+        float not_s, larger, s = sigmoid_of(z[i], u[i], &not_s, &larger);
         q[i] = s < h->shift ? 0.0f : s - h->shift; /* NaN stays NaN */
         dq[i] = s < h->shift ? 0.0f : s * not_s;
     }
@@ -83,8 +84,8 @@ INLINE void shifted_focal(const half_t *h, const float *x, int n, float *loss, f
     }
 }
 
-INLINE void kept_pair(float z, float keep, float lost, float *loss, float *slope) {
-    float not_s, u, larger, s = sigmoid(z, &not_s, &u, &larger);
+INLINE void kept_pair(float z, float u, float keep, float lost, float *loss, float *slope) {
+    float not_s, larger, s = sigmoid_of(z, u, &not_s, &larger);
     /* 1 - keep * s as a sum of positive terms: the difference cancels where both are near 1. */
     float y = not_s + lost * s, inverse = 1.0f / y;
     float rest = s < 0.5f ? -keep * s - (y - 1.0f) : 0.0f;
@@ -94,31 +95,44 @@ INLINE void kept_pair(float z, float keep, float lost, float *loss, float *slope
     *slope = keep * s * not_s * inverse;
 }
 
-INLINE void kept(const half_t *h, const float *x, int n, float *loss, float *slope) {
-    for (int i = 0; i < n; i++) kept_pair(x[i], h->keep, h->lost, loss + i, slope + i);
+INLINE void kept(const half_t *h, const float *z, const float *u, int n, float *loss,
+                 float *slope) {
+    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], h->keep, h->lost, loss + i, slope + i);
 }
 
-EVERY_CPU static void kept_by_class(const float *keep, const float *lost, const float *x, int n,
-                                    float *loss, float *slope) {
-    for (int i = 0; i < n; i++) kept_pair(x[i], keep[i], lost[i], loss + i, slope + i);
+/* In a loop of its own: with all that follows in one chain, the processor would wait for it. */
+INLINE void exponentials(const half_t *h, const float *x, int n, float *z, float *u) {
+    for (int i = 0; i < n; i++) {
+        z[i] = h->sign * x[i] + h->offset;
+        u[i] = exp_nonpositive(-__builtin_fabsf(z[i]));
+    }
+}
+
+EVERY_CPU static void kept_by_class(const half_t *h, const float *keep, const float *lost,
+                                    const float *x, int n, float *loss, float *slope) {
+    float z[BLOCK], u[BLOCK];
+    exponentials(h, x, n, z, u);
+    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], keep[i], lost[i], loss + i, slope + i);
 }
 
 EVERY_CPU static void evaluate(const half_t *h, const float *x, int n, float *loss, float *slope) {
+    float z[BLOCK], u[BLOCK];
+    exponentials(h, x, n, z, u);
     int shifted = h->shift > 0.0f;
     if (h->kind == CUBIC)
-        cubic(h, x, n, loss, slope);
+        cubic(h, z, u, n, loss, slope);
     else if (h->kind == KEPT)
-        kept(h, x, n, loss, slope);
+        kept(h, z, u, n, loss, slope);
     else if (!shifted && h->gamma == 0)
-        focal(h, x, n, loss, slope, 0);
+        focal(h, z, u, n, loss, slope, 0);
     else if (!shifted && h->gamma == 2)
-        focal(h, x, n, loss, slope, 2);
+        focal(h, z, u, n, loss, slope, 2);
     else if (shifted && h->gamma == 4)
-        shifted_focal(h, x, n, loss, slope, 4);
+        shifted_focal(h, z, u, n, loss, slope, 4);
     else if (shifted)
-        shifted_focal(h, x, n, loss, slope, h->gamma);
+        shifted_focal(h, z, u, n, loss, slope, h->gamma);
     else
-        focal(h, x, n, loss, slope, h->gamma);
+        focal(h, z, u, n, loss, slope, h->gamma);
 }
 
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
@@ -188,10 +202,10 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
 INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const float *t,
                 const uint8_t *observed, const float *class_weight, const float *pos_weight,
                 float *loss, float *slope, total_t *total) {
-    float l[BLOCK], d[BLOCK];
+    float own_l[BLOCK], own_d[BLOCK], *l = loss ? loss : own_l, *d = slope ? slope : own_d;
     int where[BLOCK];
     if (h->negative.by_class)
-        kept_by_class(h->keeps + class, h->losts + class, x, n, l, d);
+        kept_by_class(&h->negative, h->keeps + class, h->losts + class, x, n, l, d);
     else
         evaluate(&h->negative, x, n, l, d);
     total->known += n;
@@ -199,14 +213,12 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
     if (found) mix(h, class, found, where, x, t, observed, pos_weight, l, d, total);
     if (class_weight)
         for (int i = 0; i < n; i++) l[i] *= class_weight[i], d[i] *= class_weight[i];
-    if (loss) memcpy(loss, l, n * sizeof *l);
-    if (slope) memcpy(slope, d, n * sizeof *d);
-    double lanes[8] = {0};
+    double lanes[16] = {0};
     int i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++) lanes[k] += l[i + k];
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++) lanes[k] += l[i + k];
     for (; i < n; i++) lanes[0] += l[i];
-    for (int k = 0; k < 8; k++) total->sum += lanes[k];
+    for (int k = 0; k < 16; k++) total->sum += lanes[k];
 }
 
 EVERY_CPU

@@ -56,13 +56,18 @@ INLINE float log_one_plus(float v, float inverse) {
     return log_of(y, v - (y - 1.0f), inverse);
 }
 
-/* s = sigmoid(z), 1 - s without cancellation, u = e^-|z| and the larger of s and 1 - s. */
-INLINE float sigmoid(float z, float *not_s, float *u, float *larger) {
-    *u = exp_nonpositive(z < 0.0f ? z : -z);
-    *larger = 1.0f / (1.0f + *u);
-    float smaller = *u * *larger;
+/* s = sigmoid(z) from u = e^-|z|, 1 - s without cancellation, and the larger of the two. */
+INLINE float sigmoid_of(float z, float u, float *not_s, float *larger) {
+    *larger = 1.0f / (1.0f + u);
+    float smaller = u * *larger;
     *not_s = z < 0.0f ? *larger : smaller;
     return z < 0.0f ? smaller : *larger;
+}
+
+/* The same from z alone, with u. */
+INLINE float sigmoid(float z, float *not_s, float *u, float *larger) {
+    *u = exp_nonpositive(-__builtin_fabsf(z));
+    return sigmoid_of(z, *u, not_s, larger);
 }
 
 #endif

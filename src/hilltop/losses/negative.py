@@ -71,6 +71,10 @@ class WeakNegative(NegativeHalf):
         """Return the same half for the compiled kernel."""
         return FusedHalf("focal", scale=self._scale(classes))
 
+    def for_classes(self, classes: int) -> WeakNegative:
+        """Return the half with the weight that it has for so many classes."""
+        return WeakNegative(weight=self._scale(classes))
+
     def extra_repr(self) -> str:
         """Show the weight."""
         return "weight=1/(K-1)" if self.weight is None else f"weight={self.weight:g}"

@@ -44,10 +44,23 @@ class OnePass(torch.autograd.Function):
         """Scale the slope."""
         (slope,) = ctx.saved_tensors
         factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
-        gradient = (slope * factor).to(ctx.dtype)
+        return scaled(slope, factor).to(ctx.dtype), None
+
+
+def scaled(slope: Tensor, factor: Tensor) -> Tensor:
+    """Return ``slope * factor``, inside a backward that saved the slope.
+
+    A slope that is not needed again is scaled in place: new memory of that size costs more time
+    than the multiplication, and for the weights of very many classes it may not be there.
+    """
+    if torch._C._autograd._get_current_graph_task_keep_graph():
+        gradient = slope * factor
         if torch.is_grad_enabled():  # create_graph=True
             gradient = _Final.apply(gradient.detach().requires_grad_())
-        return gradient, None
+        return gradient
+    if factor.is_cpu and factor.ndim == 0 and factor == 1:
+        return slope
+    return slope.mul_(factor)
 
 
 class _Final(torch.autograd.Function):
