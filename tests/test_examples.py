@@ -25,12 +25,7 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(path: Path) -> None:
-    assert run(path).strip()
-
-
-def test_the_swapped_line_learns_something() -> None:
-    output = run(Path("examples/swap_one_line.py"))
-    values = [float(value) for value in re.findall(r"mAP ([\d.]+)", output)]
-    assert len(values) == 2
-    assert min(values) > 30, "both losses must learn; a collapsed head ends near 5"
+def test_example_runs_and_learns_something(path: Path) -> None:
+    values = [float(value) for value in re.findall(r"mAP ([\d.]+)", run(path))]
+    assert values
+    assert min(values) > 30, "every loss must learn; a collapsed head ends near 5 to 25"

@@ -9,7 +9,7 @@ import importlib
 from types import ModuleType
 
 __version__ = "0.1.0"
-__all__ = ["data", "errors", "losses", "metrics"]
+__all__ = ["data", "errors", "integrations", "losses", "metrics"]
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -27,3 +27,14 @@ class OptionNeeded(DataError):  # noqa: N818 (it says what to do, not what went 
 
 class ConfigError(HilltopError):
     """A configuration has faults; the message lists all of them."""
+
+
+class MissingExtra(HilltopError, ImportError):  # noqa: N818 (it says what to do)
+    """A package that one of our extras brings is not installed. It is also an ``ImportError``."""
+
+    def __init__(self, name: str, module: str | None, extra: str) -> None:
+        """Say what needs which package, and how to get it."""
+        package = (module or "").partition(".")[0]
+        super().__init__(
+            f"{name} needs the package {package!r}. Install it with: pip install 'hilltop[{extra}]'"
+        )

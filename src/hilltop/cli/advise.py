@@ -1,0 +1,66 @@
+"""``advise``: which loss suits a set of labels."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tyro
+
+from hilltop.cli.labels import ReadFormat
+from hilltop.data import ReadOptions, read_labels
+
+
+@dataclass(frozen=True)
+class Advise:
+    """Recommend a loss for a set of labels, with the evidence and the line to change.
+
+    With features, it first finds out how labels were probably lost. Then it draws complete labels
+    that fit the given ones, loses labels in the same way, trains quick heads with several losses,
+    and judges them by the complete labels of held-out images; of 4,000 images at most.
+
+    Example: hilltop advise labels.csv --unlisted unknown --features features.npz
+    """
+
+    labels: tyro.conf.Positional[Path]
+    """The labels, in any format."""
+    features: Path | None = None
+    """Features to try losses on: .npz with ids and X, .npy with ids beside it, or Parquet."""
+    draws: int = 3
+    """How often labels are drawn and lost, and images held out, anew."""
+    seed: int = 0
+    """The same seed gives the same advice."""
+    json: bool = False
+    """Print JSON instead of text."""
+    format: ReadFormat = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self) -> None:
+        """Read, try, print."""
+        from rich.console import Console
+
+        from hilltop.advise import advise
+        from hilltop.training.features import FeatureInputs, read_features
+
+        table = read_labels(self.labels, format=self.format, options=self.reading)
+        features = None
+        if self.features is not None:
+            features = FeatureInputs(read_features(self.features), table.images).values
+        found = advise(table, features, draws=self.draws, seed=self.seed, say=_say)
+        if self.json:
+            print(json.dumps(found.as_dict(), indent=2))
+            return
+        print(found.facts)
+        sheet = found.sheet()
+        if sheet is not None:
+            Console().print(sheet.rich())
+        print(found.sentence)
+        if features is None and found.facts.unknown:
+            print("With --features FILE, losses are tried on your own images.")
+        print("", *found.lines, f"hilltop train ... {found.option}", sep="\n    ")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

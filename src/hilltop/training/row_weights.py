@@ -1,0 +1,71 @@
+"""Rows that count more or less: a loss summed over a batch with one weight an image."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hilltop.errors import ArgumentError
+from hilltop.losses import Loss, TrainingFacts
+
+
+class RowWeighted(Loss):
+    r"""A loss whose rows have weights.
+
+    .. math:: L = \sum_i w_i \sum_c L_{ic}
+
+    A weight of 2 counts like the same row twice, for every loss whose entries depend on their own
+    row alone.
+
+    Args:
+        loss: A loss with reduction ``"none"``.
+        weight: One weight for each row of the data set ``(N,)``; a batch finds its own by
+            ``index``.
+
+    Example:
+        >>> loss = RowWeighted(bce(reduction="none"), torch.tensor([0.0, 2.0]))
+        >>> rows = torch.tensor([0, 1])
+        >>> loss(torch.zeros(2, 1), torch.ones(2, 1), index=rows) / torch.tensor(2.0).log()
+        tensor(2.)
+    """
+
+    weight: Tensor
+
+    def __init__(self, loss: Loss, weight: Tensor) -> None:
+        """Keep both."""
+        super().__init__(reduction="sum")
+        if loss.reduction != "none":
+            raise ArgumentError(
+                f"A loss with weights for rows needs reduction 'none', but has {loss.reduction!r}."
+            )
+        self.loss = loss
+        self.register_buffer("weight", weight)
+
+    @property
+    def guesses_labels(self) -> bool:
+        """Whether the loss within guesses labels."""
+        return self.loss.guesses_labels
+
+    def prepare(self, facts: TrainingFacts) -> None:
+        """Pass the facts on."""
+        self.loss.prepare(facts)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell the loss within which epoch begins."""
+        super().set_epoch(epoch)
+        self.loss.set_epoch(epoch)
+
+    def forward(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None = None,
+        index: Tensor | None = None,
+    ) -> Tensor:
+        """Return the weighted sum over a batch; ``index`` is needed."""
+        if index is None:
+            raise ArgumentError("A loss with weights for rows needs index=, their row numbers.")
+        entries = self.loss(logits, targets, observed=observed, index=index)
+        weight = self.weight[index].unsqueeze(-1)
+        return torch.sum(entries * weight.to(entries.dtype))

@@ -1,0 +1,299 @@
+"""HilltopClassifier: what scikit-learn asks of it, and what its own labels mean."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.integrations import HilltopClassifier
+from hilltop.losses import LOSSES, hill
+from hilltop.losses.auto import choose_loss
+from hilltop.training.config import TrainConfig
+from hilltop.training.in_memory import Recipe
+from tests.integrations.conftest import Generated, generate
+
+Quick = partial(HilltopClassifier, epochs=2, random_state=0)
+# It skips unless an environment variable was set before scipy was imported; see the slow test.
+ELSEWHERE = "check_array_api_input"
+CHECKS = [
+    (estimator, check)
+    for estimator, check in estimator_checks_generator(HilltopClassifier(epochs=2))
+    if check.func.__name__ != ELSEWHERE
+]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"), CHECKS, ids=[check.func.__name__ for _, check in CHECKS]
+)
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # theirs
+def test_check_of_scikit_learn(estimator: HilltopClassifier, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+def test_the_whole_of_check_estimator_passes_with_the_usual_settings() -> None:
+    code = (
+        "from sklearn.utils.estimator_checks import check_estimator\n"
+        "from hilltop.integrations import HilltopClassifier\n"
+        "checks = check_estimator(HilltopClassifier(), on_fail='warn', on_skip=None)\n"
+        "print(len(checks), {check['status'] for check in checks})\n"
+    )
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    count, _, statuses = done.stdout.strip().partition(" ")
+    assert int(count) == len(CHECKS) + 1
+    assert statuses == "{'passed'}"
+
+
+def test_the_usual_settings_are_those_of_the_trainer() -> None:
+    trainer = TrainConfig(features=Path("features.npz")).resolved()
+    usual = HilltopClassifier()
+    assert (usual.epochs, usual.batch_size) == (trainer.epochs, trainer.batch_size)
+    recipe = Recipe(epochs=usual.epochs, batch_size=usual.batch_size)
+    rate_and_decay = recipe.rate_and_decay(1280)
+    assert rate_and_decay == (trainer.learning_rate, trainer.weight_decay)
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_every_loss_learns_with_and_without_weights(name: str) -> None:
+    data = generate(120, keep=0.7)
+    for weight in (None, np.ones(120)):
+        model = Quick(name).fit(data.X, data.Y, sample_weight=weight)
+        chance = data.truth.mean()
+        assert model.score(data.X, data.truth) > chance + 0.3
+
+
+@pytest.mark.parametrize("sort", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
+def test_sparse_labels_are_the_same_as_dense_ones(small: Generated, sort: Any) -> None:
+    dense = Quick().fit(small.X, small.Y)
+    thin = Quick().fit(small.X, sort(small.Y))
+    np.testing.assert_array_equal(thin.decision_function(small.X), dense.decision_function(small.X))
+    assert thin.score(small.X, sort(small.truth)) == dense.score(small.X, small.truth)
+
+
+def test_nothing_is_learned_of_a_class_that_is_unknown_everywhere(small: Generated) -> None:
+    labels = small.Y.astype(float)
+    labels[:, 2] = np.nan
+    scores = Quick("bce").fit(small.X, labels).decision_function(small.X)
+    spread = np.ptp(scores, axis=0)
+    assert spread[2] == 0
+    assert (np.delete(spread, 2) > 0.01).all()
+
+
+def test_unknown_beats_wrong(small: Generated) -> None:
+    data = generate(400, keep=1.0)
+    lost = np.random.default_rng(1).random(data.Y.shape) < 0.8
+    lost &= data.X[:, :1] > 0  # where they are lost depends on a feature, so it can be learned
+    wrong, unknown = data.Y * ~lost, np.where(lost, np.nan, data.Y)
+    scores = [
+        HilltopClassifier("bce", epochs=5, random_state=0).fit(data.X, y).score(data.X, data.truth)
+        for y in (wrong, unknown)
+    ]
+    assert scores[1] > scores[0] + 0.02
+
+
+def test_a_weight_of_two_counts_like_the_same_row_twice_and_zero_like_none(
+    small: Generated,
+) -> None:
+    weight = np.arange(60) % 3
+    labels = small.Y.astype(float)
+    labels[::7, 1] = np.nan
+    for loss in ("auto", "kept_by_count", "splc", "gr"):
+        weighted = Quick(loss).fit(small.X, labels, sample_weight=weight)
+        repeated = Quick(loss).fit(small.X.repeat(weight, 0), labels.repeat(weight, 0))
+        np.testing.assert_allclose(
+            weighted.decision_function(small.X), repeated.decision_function(small.X), rtol=1e-6
+        )
+
+
+def test_the_score_is_map_over_known_labels_and_knows_weights(small: Generated) -> None:
+    model = Quick().fit(small.X, small.Y)
+    truth, weight = small.truth.astype(float), np.arange(60) % 3
+    truth[::5, 1] = np.nan
+    truth[:, 3] = 0  # nothing to find
+    scores = model.predict_proba(small.X)
+    for given in (None, weight):
+        precisions = [
+            average_precision_score(
+                truth[known, c],
+                scores[known, c],
+                sample_weight=None if given is None else given[known],
+            )
+            for c in (0, 1, 2, 4, 5)
+            for known in [~np.isnan(truth[:, c])]
+        ]
+        ours = model.score(small.X, truth, sample_weight=given)
+        assert ours == pytest.approx(np.mean(precisions))
+
+
+def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
+    small: Generated,
+) -> None:
+    several, one = small.truth, np.eye(6, dtype=int)[np.arange(60) % 6]
+    for labels in (several, one):
+        model = Quick().fit(small.X, labels)
+        counts = torch.bincount(torch.from_numpy(labels).sum(dim=1))
+        assert repr(model.loss_.chosen) == repr(choose_loss(counts, reduction="sum").loss)
+    complete = Quick(unlisted="absent").fit(small.X, several)
+    column = Quick().fit(small.X, one.argmax(axis=1))
+    plain = Quick("bce").fit(small.X, several)
+    np.testing.assert_allclose(
+        complete.decision_function(small.X), plain.decision_function(small.X), rtol=1e-9
+    )
+    assert type(column.loss_) is type(plain.loss_)
+
+
+def test_a_likelihood_finds_more_of_the_missing_labels_than_cross_entropy() -> None:
+    data = generate(500, keep=0.4)
+    found = [
+        Quick(loss, epochs=20).fit(data.X, data.Y).predict(data.X)[data.truth == 1]
+        for loss in ("kept_independently", "bce")
+    ]
+    assert found[0].mean() > found[1].mean() + 0.2
+
+
+def test_zeros_that_a_person_confirmed_are_not_corrected(small: Generated) -> None:
+    unknown, absent = (
+        Quick("kept_independently", unlisted=unlisted).fit(small.X, small.Y)
+        for unlisted in ("unknown", "absent")
+    )
+    assert absent.predict_proba(small.X).mean() < unknown.predict_proba(small.X).mean() - 0.1
+
+
+def test_early_stopping_keeps_the_best_epoch_and_stops_soon_after() -> None:
+    data = generate(200)
+    model = HilltopClassifier(
+        "bce", epochs=20, early_stopping=True, validation_fraction=0.25, n_iter_no_change=3,
+        learning_rate=0.1, random_state=0,
+    )  # fmt: skip
+    model.fit(data.X, data.Y)
+    scores = model.validation_scores_
+    best = int(np.argmax(scores))
+    assert model.n_iter_ == len(scores) == best + 1 + 3 < 20
+    again = clone(model).set_params(n_iter_no_change=40).fit(data.X, data.Y)
+    assert again.validation_scores_[: len(scores)] == scores
+    assert len(again.validation_scores_) == 20
+
+
+def test_the_head_that_early_stopping_returns_is_that_of_the_best_epoch() -> None:
+    data = generate(200)
+    model = HilltopClassifier(
+        "bce", early_stopping=True, n_iter_no_change=1, learning_rate=0.3, random_state=3
+    )
+    model.fit(data.X, data.Y)
+    from hilltop.integrations.held_out import set_aside
+
+    seed = int(np.random.RandomState(3).randint(2**31 - 1))
+    _, aside = set_aside(200, 0.1, seed)
+    best = max(model.validation_scores_)
+    assert model.validation_scores_[-1] < best
+    assert model.score(data.X[aside], data.Y[aside]) == pytest.approx(best)
+
+
+def test_a_search_over_losses_in_a_pipeline_with_unknown_labels() -> None:
+    data = generate(120)
+    labels = data.Y.astype(float)
+    labels[::9, 0] = np.nan
+    pipeline = make_pipeline(StandardScaler(), Quick())
+    folds = KFold(3)
+    search = GridSearchCV(pipeline, {"hilltopclassifier__loss": ["bce", "hill"]}, cv=folds)
+    search.fit(data.X, labels)
+    means = search.cv_results_["mean_test_score"]
+    assert search.best_score_ == means.max()
+    chosen = clone(search.best_estimator_)
+    by_hand = [
+        chosen.fit(data.X[learn], labels[learn]).score(data.X[judge], labels[judge])
+        for learn, judge in folds.split(data.X)
+    ]
+    assert search.best_score_ == pytest.approx(np.mean(by_hand))
+    out_of_fold = cross_val_predict(pipeline, data.X, data.Y, cv=3, method="predict_proba")
+    assert out_of_fold.shape == data.Y.shape
+
+
+@pytest.mark.parametrize("hidden", [None, 5])
+def test_a_number_makes_it_repeatable_and_pickling_keeps_it(
+    small: Generated, hidden: int | None
+) -> None:
+    model = Quick(hidden=hidden).fit(small.X, small.Y)
+    expected = model.decision_function(small.X)
+    again = Quick(hidden=hidden).fit(small.X, small.Y)
+    np.testing.assert_array_equal(again.decision_function(small.X), expected)
+    restored = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(restored.decision_function(small.X), expected)
+    other = Quick(hidden=5).set_params(random_state=1).fit(small.X, small.Y)
+    assert np.abs(other.decision_function(small.X) - expected).max() > 1e-6
+
+
+def test_float32_features_are_computed_with_in_float32_and_half_precision_too(
+    small: Generated,
+) -> None:
+    exact = Quick().fit(small.X, small.Y).predict_proba(small.X)
+    assert exact.dtype == np.float64
+    for dtype, tolerance in ((np.float32, 1e-4), (np.float16, 1e-2)):
+        narrow = Quick().fit(small.X.astype(dtype), small.Y).predict_proba(small.X.astype(dtype))
+        assert narrow.dtype == np.float32
+        np.testing.assert_allclose(narrow, exact, atol=tolerance)
+
+
+def test_a_loss_that_lifts_all_scores_predicts_at_its_own_threshold(small: Generated) -> None:
+    model = Quick("role").fit(small.X, small.Y)
+    assert model.threshold_ > 0.5
+    above = model.predict_proba(small.X) > model.threshold_
+    np.testing.assert_array_equal(model.predict(small.X), above)
+    np.testing.assert_array_equal(model.decision_function(small.X) > 0, above)
+
+
+def test_a_loss_may_be_given_as_it_is(small: Generated) -> None:
+    named = Quick("hill", loss_options={"margin": 0.5}).fit(small.X, small.Y)
+    criterion = hill(margin=0.5)
+    given = Quick(criterion).fit(small.X, small.Y)
+    np.testing.assert_array_equal(
+        given.decision_function(small.X), named.decision_function(small.X)
+    )
+    assert criterion.reduction == "mean"  # a copy was trained with
+
+
+@pytest.mark.parametrize(
+    ("options", "labels", "message"),
+    [
+        ({"loss": "hil"}, None, "Unknown loss 'hil'. Did you mean 'hill'?"),
+        ({"loss": hill(), "loss_options": {"lam": 2}}, None, "loss_options belong to a loss that"),
+        ({"unlisted": "missing"}, None, "unlisted must be one of 'unknown', 'absent'"),
+        ({"epochs": 0}, None, "epochs must be at least 1, but got 0"),
+        ({"early_stopping": True, "validation_fraction": 0.001}, None, "leaves nothing to learn"),
+        ({}, -1, "A matrix y must hold 1 .present., 0 .*but got -1"),
+        ({}, 0.5, "but got 0.5"),
+        ({}, np.inf, "but got inf"),
+    ],
+)
+def test_mistakes_are_named(
+    small: Generated, options: dict[str, Any], labels: float | None, message: str
+) -> None:
+    given = small.Y.astype(float)
+    if labels is not None:
+        given[3, 1] = labels
+    with pytest.raises(ArgumentError, match=message):
+        Quick(**options).fit(small.X, given)
+
+
+def test_an_unknown_option_of_a_loss_is_a_type_error(small: Generated) -> None:
+    with pytest.raises(ArgumentTypeError, match="The loss 'hill' has no option 'tau'"):
+        Quick("hill", loss_options={"tau": 1}).fit(small.X, small.Y)

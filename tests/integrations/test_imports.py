@@ -1,0 +1,73 @@
+"""Importing is cheap, and what is not installed is named with its extra."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import hilltop.integrations
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_package_imports_no_other_library() -> None:
+    done = python(
+        "import sys, hilltop.integrations\n"
+        "libraries = ('torch', 'sklearn', 'scipy', 'transformers', 'lightning', 'skorch')\n"
+        "print([name for name in libraries if name in sys.modules])\n"
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_estimator_needs_no_library_but_scikit_learn_and_hf_loss_not_even_that() -> None:
+    absent = ("pyarrow", "yaml", "tyro", "timm", "torchvision", "lightning_fabric", "transformers")
+    done = python(
+        f"import sys\nfor name in {absent}: sys.modules[name] = None\n"
+        "from hilltop.integrations import HilltopClassifier\n"
+        "HilltopClassifier(epochs=1).fit([[0.0], [1.0]], [[0, 1], [1, 0]])\n"
+    )
+    assert done.returncode == 0, done.stderr
+    done = python(
+        "import sys\nfor name in ('sklearn', 'transformers', 'numpy'): sys.modules[name] = None\n"
+        "import torch\n"
+        "from hilltop.integrations import hf_loss\n"
+        "from hilltop.losses import hill\n"
+        "hf_loss(hill())((torch.zeros(1, 2),), torch.zeros(1, 2))\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("absent", "code", "sentence"),
+    [
+        (
+            "sklearn",
+            "from hilltop.integrations import HilltopClassifier",
+            "HilltopClassifier needs the package 'sklearn'."
+            " Install it with: pip install 'hilltop[sklearn]'",
+        ),
+        (
+            "transformers",
+            "from hilltop.integrations import hf_epochs; import hilltop.losses as losses;"
+            " hf_epochs(losses.splc())",
+            "hf_epochs needs the package 'transformers'."
+            " Install it with: pip install 'hilltop[hf]'",
+        ),
+    ],
+)
+def test_an_absent_library_is_named_with_its_extra(absent: str, code: str, sentence: str) -> None:
+    done = python(
+        f"import sys; sys.modules[{absent!r}] = None\n"
+        f"try:\n    {code}\nexcept ImportError as error:\n    print(error)\n"
+    )
+    assert done.stdout.strip() == sentence, done.stderr
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'HiltopClassifier'"):
+        _ = hilltop.integrations.HiltopClassifier
