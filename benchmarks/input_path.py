@@ -2,35 +2,36 @@
 
 Compared with PIL and the v1 transforms of torchvision, with the same augmentations: squash to a
 square, cutout of half the side, RandAugment. The files are generated: smoothed noise, 640 x 480.
-Run it with: python benchmarks/input_path.py [--save]
+Run it with: python benchmarks/input_path.py [--quick] [--save]
 """
 
 from __future__ import annotations
 
 import itertools
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
-import torchvision
 from PIL import Image, ImageDraw
 from torch import Tensor
 from torchvision import transforms as v1
 
 from hilltop.data.decode import read_image
 from hilltop.data.transforms import evaluation_pixels, model_input, training_pixels
-from timing import Row, Work, compare, finish, show
+from results import finish, parser
+from timing import Row, Work, compare
 
 SIZE = 448
 FILES = 32
 
 
-def write_images(folder: Path) -> list[Path]:
+def write_images(folder: Path, files: int) -> list[Path]:
     """Write JPEG files of the size and weight of photographs."""
     generator = np.random.default_rng(0)
     paths = []
-    for number in range(FILES):
+    for number in range(files):
         coarse = Image.fromarray(generator.integers(256, size=(24, 32, 3), dtype=np.uint8))
         fine = Image.fromarray(generator.integers(256, size=(240, 320, 3), dtype=np.uint8))
         sizes = [image.resize((640, 480), Image.Resampling.BICUBIC) for image in (coarse, fine)]
@@ -82,28 +83,28 @@ def with_hilltop(paths: list[Path], *, train: bool) -> Work:
 
 
 def measure(paths: list[Path], *, train: bool) -> list[Row]:
-    """Compare the two on the same files."""
+    """Compare the two on the same files; notes say images a second."""
     works = {
         "PIL + v1 transforms": with_pil(paths, train=train),
         "hilltop": with_hilltop(paths, train=train),
     }
     question = "images, training" if train else "images, evaluation"
-    size = f"{FILES}x{SIZE}px"
-    return compare(question, size, works, "PIL + v1 transforms", rounds=21)
+    rows = compare(question, f"{len(paths)}x{SIZE}px", works, "PIL + v1 transforms")
+    return [
+        replace(row, note=f"{1e3 * len(paths) / row.contender_ms:.0f} images a second")
+        for row in rows
+    ]
 
 
 def main() -> None:
     """Measure training and evaluation, on one thread."""
+    options = parser(__doc__).parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_images(Path(folder))
+        paths = write_images(Path(folder), 4 if options.quick else FILES)
         rows = measure(paths, train=True) + measure(paths, train=False)
-    show(rows)
-    for row in rows:
-        per_second = 1e3 * FILES / row.contender_ms
-        print(f"{row.question}, {row.contender}: {per_second:.0f}/s, {1 / row.ratio:.2f} times")
-    finish(rows, {"torch": torch.__version__, "torchvision": torchvision.__version__})
+    finish(rows, options, ["torch", "torchvision", "pillow"])
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""How long do simulating, writing and reading labels take at the size of Open Images?
+"""How long do simulating, writing and reading labels take, up to the size of Open Images?
 
-1,742,125 images, 567 classes, 4.4 million generated labels. Simulating is compared with a loop
-over images with a dense row each. Run it with: python benchmarks/labels.py [--save]
+At most 1,742,125 images, 567 classes and 4.4 million generated labels. Simulating is compared with
+a loop over images with a dense row each; reading and writing with pandas, which only moves columns
+and checks nothing. Run it with: python benchmarks/labels.py [--quick] [--save]
 """
 
 from __future__ import annotations
 
 import random
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from hilltop.data import (
@@ -25,20 +25,24 @@ from hilltop.data import (
     read_labels,
     write_labels,
 )
-from timing import Row, extra_mib, finish, show
+from memory import extra_mib
+from results import finish, parser
+from timing import Row, Work, compare
 
-IMAGES, CLASSES, LABELS = 1_742_125, 567, 4_422_289
+IMAGES, CLASSES, LABELS_PER_IMAGE = 1_742_125, 567, 2.5385
+LOOPED = 20_000  # images that the loop is timed on; it is slow and even
 
 
-def generate() -> LabelTable:
+def generate(images: int) -> LabelTable:
     """Labels as many and as unevenly spread as those of Open Images."""
     rng = np.random.default_rng(0)
-    rows = np.concatenate([np.arange(IMAGES), rng.integers(0, IMAGES, LABELS - IMAGES)])
+    labels = round(images * LABELS_PER_IMAGE)
+    rows = np.concatenate([np.arange(images), rng.integers(0, images, labels - images)])
     weights = 1 / np.arange(1, CLASSES + 1) ** 0.8
-    columns = rng.choice(CLASSES, LABELS, p=weights / weights.sum())
-    images = pa.array([f"{i * 2654435761 % 2**64:016x}" for i in range(IMAGES)])
+    columns = rng.choice(CLASSES, labels, p=weights / weights.sum())
+    ids = pa.array([f"{i * 2654435761 % 2**64:016x}" for i in range(images)])
     names = [f"class {c}" for c in range(CLASSES)]
-    return assemble(images, names, rows, columns, State.PRESENT, unlisted=State.ABSENT)
+    return assemble(ids, names, rows, columns, State.PRESENT, unlisted=State.ABSENT)
 
 
 def dense_loop(table: LabelTable, images: int) -> None:
@@ -52,49 +56,68 @@ def dense_loop(table: LabelTable, images: int) -> None:
         kept[row, random.sample(present, stay)] = 1
 
 
-def timed(question: str, work: Callable[[], object], baseline: float | None = None) -> Row:
-    """Measure the memory of a first run and the median time of three more."""
-    extra = extra_mib(work)
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    seconds = statistics.median(times)
-    ratio = seconds / baseline if baseline else 1.0
-    return Row(
-        question=question,
-        size=f"{IMAGES}x{CLASSES}",
-        contender="hilltop",
-        baseline="dense loop" if baseline else "itself",
-        contender_ms=round(1e3 * seconds, 1),
-        baseline_ms=round(1e3 * (baseline or seconds), 1),
-        ratio=round(ratio, 4),
-        ratio_low=round(ratio, 4),
-        ratio_high=round(ratio, 4),
-        note=f"{extra:.0f} MiB above the table",
-    )
+def simulating(table: LabelTable, seconds: float) -> list[Row]:
+    """Drop labels as in "40% left", by the loop and by us."""
+    part = min(len(table), LOOPED)
+    works: dict[str, Work] = {
+        "dense loop": lambda: dense_loop(table, part),
+        "hilltop": lambda: drop_positives(table, "0.8", seed=0),
+    }
+    loop, ours = compare("simulate labels", str(len(table)), works, "dense loop", seconds=seconds)
+    factor = len(table) / part
+    note = f"timed on {part} images" if factor > 1 else ""
+    slow = round(loop.contender_ms * factor, 4)
+    less = {name: round(getattr(ours, name) / factor, 4) for name in RATIOS}
+    return [
+        replace(loop, contender_ms=slow, baseline_ms=slow, note=note),
+        replace(ours, baseline_ms=slow, note=_extra(works["hilltop"]), **less),
+    ]
+
+
+RATIOS = ("ratio", "ratio_low", "ratio_high")
+
+
+def moving(table: LabelTable, folder: Path, seconds: float) -> list[Row]:
+    """Write and read the native format, and read a long CSV."""
+    parquet, csv, theirs = folder / "t.parquet", folder / "t.csv", folder / "pandas.parquet"
+    write_labels(table, csv, format="long", lossy=True)
+    frame = pd.read_csv(csv)
+    options = ReadOptions(unlisted="absent")
+    pairs: dict[str, tuple[Work, Work]] = {
+        "write Parquet": (
+            lambda: frame.to_parquet(theirs),
+            lambda: write_labels(table, parquet),
+        ),
+        "read Parquet": (lambda: pd.read_parquet(theirs), lambda: read_labels(parquet)),
+        "read long CSV": (
+            lambda: pd.read_csv(csv),
+            lambda: read_labels(csv, options=options),
+        ),
+    }
+    rows = []
+    for question, (plain, ours) in pairs.items():
+        works = {"pandas": plain, "hilltop": ours}
+        found = compare(question, str(len(table)), works, "pandas", seconds=seconds)
+        rows += [found[0], replace(found[1], note=_extra(ours))]
+    return rows
+
+
+def _extra(work: Work) -> str:
+    return f"{extra_mib(work):.0f} MiB beyond the table"
 
 
 def main() -> None:
-    """Measure every step once, on the same table."""
-    table = generate()
-    print(table)
-    part = IMAGES // 20  # the loop is slow and even: a part of it is enough
-    start = time.perf_counter()
-    dense_loop(table, part)
-    loop_seconds = (time.perf_counter() - start) * IMAGES / part
-    print(f"dense loop over all images: {loop_seconds:.1f} s (measured on {part} images)")
-    rows = [timed("simulate", lambda: drop_positives(table, "0.8", seed=0), loop_seconds)]
-    with tempfile.TemporaryDirectory() as folder:
-        parquet, csv = Path(folder, "t.parquet"), Path(folder, "t.csv")
-        rows.append(timed("write Parquet", lambda: write_labels(table, parquet)))
-        rows.append(timed("read Parquet", lambda: read_labels(parquet)))
-        write_labels(table, csv, format="long", lossy=True)
-        options = ReadOptions(unlisted="absent")
-        rows.append(timed("read long CSV", lambda: read_labels(csv, options=options)))
-    show(rows)
-    finish(rows, {"numpy": np.__version__, "pyarrow": pa.__version__})
+    """Measure over three decades of images."""
+    options = parser(__doc__).parse_args()
+    decades = (3, 2) if options.quick else (3, 2, 1, 0)
+    rows = []
+    for decade in decades:
+        table = generate(IMAGES // 10**decade)
+        seconds = 0.5 if options.quick else 6.0
+        rows += simulating(table, seconds)
+        with tempfile.TemporaryDirectory() as folder:
+            rows += moving(table, Path(folder), seconds)
+    finish(rows, options, ["numpy", "pyarrow", "pandas"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How much longer does a likelihood under an observation model take than plain BCE?
 
 Value and gradient against ``BCEWithLogitsLoss``, with one to three labels left of each image.
-Run it with: python benchmarks/observation.py [--save]
+Run it with: python benchmarks/observation.py [--quick] [--save]
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.losses import kept_by_count, kept_independently, kernel
-from timing import Row, compare, finish, show
+from results import finish, parser
+from timing import Row, compare
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -62,15 +63,15 @@ def measure(rows: int, classes: int, r: float, rounds: int) -> list[Row]:
 
 def main() -> None:
     """Measure at the size of COCO and of Open Images, at 40% left and at single label."""
+    options = parser(__doc__).parse_args()
     print("compiled kernel:", "yes" if kernel.library() else "no")
     rows = [
         row
-        for classes in (80, 567)
+        for classes in ((80,) if options.quick else (80, 567))
         for r in (0.5, 0.8, 1.0)
-        for row in measure(128, classes, r, rounds=21)
+        for row in measure(128, classes, r, rounds=3 if options.quick else 21)
     ]
-    show(rows)
-    finish(rows, {"torch": torch.__version__})
+    finish(rows, options, ["torch"])
 
 
 if __name__ == "__main__":

@@ -6,21 +6,15 @@ same seconds means more. The median of the ratios and their quartiles are report
 
 from __future__ import annotations
 
-import argparse
-import csv
-import os
-import platform
 import statistics
-import subprocess
-import threading
 import time
-import tracemalloc
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import dataclass
 
 Work = Callable[[], object]
+
+LEAST_ROUNDS = 2  # fewer say nothing about the spread
+_LONG = 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -36,6 +30,9 @@ class Row:
     ratio: float
     ratio_low: float
     ratio_high: float
+    passes: float | None = None
+    saved_mib: float | None = None
+    peak_mib: float | None = None
     note: str = ""
 
 
@@ -45,19 +42,36 @@ def compare(
     contenders: dict[str, Work],
     baseline: str,
     *,
-    rounds: int,
+    rounds: int = 21,
+    seconds: float = 20.0,
     notes: dict[str, str] | None = None,
 ) -> list[Row]:
-    """Time all contenders in turn; return one row for each, as ratios to ``baseline``."""
-    repeats = {name: _repeats(work) for name, work in contenders.items()}
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
+    """Time all contenders in turn; return one row for each, as ratios to ``baseline``.
+
+    Args:
+        question: What is measured.
+        size: At which size.
+        contenders: What to call, by name.
+        baseline: Name of the one that the others are compared with.
+        rounds: How often each has its turn.
+        seconds: After this time no new round begins, if there were two.
+        notes: What else is to be said, by name.
+    """
+    start = time.perf_counter()
+    first = {name: _seconds(work, 1) for name, work in contenders.items()}
+    # Where all take long, there is nothing to warm up, and the first round counts.
+    count_first = min(first.values()) > _LONG
+    times = {name: [seconds] if count_first else [] for name, seconds in first.items()}
+    repeats = {name: _repeats(work, first[name]) for name, work in contenders.items()}
+    for done in range(count_first, max(LEAST_ROUNDS, rounds)):
+        if done >= LEAST_ROUNDS and time.perf_counter() - start > seconds:
+            break
         for name, work in contenders.items():
             times[name].append(_seconds(work, repeats[name]))
     rows = []
     for name in contenders:
         ratios = [a / b for a, b in zip(times[name], times[baseline], strict=True)]
-        low, middle, high = statistics.quantiles(ratios, n=4)
+        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
         rows.append(
             Row(
                 question=question,
@@ -78,61 +92,15 @@ def compare(
 def show(rows: list[Row]) -> None:
     """Print rows as a table."""
     for row in rows:
+        memory = "" if row.peak_mib is None else f"peak {row.peak_mib:.1f} MiB"
+        passes = "" if row.passes is None else f"{row.passes:.1f} passes"
+        also = ", ".join(part for part in (passes, memory, row.note) if part)
         print(
-            f"{row.question:22} {row.size:>10}  {row.contender:26} {row.contender_ms:10.3f} ms"
-            f"  {row.ratio:6.3f} ({row.ratio_low:.3f} to {row.ratio_high:.3f})"
-            f" of {row.baseline}  {row.note}"
+            f"{row.question:24} {row.size:>14}  {row.contender:30} {row.contender_ms:11.3f} ms"
+            f"  {row.ratio:7.3f} ({row.ratio_low:.3f} to {row.ratio_high:.3f})"
+            f" of {row.baseline}  {also}",
+            flush=True,
         )
-
-
-def finish(rows: list[Row], versions: dict[str, str]) -> None:
-    """Append the rows to results.csv if ``--save`` was given."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--save", action="store_true", help="append to benchmarks/results.csv")
-    if not parser.parse_args().save:
-        return
-    commit = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
-    context = {
-        "hardware": f"{_cpu()}, {os.cpu_count()} cores",
-        "versions": " ".join(f"{name} {version}" for name, version in versions.items()),
-        "commit": subprocess.run(commit, capture_output=True, text=True, check=True).stdout.strip(),
-        "date": datetime.now(UTC).date().isoformat(),
-    }
-    path = Path(__file__).with_name("results.csv")
-    new = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, [*(field.name for field in fields(Row)), *context])
-        if new:
-            writer.writeheader()
-        writer.writerows({**asdict(row), **context} for row in rows)
-
-
-def extra_mib(work: Work) -> float:
-    """Peak resident memory of this process during ``work`` beyond what it had before, in MiB."""
-    done = threading.Event()
-    before = peak = _resident_mib()
-
-    def watch() -> None:
-        nonlocal peak
-        while not done.wait(0.001):
-            peak = max(peak, _resident_mib())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    work()
-    done.set()
-    watcher.join()
-    return peak - before
-
-
-def traced_mib(work: Work) -> float:
-    """Peak of what Python and numpy allocate during ``work``, in MiB; memory reused counts too."""
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1] / 2**20
-    finally:
-        tracemalloc.stop()
 
 
 def _seconds(work: Work, repeats: int) -> float:
@@ -142,22 +110,9 @@ def _seconds(work: Work, repeats: int) -> float:
     return (time.perf_counter() - start) / repeats
 
 
-def _repeats(work: Work) -> int:
+def _repeats(work: Work, first: float) -> int:
     """Warm up, and return how often to call ``work`` so that one measurement takes 20 ms."""
+    if first > _LONG:
+        return 1
     _seconds(work, 3)
     return max(1, round(0.02 / _seconds(work, 1)))
-
-
-def _cpu() -> str:
-    names = [line for line in _cpuinfo() if line.startswith("model name")]
-    return names[0].partition(":")[2].strip() if names else platform.processor()
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def _resident_mib() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 2**20
