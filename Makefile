@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup browser test test-all lint format demo bench clean
+.PHONY: help setup browser test test-all lint format demo bench docs clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,12 +41,21 @@ format: setup  ## Put the code into shape.
 demo: setup  ## Train on drawn pictures with labels left out, and write demo/report.html.
 	$(BIN)/hilltop demo --out demo
 
-bench: setup  ## Measure losses, metrics, labels and image input against the plain forms.
-	$(BIN)/python benchmarks/losses.py
-	$(BIN)/python benchmarks/observation.py
-	$(BIN)/python benchmarks/metrics.py
-	$(BIN)/python benchmarks/labels.py
-	$(BIN)/python benchmarks/input_path.py
+# The libraries to compare with are not needed for anything else.
+.venv/.bench: .venv/.done
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+bench: .venv/.bench  ## Measure against other libraries (20 minutes; QUICK=1: two), write docs/benchmarks.md.
+	$(BIN)/python benchmarks/all.py $(if $(QUICK),--quick,--save)
+
+.venv/.docs: .venv/.done
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+docs: .venv/.docs  ## Build the documentation into build/site; warnings are errors.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
 
 clean:  ## Remove what the other targets made.
 	rm -rf .venv build dist src/hilltop/losses/_kernel.so

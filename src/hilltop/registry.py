@@ -57,6 +57,10 @@ class Registry(Generic[T]):
                 )
         return builder(**options)
 
+    def builder(self, name: str) -> Callable[..., T]:
+        """Return the builder of ``name``, whose docstring and signature describe it."""
+        return self._find(name)
+
     def options(self, name: str) -> tuple[str, ...]:
         """Names of the options that the builder of ``name`` takes."""
         builder = self._find(name)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import ClassVar
 
-from hilltop.cli.train import options_from_file
+from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.training.config import TrainConfig
 
 # Options of a single run that the comparison sets for each of its runs.
-_SET_HERE = {
+SET_HERE = {
     "loss": "name methods instead",
     "loss_options": "write them behind the method, as in splc:tau=0.65",
     "pseudo_label": "write it behind the method, as in bce+pseudo_label:0.6",
     "seed": "use --seeds",
     "true_labels": "the complete labels are --labels",
     "report": "drop it",
+    "val_share": "the labels to judge by are --val-labels",
 }
 
 
@@ -51,6 +53,13 @@ class Compare:
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
     run_options: TrainConfig = field(default_factory=TrainConfig)
+    groups: ClassVar = {"comparison": ("methods", "keep", "reduced", "seeds", "jobs"), **GROUPS}
+    hidden: ClassVar = SET_HERE
+    needs: ClassVar = ("labels", "val_labels")
+    texts: ClassVar = {
+        "labels": "Complete training labels, in any format.",
+        "val_labels": "Complete labels to judge by.",
+    }
 
     @classmethod
     def defaults(cls, words: Sequence[str]) -> Compare:
@@ -85,10 +94,10 @@ def check_common(command: str, options: TrainConfig) -> None:
     """Raise if an option is given that the command sets for each run by itself."""
     usual = TrainConfig()
     for name in (item.name for item in fields(usual)):
-        if name in _SET_HERE and getattr(options, name) != getattr(usual, name):
+        if name in SET_HERE and getattr(options, name) != getattr(usual, name):
             option = name.replace("_", "-")
             raise ArgumentError(
-                f"{command} sets --{option} for each run by itself; {_SET_HERE[name]}."
+                f"{command} sets --{option} for each run by itself; {SET_HERE[name]}."
             )
     if options.val_labels is None:
         raise ArgumentError(f"{command} needs --val-labels: complete labels to judge by.")

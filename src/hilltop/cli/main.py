@@ -29,6 +29,7 @@ COMMANDS = {
     "predict": "hilltop.cli.models:Predict",
     "evaluate": "hilltop.cli.models:Evaluate",
     "export": "hilltop.cli.models:Export",
+    "advise": "hilltop.cli.advise:Advise",
     "compare": "hilltop.cli.compare:Compare",
     "reproduce": "hilltop.cli.reproduce:Reproduce",
     "audit": "hilltop.cli.audit:Audit",
@@ -39,8 +40,12 @@ COMMANDS = {
 }
 START = """Hilltop: multi-label learning when annotators left labels out.
 
+start here
+  hilltop demo                           all of it on drawn pictures, in minutes
+  hilltop inspect LABELS                 what is in a label file, and what looks wrong
+  hilltop advise LABELS --features FILE  which loss suits them, and why
+
 labels
-  hilltop inspect LABELS               what is in a label file, and what looks wrong
   hilltop convert IN OUT               the same labels in another format
   hilltop simulate LABELS --r 0.8 ...  drop labels by the paper's rule, to try methods out
   hilltop statistics LABELS ...        the paper's table of data set statistics
@@ -62,9 +67,7 @@ audit
   hilltop estimate DIR           how many labels are missing, from a reviewed random sample
   hilltop apply DIR --out FILE   the labels with their answers, in the format they came in
 
-  hilltop demo                                   all of it on drawn pictures, in minutes
-
-Every command has --help.
+Every command has --help, with an example.
 """
 
 
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(START, end="")
         return OK
     try:
-        _parse(words).run()
+        _run(words)
     except HilltopError as error:
         if debug:
             raise
@@ -98,9 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
-def _parse(words: Sequence[str]) -> Any:
-    """Turn words into one of the command objects; wrong words exit with 2."""
-    name = words[0]
+def load_command(name: str) -> Any:
+    """Return the dataclass of a command; its packages are imported only now."""
     if name not in COMMANDS:
         raise ArgumentError(
             f"There is no command {name!r}.{did_you_mean(name, COMMANDS)}"
@@ -108,20 +110,39 @@ def _parse(words: Sequence[str]) -> Any:
         )
     module, _, kind = COMMANDS[name].partition(":")
     try:
-        import tyro
-
-        command = getattr(importlib.import_module(module), kind)
+        importlib.import_module("tyro")  # parses every command
+        return getattr(importlib.import_module(module), kind)
     except ModuleNotFoundError as error:
         raise HilltopError(
             f"`hilltop {name}` needs the package {error.name!r}."
             " Install it with: pip install 'hilltop[all]'"
         ) from None
-    settings = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-    default = command.defaults(words[1:]) if hasattr(command, "defaults") else None
+
+
+def parse(words: Sequence[str]) -> Any:
+    """Turn words into an object of a command, ready to run; wrong words exit with 2."""
+    import tyro
+
+    name, *rest = words
+    command = load_command(name)
+    default = command.defaults(rest) if hasattr(command, "defaults") else None
     return tyro.cli(
         command,
         prog=f"hilltop {name}",
-        args=words[1:],
-        config=settings,
+        args=rest,
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
         **({} if default is None else {"default": default}),
     )
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run a command, or print its help."""
+    name, *rest = words
+    command = load_command(name)
+    if not {"-h", "--help"} & set(rest):
+        parse(words).run()
+        return
+    from hilltop.cli.help import render_help
+
+    default = command.defaults(rest) if hasattr(command, "defaults") else None
+    print(render_help(name, command, default), end="")

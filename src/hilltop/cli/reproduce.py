@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
-from hilltop.cli.compare import check_common, parse_seeds
-from hilltop.cli.train import options_from_file
+from hilltop.cli.compare import SET_HERE, check_common, parse_seeds
+from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.training.config import TrainConfig
 
@@ -47,10 +47,19 @@ class Reproduce:
     out: Path = Path("reproduced")
     """Folder for tables, figures, report.html and the runs."""
     jobs: int | None = None
-    """How many runs at the same time; None: one for each core if embedded, one otherwise."""
+    """How many runs at the same time; without it one for each core if embedded, one otherwise."""
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
     run_options: TrainConfig = field(default_factory=TrainConfig)
+    groups: ClassVar = {
+        "what to make": ("every", "show", "source", "name", "reduced", "seeds", "jobs"),
+        **GROUPS,
+    }
+    hidden: ClassVar = SET_HERE
+    texts: ClassVar = {
+        "labels": "Complete training labels of your own data set, in any format.",
+        "val_labels": "Complete labels to judge by.",
+    }
 
     @classmethod
     def defaults(cls, words: Sequence[str]) -> Reproduce:

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import tyro
 
 from hilltop.errors import ArgumentError
 from hilltop.training.config import TrainConfig
 from hilltop.training.run_folder import default_folder
+
+# How the help groups the options of a run; those of model and label file follow.
+GROUPS = {
+    "data": ("labels", "val_labels", "true_labels", "images", "features", "val_share"),
+    "loss": ("loss", "pseudo_label"),
+    "training": (
+        "epochs", "batch_size", "learning_rate", "weight_decay", "warmup", "schedule_epochs", "ema",
+        "augment", "precision", "seed", "workers", "skip_broken",
+    ),
+    "model": ("model", "weights", "hidden", "image_size", "normalise"),
+    "files": ("out", "config", "report", "tensorboard"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -25,6 +38,8 @@ class Train:
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
     run_options: TrainConfig = field(default_factory=TrainConfig)
+    groups: ClassVar = GROUPS
+    needs: ClassVar = ("labels",)
 
     @classmethod
     def defaults(cls, words: Sequence[str]) -> Train:

@@ -88,8 +88,10 @@ class LargeLossRejection(_LargeLoss):
 class LargeLossCorrection(_LargeLoss):
     r"""Large-loss correction for the step (LL-Ct): the largest losses of a batch are labels.
 
-    As many as in :class:`LargeLossRejection`, but turned over instead of left out; decided anew
-    in every batch.
+    .. math:: k = \lceil B\,K\,d\,t \rceil
+
+    of them, as many as in :class:`LargeLossRejection`, but turned over instead of left out;
+    decided anew in every batch.
 
     Args:
         rate: The d of :class:`LargeLossRejection`, as a share.

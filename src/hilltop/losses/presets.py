@@ -51,6 +51,8 @@ def wan(*, weight: float | None = None, **common: Unpack[Common]) -> MultiLabelL
 def bce_ls(*, eps: float = 0.1, **common: Unpack[Common]) -> MultiLabelLoss:
     r"""Binary cross-entropy with label smoothing: targets 1 - eps and eps.
 
+    .. math:: \ell = -t \log p - (1 - t) \log(1 - p), \qquad t = y (1 - \epsilon) + (1 - y) \epsilon
+
     Args:
         eps: How far targets move from 0 and 1.
         **common: Options of :class:`MultiLabelLoss`.
@@ -80,6 +82,9 @@ def focal(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
 def focal_released(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
     r"""Focal loss as in the released code: the weights are constants in the gradient.
 
+    .. math:: \ell^+ = -[(1-p)^\gamma] \log p, \qquad \ell^- = -[p^\gamma] \log(1 - p)
+
+    What stands in brackets is not differentiated.
     The value is that of :func:`focal`; the paper's numbers come from this form.
 
     Args:
@@ -125,6 +130,11 @@ def asl_released(
 ) -> MultiLabelLoss:
     r"""Asymmetric loss as in the released code: the weights are constants in the gradient.
 
+    .. math::
+        \ell^+ = -[(1-p)^{\gamma_+}] \log p, \qquad
+        \ell^- = -[p_m^{\gamma_-}] \log(1 - p_m), \qquad p_m = \max(p - m, 0)
+
+    What stands in brackets is not differentiated.
     The value is that of :func:`asl`; the paper's numbers come from this form.
 
     Args:
@@ -247,8 +257,14 @@ def splc_released(
 ) -> MultiLabelLoss:
     r"""Self-paced loss correction as released with the paper: no margin on corrected entries.
 
+    .. math::
+        \ell^+ = -(1-p_m)^\gamma \log p_m, \qquad
+        \ell^- = -\mathbb{I}(p \le \tau)\,p^\gamma \log(1 - p)
+        - (1 - \mathbb{I}(p \le \tau))\,(1-p)^\gamma \log p
+
     Focal margin for labelled entries, Focal without margin for corrected ones, Focal negatives.
-    Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
+    Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins. This
+    form, not :func:`splc`, produced the paper's numbers.
 
     Args:
         tau: Probability above which an unlabelled entry counts as present.
@@ -256,9 +272,6 @@ def splc_released(
         margin: The m in :math:`p_m = \sigma(x - m)` for labelled entries.
         gamma: How strongly easy entries are played down.
         **common: Options of :class:`MultiLabelLoss`.
-
-    Note:
-        This form, not :func:`splc`, produced the paper's numbers.
     """
     return MultiLabelLoss(
         positive=FocalPositive(gamma=gamma, margin=margin),

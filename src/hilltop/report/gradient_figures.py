@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,12 +23,16 @@ from hilltop.losses import (
     LogNegative,
     LogPositive,
     MseNegative,
+    MultiLabelLoss,
     ShiftedFocalNegative,
+    TrainingFacts,
 )
 from hilltop.losses.half import Half
+from hilltop.losses.part import check_separable
 from hilltop.report.paper_style import (
     COLUMN,
     INK,
+    PAGE,
     SERIES,
     SMALL,
     SOFT,
@@ -61,6 +66,49 @@ def gradient_by_logit(half: Half, probs: Sequence[float] | npt.NDArray[Any]) -> 
     with torch.enable_grad():
         (slope,) = torch.autograd.grad(half(logits).sum(), logits)
     return np.asarray(slope.numpy(), dtype=np.float64)
+
+
+def loss_gradient(loss: MultiLabelLoss, target: int) -> Curve:
+    """Return the gradient of a whole loss by the logit, at the end of training, for one target.
+
+    What depends on the number of classes is drawn for 80, as in COCO.
+    """
+    whole = copy.deepcopy(check_separable(loss))
+    whole.reduction, whole.watch = "sum", None
+    classes, epochs = 80, 10
+    whole.prepare(TrainingFacts.of(torch.eye(classes), epochs=epochs))
+    whole.set_epoch(epochs - 1)
+    logits = torch.logit(torch.as_tensor(_PROBS)).unsqueeze(1).repeat(1, classes).requires_grad_()
+    with torch.enable_grad():
+        (slope,) = torch.autograd.grad(whole(logits, torch.full_like(logits, target)), logits)
+    return np.asarray(slope[:, 0].numpy(), dtype=np.float64)
+
+
+def draw_loss_gradients(loss: MultiLabelLoss, name: str) -> Figure:
+    """How hard a loss pushes labelled and unlabelled pairs towards their label, beside BCE.
+
+    Below zero, an unlabelled pair is taken for a missing label and pushed the other way.
+
+    Args:
+        loss: A loss in which every pair stands for itself.
+        name: What to call it.
+    """
+    figure = sheet(PAGE, 2.5)
+    panels: Sequence[Axes] = list(figure.subplots(1, 2, sharey=True))
+    bce = MultiLabelLoss(positive=LogPositive(), negative=LogNegative())
+    drawn = [(bce, "BCE", SOFT, "--", 1.1), (loss, name, SERIES[1], "-", 2.0)]
+    titles = {1: "labelled pairs, pushed up", 0: "unlabelled pairs, pushed down"}
+    for axes, (target, title) in zip(panels, titles.items(), strict=True):
+        sign = -1 if target else 1
+        for one, word, colour, style, width in drawn:
+            curve = sign * loss_gradient(one, target)
+            axes.plot(_PROBS, curve, style, color=colour, linewidth=width, label=word)
+        axes.axhline(0, color=SOFT, linewidth=0.6)
+        probability_axis(axes)
+        axes.set_title(title, fontsize=TEXT, color=INK, loc="left", pad=3)
+    frame_grid(panels, 2, below=_BELOW, beside=r"push on the logit $x$")
+    panels[0].legend(frameon=False, fontsize=SMALL, labelcolor=INK, loc="upper right")
+    return finish(figure)
 
 
 def draw_negative_gradients() -> Figure:

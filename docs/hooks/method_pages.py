@@ -1,0 +1,151 @@
+"""A page for every registered loss, written from its docstring, its options and its gradient."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import yaml
+
+from hilltop.errors import HilltopError
+from hilltop.losses import LOSSES, MultiLabelLoss
+from hilltop.losses.catalogue import Common
+from hilltop.losses.part import check_separable
+from hilltop.report.gradient_figures import draw_loss_gradients
+
+WHEN = Path(__file__).parents[1] / "methods" / "when.yaml"
+SECTION = re.compile(r"^(Args|Example|Reference|Note|Shape|Raises|Returns):$", re.MULTILINE)
+ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
+MATH = ".. math::"
+SHARED = (
+    "Options that all losses made of halves share: `reduction` (`mean`, `sum`, `batchmean` or"
+    " `none`), `class_weight` and `pos_weight` (one number, or one for each class), and `watch`"
+    " (warn when training goes flat)."
+)
+
+
+def sections(described: object) -> dict[str, str]:
+    """Parts of a docstring by their titles; what comes first has the title About."""
+    pieces = SECTION.split(inspect.getdoc(described) or "")
+    found = {"About": pieces[0]}
+    for title, content in zip(pieces[1::2], pieces[2::2], strict=True):
+        found[title] = inspect.cleandoc(content)
+    return {title: content.strip() for title, content in found.items()}
+
+
+def settings(name: str, arguments: str) -> str:
+    """The options of a loss as a table, with their defaults."""
+    meaning = {found[1]: " ".join(found[2].split()) for found in ARGUMENT.finditer(arguments)}
+    parameters = inspect.signature(LOSSES.builder(name)).parameters.values()
+    own = [item for item in parameters if item.kind is not item.VAR_KEYWORD]
+    rows = [
+        f"| `{item.name}` | `{item.default!r}` | {meaning.get(item.name, '')} |" for item in own
+    ]
+    table = "\n".join(["| option | default | meaning |", "|---|---|---|", *rows, ""])
+    shared = set(Common.__annotations__) <= set(LOSSES.options(name))
+    return (table if rows else "It has none of its own.\n") + (f"\n{SHARED}\n" if shared else "")
+
+
+def parts_of(name: str) -> list[type]:
+    """The classes that a loss is made of, those that say most of it first."""
+    loss = LOSSES.build(name)
+    found = [getattr(loss, part, None) for part in ("correction", "negative", "positive")]
+    kinds = [type(part) for part in (found[0], loss, *found[1:]) if part is not None]
+    return [kind for kind in kinds if kind is not MultiLabelLoss]
+
+
+def detail(name: str) -> str:
+    """What the class behind a loss says of itself."""
+    kind = parts_of(name)[0]
+    return f"From `{kind.__name__}`: {sections(kind)['About']}"
+
+
+def reference(name: str) -> str | None:
+    """Where the loss comes from: said by itself, or else by what it is made of."""
+    said = (sections(item).get("Reference") for item in (LOSSES.builder(name), *parts_of(name)))
+    return next((text for text in said if text), None)
+
+
+def page(name: str, picture: bool, when: str | None) -> str:
+    """The page of a loss as Markdown."""
+    parts = sections(LOSSES.builder(name))
+    summary, _, about = parts["About"].partition("\n")
+    text = [f"# {name} {{#method-{name}}}", summary, about.strip()]
+    if when:
+        text += ["## When to use it", when]
+    if MATH not in about:
+        text += ["## How it works", detail(name)]
+    if picture:
+        text += [
+            "## Gradient",
+            f"![How hard {name} pushes labelled and unlabelled pairs]({name}.svg)",
+            "How hard a pair is pushed towards its label, against the probability that the model"
+            " gives it, at the end of training. Below zero, an unlabelled pair is taken for a"
+            " label.",
+        ]
+    text += ["## Settings", settings(name, parts.get("Args", ""))]
+    text += ["## Use", use(name)]
+    ends = {"Note": parts.get("Note"), "Reference": reference(name)}
+    text += [f"## {title}\n\n{said}" for title, said in ends.items() if said]
+    return "\n\n".join(part for part in text if part) + "\n"
+
+
+def use(name: str) -> str:
+    """The lines that put the loss to use."""
+    return (
+        f"```python\nfrom hilltop.losses import {name}\n\ncriterion = {name}()\n```\n\n"
+        "```sh\nhilltop train --labels labels.csv --unlisted unknown --features features.npz"
+        f" --loss {name}\n```"
+    )
+
+
+def gradient_picture(name: str) -> bytes | None:
+    """The gradient as SVG, if every pair stands for itself."""
+    try:
+        loss = check_separable(LOSSES.build(name))
+    except HilltopError:
+        return None
+    target = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": name}):
+        draw_loss_gradients(loss, name).savefig(target, format="svg", metadata={"Date": None})
+    return target.getvalue()
+
+
+def overview(names: list[str]) -> str:
+    """The first page: every loss in a line."""
+    rows = [f"| [{name}]({name}.md) | {LOSSES.summary(name)} |" for name in names]
+    head = (
+        "# Methods\n\nEvery loss is called as `criterion(logits, targets)`. Which one to take:"
+        " [choosing a loss](../choosing.md). These pages are written from the code's own"
+        " docstrings.\n\n| loss | in a sentence |\n|---|---|\n"
+    )
+    return head + "\n".join(rows) + "\n"
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages into the navigation."""
+    pages: list[Any] = ["methods/index.md", *({name: f"methods/{name}.md"} for name in LOSSES)]
+    for item in config["nav"]:
+        if "Methods" in item:
+            item["Methods"] = pages
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Write the pages and their pictures."""
+    from mkdocs.structure.files import File
+
+    when = yaml.safe_load(WHEN.read_text(encoding="utf-8"))
+    for name in LOSSES:
+        picture = gradient_picture(name)
+        if picture is not None:
+            files.append(File.generated(config, f"methods/{name}.svg", content=picture))
+        content = page(name, picture is not None, when.get(name))
+        files.append(File.generated(config, f"methods/{name}.md", content=content))
+    index = File.generated(config, "methods/index.md", content=overview(list(LOSSES)))
+    files.append(index)
+    return files

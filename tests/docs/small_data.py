@@ -1,0 +1,39 @@
+"""The files that commands on pages name, at a size that takes seconds."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+CLASSES = ("boat", "car", "dog", "person", "tree")
+_TRAIN, _ALL = 120, 160
+
+
+def write_small_data(folder: Path) -> None:
+    """Write photos, features, complete labels and reduced ones into a folder."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(_ALL, 8)).astype(np.float32)
+    truth = values @ rng.normal(size=(8, len(CLASSES))) > 1.0
+    truth[np.arange(_ALL), rng.integers(len(CLASSES), size=_ALL)] = True
+    ids = [f"{number:04}.jpg" for number in range(_ALL)]
+    np.savez(folder / "features.npz", ids=np.array(ids), X=values)
+    left = truth & (rng.random(truth.shape) < 0.6)
+    left[np.arange(_ALL), truth.argmax(axis=1)] = True
+    _write(folder / "labels.csv", ids[:_TRAIN], left[:_TRAIN])
+    _write(folder / "full.csv", ids[:_TRAIN], truth[:_TRAIN])
+    _write(folder / "val.csv", ids[_TRAIN:], truth[_TRAIN:])
+    (folder / "photos").mkdir()
+    for name in ids:
+        pixels = rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / "photos" / name)
+
+
+def _write(path: Path, ids: list[str], present: npt.NDArray[np.bool_]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["image", "class"])
+        rows.writerows([ids[row], CLASSES[column]] for row, column in np.argwhere(present))

@@ -1,0 +1,124 @@
+"""What the site writes by itself: formulas, pages of methods, tables of measurements."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from markdown import Markdown
+
+from hilltop.cli.main import COMMANDS
+from hilltop.losses import LOSSES
+from tests.docs.hooks import load_hook
+from tests.docs.pages import PAGES, ROOT
+
+formulas, methods, evidence = map(load_hook, ("formulas", "method_pages", "evidence"))
+SOURCES = [*(ROOT / "src").rglob("*.py"), *PAGES]
+# A formula is not what it is about.
+WITHOUT_EQUATION = {"auto"}
+
+
+def html(text: str) -> str:
+    markdown = Markdown(extensions=[formulas.FormulasExtension(), "fenced_code"])
+    return markdown.convert(text)
+
+
+def written_formulas() -> list[str]:
+    found = []
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        found += [f"{match['first']} {match['rest']}" for match in formulas.BLOCK.finditer(text)]
+        found += [match["tex"] for match in formulas.FENCE.finditer(text)]
+        found += [one or other for one, other in formulas.INLINE.findall(text)]
+    return found
+
+
+def test_every_formula_of_the_source_can_be_drawn() -> None:
+    drawn = [formulas.to_svg(tex, block=True) for tex in written_formulas()]
+    assert len(drawn) > 50
+    assert all('fill="currentColor" d="M' in svg for svg in drawn)
+
+
+def test_a_formula_keeps_its_source_as_text_for_those_who_do_not_see_it() -> None:
+    assert 'aria-label="p &lt; q"' in formulas.to_svg("p < q", block=False)
+
+
+def test_inline_formulas_stand_in_the_line_and_blocks_by_themselves() -> None:
+    page = html("where :math:`p = 1` holds\n\n.. math:: a\n    = b\n\nend")
+    assert re.search(r"<p>where <svg.*</svg> holds</p>", page)
+    assert re.search(r'<div class="formula"><svg[^>]*aria-label="a = b"', page)
+
+
+def test_examples_of_docstrings_become_code() -> None:
+    page = html(">>> hill()\nHill['a']['b']\n\ntext")
+    assert "blockquote" not in page
+    assert "Hill['a']" in re.sub(r"<[^>]+>", "", page)
+
+
+def test_a_name_links_to_the_page_of_its_loss() -> None:
+    assert 'identifier="method-hill"' in html("see :func:`hill`")
+    assert 'identifier="hilltop.losses.HillNegative"' in html("see :class:`HillNegative`")
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_the_page_of_a_loss_has_an_equation_and_explains_every_option(name: str) -> None:
+    page = methods.page(name, picture=False, when=None)
+    assert (methods.MATH in page) != (name in WITHOUT_EQUATION)
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| (.*) \|$", page, re.MULTILINE)
+    assert all(meaning for _, _, meaning in rows), rows
+    assert set(LOSSES.options(name)) - {row[0] for row in rows} <= set(
+        methods.Common.__annotations__
+    )
+
+
+def test_only_losses_in_which_pairs_stand_for_themselves_have_a_gradient_picture() -> None:
+    assert methods.gradient_picture("hill").startswith(b"<?xml")
+    assert methods.gradient_picture("kept_by_count") is None
+
+
+def test_advice_on_when_to_use_a_loss_names_losses_that_exist() -> None:
+    when = yaml.safe_load(methods.WHEN.read_text(encoding="utf-8"))
+    assert set(when) <= set(LOSSES)
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def run(method: str, seed: int, value: float, rule: str = "last") -> dict[str, object]:
+    row: dict[str, object] = {"level": "0.4", "method": method, "seed": seed, "epoch_rule": rule}
+    return {**row, "mAP": value, "CF1": value / 2, "OF1": value / 4}
+
+
+def test_measured_runs_become_a_table_with_the_best_method_first(tmp_path: Path) -> None:
+    runs = [run("bce", 0, 0.5), run("bce", 1, 0.52), run("hill", 0, 0.6), run("hill", 1, 0.6)]
+    write(tmp_path / "slice.csv", [*runs, run("bce", 0, 0.99, rule="best")])
+    lines = evidence.fill("<!-- evidence: slice -->", tmp_path).splitlines()
+    assert lines[0] == "**40% left**"
+    assert lines[-2] == "| `hill` | 2 | 60.0 ± 0.0 | 30.0 ± 0.0 | 15.0 ± 0.0 |"
+    assert lines[-1] == "| `bce` | 2 | 51.0 ± 1.4 | 25.5 ± 0.7 | 12.8 ± 0.4 |"
+
+
+def test_a_summary_of_runs_gives_the_same_table(tmp_path: Path) -> None:
+    row: dict[str, object] = {"level": "0.4", "method": "bce", "epoch_rule": "last", "seeds": 2}
+    row |= {"mAP": 0.51, "mAP_std": 0.0141, "CF1": 0.255, "CF1_std": 0.0071}
+    write(tmp_path / "slice.csv", [{**row, "OF1": 0.1275, "OF1_std": ""}])
+    text = evidence.fill("<!-- evidence: slice -->", tmp_path)
+    assert text.endswith("| `bce` | 2 | 51.0 ± 1.4 | 25.5 ± 0.7 | 12.8 |")
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+    assert evidence.fill("a <!-- evidence: nothing --> b", tmp_path) == "a *Not measured yet.* b"
+
+
+def test_the_page_on_the_command_line_has_every_command_in_lines_that_fit() -> None:
+    page = load_hook("command_page").page()
+    assert re.findall(r"^## hilltop (\w+)$", page, re.MULTILINE) == list(COMMANDS)
+    shown = page.partition("## ")[2]
+    assert max(map(len, shown.splitlines())) <= 88
