@@ -10,10 +10,12 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 
 from curves import Curve, curves, is_ours, latest
 
 FOLDER = Path(__file__).parents[1] / "docs" / "benchmarks"
+TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 OURS, OTHERS = "#b5442c", ("#3b5b7a", "#7a8f3b", "#8a6fa8", "#777777")
 
 
@@ -61,7 +63,9 @@ def draw_losses(rows: list[dict[str, str]], path: Path) -> None:
         names = [f"{row['contender']} / {row['baseline']}" for row in reversed(bars)]
         panel.set_yticks(range(len(names)), names, fontsize=7)
         panel.axvline(1.0, color="black", lw=0.8)
-        panel.set(title=size, xscale="log", xlabel="time as a ratio")
+        panel.set(title=size, xscale="log", xlabel="time as a ratio", xlim=(0.04, 6))
+        panel.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+        panel.xaxis.set_minor_locator(NullLocator())
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
