@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from PIL import Image
 from hilltop.data import State, assemble, write_labels
 from hilltop.errors import DataError
 from hilltop.report import DemoMethod, DemoPairs, write_demo_report, write_run_report
+from hilltop.report.demo_audit import DemoAudit
 from hilltop.report.demo_report import gap_closed, highest_unlabelled, result_rows, share_found
 from hilltop.scores import ScoreTable
 
+AUDIT = DemoAudit(np.array([True, False]), 5, 1.4, 0.0, 3.0, Path("demo/audit"))
 EVIL = "<script>alert('x')</script>"
 VOID = {"meta", "img", "br"}
 
@@ -101,8 +104,24 @@ def demo(tmp_path: Path) -> tuple[DemoMethod, list[DemoMethod], DemoPairs]:
 def write_demo(path: Path, demo: tuple[DemoMethod, list[DemoMethod], DemoPairs]) -> Path:
     ceiling, methods, pairs = demo
     return write_demo_report(
-        path, ceiling=ceiling, methods=methods, pairs=pairs, val_images=1234, seconds=56.7
+        path,
+        ceiling=ceiling,
+        methods=methods,
+        pairs=pairs,
+        audit=AUDIT,
+        val_images=1234,
+        seconds=56.7,
     )
+
+
+def test_the_audit_is_judged_by_the_candidates_in_their_order() -> None:
+    right = np.array([True] * 90 + [False] * 10 + [True] * 30 + [False] * 870)
+    audit = replace(AUDIT, right=right)
+    assert audit.truly_missing == 120
+    assert audit.rows() == [
+        (100, pytest.approx(0.9), pytest.approx(90 / 120), pytest.approx(0.12)),
+        (120, pytest.approx(110 / 120), pytest.approx(110 / 120), pytest.approx(0.12)),
+    ]
 
 
 def test_the_run_report_needs_nothing_but_itself(tmp_path: Path) -> None:
