@@ -230,6 +230,7 @@ def test_the_numbers_in_the_table_are_those_given(
         ["BCE", "40.1", "20.1", "10.0", "0%", "0%"],
         ["Hill", "50.2", "25.1", "12.6", "50%", "100%"],
         ["BCE, complete labels", "60.3", "30.1", "15.1", "100%", ""],
+        ["1", "100%", "100%", "50%", ""],  # of the audit
     ]
     assert "1,234" in text
     assert "57 seconds" in text
