@@ -8,8 +8,9 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
 from torch import Tensor, nn
+
+from hilltop.training.fabric import Fabric
 
 T = TypeVar("T")
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Adam
 from torch.optim.lr_scheduler import OneCycleLR
@@ -30,6 +29,7 @@ from hilltop.training.distributed import (
     share,
     stacked,
 )
+from hilltop.training.fabric import Fabric
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.optim import build_optimizer, build_schedule, moving_average
 from hilltop.training.recovered import Recovered, keep_histogram, recovered_columns

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from lightning_fabric import Fabric
 
 from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
 from hilltop.errors import DataError
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import launch
+from hilltop.training.fabric import Fabric
 from hilltop.training.loop import predict, run
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import build_task, store_labels

@@ -1,0 +1,20 @@
+"""Importing Fabric leaves other packages as they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+CODE = """
+import sys
+from hilltop.training.fabric import Fabric
+assert "torchmetrics" not in sys.modules, "nothing but its version was looked at"
+import lightning_fabric.utilities.imports as flags
+assert flags._TORCHMETRICS_GREATER_EQUAL_1_0_0, "what Lightning believes is true"
+import torchmetrics
+assert torchmetrics.MeanMetric, "the real package, when somebody wants it"
+"""
+
+
+def test_torchmetrics_is_neither_imported_nor_hidden() -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", CODE], check=True, timeout=120)
