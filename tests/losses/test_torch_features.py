@@ -164,6 +164,9 @@ def test_losses_import_with_torch_alone() -> None:
         "import hilltop.losses, torch\n"
         "loss = hilltop.losses.hill()(torch.zeros(2, 3), torch.zeros(2, 3))\n"
         "assert abs(loss.item() - 0.25) < 1e-6\n"
+        "reject = hilltop.losses.ll_r()\n"
+        "reject.set_epoch(1)\n"
+        "assert reject(torch.zeros(2, 3), torch.zeros(2, 3)).item() == 0\n"  # all are the largest
     )
     run = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False

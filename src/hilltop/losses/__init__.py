@@ -9,7 +9,12 @@ from hilltop.losses.auto import Auto, auto, choose_loss
 from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.choose import choose_observation
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.correction import CORRECTIONS, Correction, SelfPacedCorrection
+from hilltop.losses.correction import (
+    CORRECTIONS,
+    Correction,
+    SelectiveCorrection,
+    SelfPacedCorrection,
+)
 from hilltop.losses.counted import KeptByCount, kept_by_count
 from hilltop.losses.entropy import AsymmetricPseudoLabels, EntropyNegative, em_apl
 from hilltop.losses.fused_linear import FusedLinearLoss
@@ -95,6 +100,7 @@ __all__ = [
     "ObservationModel",
     "PositiveHalf",
     "Role",
+    "SelectiveCorrection",
     "SelfPacedCorrection",
     "ShiftedFocalNegative",
     "TrainingFacts",

@@ -11,8 +11,7 @@ from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import TrainingFacts
 from hilltop.losses.catalogue import LOSSES, Common, corrected
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.correction import CORRECTIONS, Correction
-from hilltop.losses.memory import learns_from
+from hilltop.losses.correction import CORRECTIONS, SelectiveCorrection
 
 _BINS, _LIMIT = 128, 10.0  # bins of logits between -10 and 10; the outer ones are open
 _TOP = 0.1  # where labels are counted: as many pairs as a tenth of the labels of the class
@@ -21,7 +20,7 @@ _LARGEST_SHARE = 0.3  # with 0.5, a third of what is turned over was wrong on CO
 
 
 @CORRECTIONS.register("adaptive_self_paced")
-class AdaptiveSelfPacedCorrection(Correction):
+class AdaptiveSelfPacedCorrection(SelectiveCorrection):
     r"""Self-paced correction whose thresholds follow from the scores, for each class and stage.
 
     .. math:: \tau_c = \min \{ t : U_c(t) \le s\,\rho\,L_c \}, \qquad
@@ -67,32 +66,28 @@ class AdaptiveSelfPacedCorrection(Correction):
         """Make empty histograms; without this the first training step does."""
         self._start(len(facts.positives))
 
-    def forward(
+    def pick(
         self,
         logits: Tensor,
-        loss_neg: Tensor,
+        candidates: Tensor,
         *,
         targets: Tensor,
-        observed: Tensor | None,
         epoch: Tensor,
         index: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``."""
-        scores = logits.detach()
-        candidates = targets < 1 if observed is None else (targets < 1) & ~observed
-        learning = self.training and learns_from(logits) and logits.numel() > 0
+        learning: bool,
+    ) -> Tensor:
+        """Pick the candidates above the threshold of their class."""
+        learning = learning and logits.numel() > 0
         if self.scores is None and learning:
             self._start(logits.shape[-1])
-        if self.scores is None or self.scores.shape[1] != scores.shape[-1]:
-            flip = torch.zeros_like(scores)
-            return 1 - flip, flip
+        if self.scores is None or self.scores.shape[1] != logits.shape[-1]:
+            return torch.zeros_like(candidates)
         if learning:
             self._estimate(epoch)
-        flips = candidates & (scores >= self.thresholds()) & (epoch >= self.start_epoch)
+        picked = candidates & (logits >= self.thresholds()) & (epoch >= self.start_epoch)
         if learning:
-            self._count(scores, targets, candidates, epoch)
-        flip = flips.to(scores.dtype)
-        return 1 - flip, flip
+            self._count(logits, targets, candidates, epoch)
+        return picked
 
     def thresholds(self) -> Tensor:
         """Return the logit of every class from which on a pair counts as a label.

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
-import math
 
 import torch
 from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
-from hilltop.losses import kernel
 from hilltop.losses.base import Loss, TrainingFacts
+from hilltop.losses.by_kernel import evaluate_by_kernel, kernel_form
 from hilltop.losses.correction import Correction
-from hilltop.losses.half import NegativeHalf, PositiveHalf, fused_form, speaks_for_forward
+from hilltop.losses.half import NegativeHalf, PositiveHalf
 from hilltop.losses.one_pass import (
     Evaluated,
     OnePass,
@@ -145,8 +144,8 @@ class MultiLabelLoss(Loss):
         # The buffers are read straight: for a small batch, attribute look-ups count.
         weights = weights_by_class(self._buffers, logits)
         opaque = not autograd_must_see_inside(logits, targets, *weights)
-        fused = self._fused(logits) if opaque else None
-        if fused is None and opaque:
+        form = kernel_form(self, logits) if opaque else None
+        if form is None and opaque:
             # A half of the user's own may learn, or mix entries, which one slope cannot tell.
             learns = any(parameter.requires_grad for parameter in self.parameters())
             opaque = not learns and self.reduction != "none"
@@ -157,9 +156,10 @@ class MultiLabelLoss(Loss):
         want_slope = torch.is_grad_enabled() and logits.requires_grad
 
         def evaluate(logits: Tensor) -> Evaluated:
-            if fused is not None:
-                return self._by_kernel(fused, logits, targets, observed, weights, want_slope)
-            return self._by_autograd(logits, targets, observed, index, want_slope)
+            batch = logits, targets, observed, index
+            if form is not None:
+                return evaluate_by_kernel(self, form, *batch, weights, want_slope)
+            return self._by_autograd(*batch, want_slope)
 
         return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return]
 
@@ -236,61 +236,6 @@ class MultiLabelLoss(Loss):
             parts = parts.to(entries.dtype)
         loss = reduce(entries, targets, self.reduction)
         return Evaluated(loss, slope, None if parts is None else 1 / parts)
-
-    def _by_kernel(
-        self,
-        fused: kernel.FusedLoss,
-        logits: Tensor,
-        targets: Tensor,
-        observed: Tensor | None,
-        weights: tuple[Tensor | None, Tensor | None],
-        want_slope: bool,
-    ) -> Evaluated:
-        """Loss and slope together, by the compiled kernel."""
-        result = kernel.loss_and_slope(
-            fused,
-            logits.float().contiguous(),
-            targets.float().contiguous(),
-            None if observed is None else observed.contiguous(),
-            *weights,
-            by_class=(
-                self.positive.by_class(logits) if fused.positive.by_class else None,
-                self.negative.by_class(logits) if fused.negative.by_class else None,
-            ),
-            want_entries=self.reduction == "none",
-            want_slope=want_slope,
-        )
-        if result.invalid:
-            check_values(targets)
-        if result.entries is not None:
-            return Evaluated(result.entries, result.slope, None)
-        parts = divisor(targets, self.reduction, known=result.known)
-        total = result.total if parts is None else result.total / float(parts)
-        loss = logits.new_full((), total, dtype=torch.float32)
-        return Evaluated(loss, result.slope, None if parts is None else 1 / parts)
-
-    def _fused(self, logits: Tensor) -> kernel.FusedLoss | None:
-        """This loss for the compiled kernel, or None if the kernel cannot run it."""
-        if logits.dtype == torch.float64 or not logits.is_cpu or kernel.library() is None:
-            return None
-        classes = logits.shape[-1] if logits.ndim else 1
-        positive, negative = fused_form(self.positive, classes), fused_form(self.negative, classes)
-        recovered, correction = positive, self.correction
-        confirmed = None if self.confirmed is None else fused_form(self.confirmed, classes)
-        flip_above: float | None = math.inf
-        if correction is not None:
-            if self.recovered is not None:
-                recovered = fused_form(self.recovered, classes)
-            simple = speaks_for_forward(correction, "flips_above")
-            flip_above = correction.flips_above(int(self.epoch)) if simple else None
-        if positive is None or negative is None or recovered is None or flip_above is None:
-            return None
-        if self.confirmed is not None and confirmed is None:
-            return None
-        if self.recovered is not None and recovered.by_class:
-            return None
-        smoothing = self.label_smoothing
-        return kernel.FusedLoss(positive, negative, recovered, confirmed, flip_above, smoothing)
 
     def extra_repr(self) -> str:
         """Show what the parts do not say."""

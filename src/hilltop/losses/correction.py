@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import TrainingFacts
+from hilltop.losses.memory import learns_from
 from hilltop.registry import Registry
 
 
@@ -73,6 +75,84 @@ class Correction(nn.Module):
         A correction of this simple form runs in the compiled kernel.
         """
         return None
+
+
+class SelectiveCorrection(Correction):
+    """A correction that picks pairs, and does the same to all that it picked.
+
+    Subclasses write :meth:`pick`, and say with ``turns_over`` whether a picked pair counts as a
+    label or not at all. They run in the compiled kernel, whatever they pick by.
+    """
+
+    turns_over: bool = True
+
+    def pick(
+        self,
+        logits: Tensor,
+        candidates: Tensor,
+        *,
+        targets: Tensor,
+        epoch: Tensor,
+        index: Tensor | None,
+        learning: bool,
+    ) -> Tensor:
+        """Return True for some of the candidates.
+
+        Args:
+            logits: Raw model output without gradient.
+            candidates: True for pairs that may be missing labels: their target is known and below
+                1, and nobody confirmed it.
+            targets: As given to the loss, NaN for unknown.
+            epoch: The epoch, counting from 0, see :meth:`Correction.forward`.
+            index: Row numbers of the batch in the data set.
+            learning: Whether this is a step of training, which may be remembered.
+        """
+        raise NotImplementedError
+
+    def picked(
+        self,
+        logits: Tensor,
+        *,
+        targets: Tensor,
+        observed: Tensor | None,
+        epoch: Tensor,
+        index: Tensor | None,
+        learning: bool,
+    ) -> Tensor:
+        """Find the candidates and pick among them."""
+        candidates = targets < 1  # False for NaN
+        if observed is not None:
+            candidates = candidates & ~observed
+        return self.pick(
+            logits.detach(),
+            candidates,
+            targets=targets,
+            epoch=epoch,
+            index=index,
+            learning=learning and self.training,
+        )
+
+    def forward(
+        self,
+        logits: Tensor,
+        loss_neg: Tensor,
+        *,
+        targets: Tensor,
+        observed: Tensor | None,
+        epoch: Tensor,
+        index: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, flip)``."""
+        chosen = self.picked(
+            logits,
+            targets=targets,
+            observed=observed,
+            epoch=epoch,
+            index=index,
+            learning=learns_from(logits),
+        )
+        weight = chosen.to(logits.dtype)
+        return 1 - weight, weight if self.turns_over else torch.zeros_like(weight)
 
 
 CORRECTIONS: Registry[Correction] = Registry("correction")

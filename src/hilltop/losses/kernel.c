@@ -30,9 +30,15 @@ typedef struct {
     int32_t has_confirmed; /* negatives that a person confirmed get a half of their own */
     float flip_above; /* logits above it count as missing labels; +inf: none do */
     float smoothing;
+    int32_t turns_over; /* picked pairs count as missing labels; otherwise not at all */
 } loss_t;
 
-int32_t hilltop_kernel_abi(void) { return 2; }
+/* What is said of each pair, at the first of a block; NULL stands for: nothing of any. */
+typedef struct {
+    const uint8_t *observed, *picked;
+} marks_t;
+
+int32_t hilltop_kernel_abi(void) { return 3; }
 
 INLINE void cubic(const half_t *h, const float *z, const float *u, int n, float *loss,
                   float *slope) {
@@ -136,14 +142,16 @@ EVERY_CPU static void evaluate(const half_t *h, const float *x, int n, float *lo
 }
 
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
-INLINE int gather(const loss_t *h, int n, const float *x, const float *t, const uint8_t *observed,
+INLINE int gather(const loss_t *h, int n, const float *x, const float *t, marks_t marks,
                   int *where) {
     uint8_t special[BLOCK] = {0};
     uint8_t always = h->smoothing > 0.0f;
     for (int i = 0; i < n; i++)
         special[i] = (t[i] != 0.0f) | (x[i] > h->flip_above) | always;
-    if (h->has_confirmed && observed)
-        for (int i = 0; i < n; i++) special[i] |= observed[i] != 0;
+    if (h->has_confirmed && marks.observed)
+        for (int i = 0; i < n; i++) special[i] |= marks.observed[i] != 0;
+    if (marks.picked)
+        for (int i = 0; i < n; i++) special[i] |= marks.picked[i] != 0;
     int found = 0;
     for (int start = 0; start < n; start += 8) {
         uint64_t eight;
@@ -155,11 +163,12 @@ INLINE int gather(const loss_t *h, int n, const float *x, const float *t, const 
 
 /* Replaces what stands in l and d, the negative half, for the gathered pairs. */
 INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, const float *x,
-                const float *t, const uint8_t *observed, const float *pos_weight, float *l,
-                float *d, total_t *total) {
+                const float *t, marks_t marks, const float *pos_weight, float *l, float *d,
+                total_t *total) {
     float z[BLOCK], positive[BLOCK], dpositive[BLOCK], recovered[BLOCK], drecovered[BLOCK];
     float confirmed[BLOCK], dconfirmed[BLOCK];
-    int flips = 0, labels = h->smoothing > 0.0f, confirms = h->has_confirmed && observed;
+    int flips = marks.picked && h->turns_over, labels = h->smoothing > 0.0f;
+    int confirms = h->has_confirmed && marks.observed;
     for (int k = 0; k < found; k++) {
         z[k] = x[where[k]];
         flips |= z[k] > h->flip_above;
@@ -182,11 +191,15 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
             continue;
         }
         total->invalid += (t[i] < 0.0f) | (t[i] > 1.0f);
-        if (z[k] > h->flip_above && !(observed && observed[i])) {
+        int picked = marks.picked && marks.picked[i];
+        int above = z[k] > h->flip_above && !(marks.observed && marks.observed[i]);
+        if (above || (picked && h->turns_over)) {
             l[i] = recovered[k];
             d[i] = drecovered[k];
+        } else if (picked) {
+            l[i] = d[i] = 0.0f;
         }
-        if (confirms && observed[i]) {
+        if (confirms && marks.observed[i]) {
             l[i] = confirmed[k];
             d[i] = dconfirmed[k];
         }
@@ -198,10 +211,10 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
     }
 }
 
-/* At most BLOCK pairs. NULL stands for: nothing observed, all weights 1, not wanted. */
+/* At most BLOCK pairs. NULL stands for: all weights 1, not wanted. */
 INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const float *t,
-                const uint8_t *observed, const float *class_weight, const float *pos_weight,
-                float *loss, float *slope, total_t *total) {
+                marks_t marks, const float *class_weight, const float *pos_weight, float *loss,
+                float *slope, total_t *total) {
     float own_l[BLOCK], own_d[BLOCK], *l = loss ? loss : own_l, *d = slope ? slope : own_d;
     int where[BLOCK];
     if (h->negative.by_class)
@@ -209,8 +222,8 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
     else
         evaluate(&h->negative, x, n, l, d);
     total->known += n;
-    int found = gather(h, n, x, t, observed, where);
-    if (found) mix(h, class, found, where, x, t, observed, pos_weight, l, d, total);
+    int found = gather(h, n, x, t, marks, where);
+    if (found) mix(h, class, found, where, x, t, marks, pos_weight, l, d, total);
     if (class_weight)
         for (int i = 0; i < n; i++) l[i] *= class_weight[i], d[i] *= class_weight[i];
     double lanes[16] = {0};
@@ -224,14 +237,15 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
 EVERY_CPU
 void hilltop_loss_and_slope(const loss_t *h, int64_t rows, int64_t classes, const float *logits,
                             const float *targets, const uint8_t *observed,
-                            const float *class_weight, const float *pos_weight, float *loss,
-                            float *slope, total_t *total) {
+                            const uint8_t *picked, const float *class_weight,
+                            const float *pos_weight, float *loss, float *slope, total_t *total) {
     memset(total, 0, sizeof *total);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t c = 0; c < classes; c += BLOCK) {
             int64_t at = row * classes + c;
             int n = classes - c < BLOCK ? (int)(classes - c) : BLOCK;
-            run(h, c, n, logits + at, targets + at, observed ? observed + at : 0,
+            marks_t marks = {observed ? observed + at : 0, picked ? picked + at : 0};
+            run(h, c, n, logits + at, targets + at, marks,
                 class_weight ? class_weight + c : 0, pos_weight ? pos_weight + c : 0,
                 loss ? loss + at : 0, slope ? slope + at : 0, total);
         }

@@ -22,7 +22,7 @@ from torch import Tensor
 from hilltop.errors import HilltopWarning
 from hilltop.losses.half import FusedHalf
 
-_ABI = 2
+_ABI = 3
 _KINDS = {"focal": 0, "cubic": 1, "kept": 2}
 _ENTRIES_PER_THREAD = 1 << 18  # below this, starting a thread costs more than it saves
 
@@ -36,6 +36,7 @@ class FusedLoss(NamedTuple):
     confirmed: FusedHalf | None
     flip_above: float
     smoothing: float
+    turns_over: bool = False
 
 
 class KernelResult(NamedTuple):
@@ -78,6 +79,7 @@ class _Loss(ctypes.Structure):
         ("has_confirmed", ctypes.c_int32),
         ("flip_above", ctypes.c_float),
         ("smoothing", ctypes.c_float),
+        ("turns_over", ctypes.c_int32),
     )
 
 
@@ -120,7 +122,7 @@ def _compiled() -> Callable[..., None]:
     assert loaded is not None
     call = loaded.hilltop_loss_and_slope
     pointer = ctypes.c_void_p
-    call.restype, call.argtypes = None, [pointer, ctypes.c_int64, ctypes.c_int64, *[pointer] * 8]
+    call.restype, call.argtypes = None, [pointer, ctypes.c_int64, ctypes.c_int64, *[pointer] * 9]
     return call
 
 
@@ -129,6 +131,7 @@ def loss_and_slope(
     logits: Tensor,
     targets: Tensor,
     observed: Tensor | None,
+    picked: Tensor | None,
     class_weight: Tensor | None,
     pos_weight: Tensor | None,
     *,
@@ -136,10 +139,11 @@ def loss_and_slope(
     want_entries: bool,
     want_slope: bool,
 ) -> KernelResult:
-    """Run the kernel over contiguous CPU tensors, float32 (``observed``: bool), of one shape.
+    """Run the kernel over contiguous CPU tensors of one shape, float32 or bool.
 
-    Weights have one entry for each class; ``by_class`` is what :meth:`Half.by_class` gives for the
-    positive and for the negative half.
+    ``picked`` are pairs that count as labels or not at all, see ``turns_over``. Weights have one
+    entry for each class; ``by_class`` is what :meth:`Half.by_class` gives for the positive and for
+    the negative half.
     """
     entries = torch.empty_like(logits) if want_entries else None
     slope = torch.empty_like(logits) if want_slope else None
@@ -153,7 +157,7 @@ def loss_and_slope(
 
     def work(start: int, length: int, total: Total) -> None:
         shape = (length // classes, classes) if weighted else (1, length)
-        per_entry = (address(t, start) for t in (logits, targets, observed))
+        per_entry = (address(t, start) for t in (logits, targets, observed, picked))
         results = (address(t, start) for t in (entries, slope))
         call(addressof(parameters), *shape, *per_entry, *weights, *results, addressof(total))
 
@@ -199,6 +203,7 @@ def _parameters(loss: FusedLoss) -> _Loss:
         loss.confirmed is not None,
         loss.flip_above,
         loss.smoothing,
+        loss.turns_over,
     )
 
 
