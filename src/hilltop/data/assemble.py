@@ -59,7 +59,7 @@ def assemble(
     if len(key) > 1 and not (key[1:] > key[:-1]).all():
         # Sorted by pair and then by state, so that what is known comes before UNKNOWN.
         order = np.argsort(key * 4 + state, kind="stable")
-        key, state = key[order], state[order]
+        key, row, state = key[order], row[order], state[order]
         again = key[1:] == key[:-1]
         clash = again & (state[1:] != state[:-1]) & (state[1:] != State.UNKNOWN)
         for at in np.flatnonzero(clash):
@@ -71,15 +71,16 @@ def assemble(
             )
         faults.check()
         first = np.concatenate([[True], ~again])
-        key, state = key[first], state[first]
+        key, row, state = key[first], row[first], state[first]
     listed = state != unlisted
-    key, state = key[listed], state[listed]
-    per_row = np.bincount(key // max(1, len(classes)), minlength=len(ids))
+    if not listed.all():
+        key, row, state = key[listed], row[listed], state[listed]
+    per_row = np.bincount(row, minlength=len(ids))
     return LabelTable(
         images=ids,
         classes=tuple(classes),
         indptr=np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64),
-        columns=(key % max(1, len(classes))).astype(np.int32),
+        columns=(key - row * len(classes)).astype(np.int32),
         states=np.ascontiguousarray(state, dtype=np.int8),
         unlisted=unlisted,
         history=() if step is None else (step,),
@@ -171,7 +172,8 @@ class Collector:
 
 
 def _check_distinct(faults: Faults, kind: str, names: pa.Array) -> None:
-    if len(names) == pc.count_distinct(names).as_py():
+    in_order = pc.all(pc.greater(names[1:], names[:-1])).as_py()  # nothing to look up then
+    if in_order or len(names) == len(names.unique()):
         return
     counted = pc.value_counts(names)
     twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))

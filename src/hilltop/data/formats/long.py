@@ -30,7 +30,7 @@ def fits(source: Source) -> bool:
 def read(source: Source, options: ReadOptions) -> LabelTable:
     """Read a long CSV or Parquet file; without a state column every row says "present"."""
     table = Table(source)
-    images = table.text(options.image_column or IMAGE).dictionary_encode()
+    images = table.images(options.image_column or IMAGE)
     names = table.text(options.label_column or CLASS).dictionary_encode()
     states = _states(table, options)
     classes, columns = _class_codes(table, names, options.class_list())

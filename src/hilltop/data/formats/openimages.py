@@ -42,7 +42,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     each is followed by its code in brackets, since names must differ.
     """
     table = Table(source)
-    images = table.text(IMAGE).dictionary_encode()
+    images = table.images(IMAGE)
     labels = table.text(LABEL).dictionary_encode()
     states, notes = _states(table, options)
     names, clashes = _class_names(labels.dictionary.to_pylist(), options.classes)

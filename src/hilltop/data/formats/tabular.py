@@ -71,6 +71,16 @@ class Table:
             self._check(empty, f"column {name!r} is empty. Fill it in or remove the line.")
         return words
 
+    def images(self, name: str) -> pa.DictionaryArray:
+        """Return a column of image ids, coded; rows of one image mostly follow each other."""
+        words = self.text(name)
+        changes = pc.not_equal(words[1:], words[:-1]).to_numpy(zero_copy_only=False)
+        starts = np.flatnonzero(np.concatenate([[len(words) > 0], changes]))
+        runs = words.take(pa.array(starts)).dictionary_encode()
+        lengths = np.diff(np.append(starts, len(words)))
+        codes = np.repeat(runs.indices.to_numpy(zero_copy_only=False), lengths)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), runs.dictionary)
+
     def _check(self, wrong: pa.Array, message: str) -> None:
         faults = Faults(self.path)
         for row in np.flatnonzero(wrong.to_numpy(zero_copy_only=False)):
