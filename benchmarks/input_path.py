@@ -73,7 +73,7 @@ def with_hilltop(paths: list[Path], *, train: bool) -> Work:
         return model_input(
             torch.stack(
                 [
-                    training_pixels(image, SIZE, seed=0, epoch=epoch, row=row)
+                    training_pixels(image, SIZE, augment="strong", seed=0, epoch=epoch, row=row)
                     for row, image in enumerate(images)
                 ]
             )

@@ -150,7 +150,7 @@ def _train(
         batch_size=size.batch_size,
         learning_rate=size.learning_rate,
         ema=0.0,  # 500 steps are too few for an average
-        augment=False,
+        augment="none",
         seed=seed,
         workers=0,  # small pictures decode faster than another process could hand them over
         model=ModelConfig(model=size.model, image_size=size.image_size),

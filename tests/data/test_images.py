@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 def inputs_of(folder: Path, ids: list[str] | None = None, **options: object) -> ImageInputs:
     settings: dict[str, object] = {
         "size": 32,
-        "augment": True,
+        "augment": "strong",
         "seed": 0,
         "workers": 0,
         "skip_broken": False,
@@ -97,7 +97,7 @@ def test_the_same_image_in_two_rows_is_augmented_differently(folder: Path) -> No
 
 
 def test_without_augmentation_training_sees_evaluation_pixels(folder: Path) -> None:
-    inputs = inputs_of(folder, augment=False)
+    inputs = inputs_of(folder, augment="none")
     np.testing.assert_array_equal(by_row(inputs, [[1]], 3)[1], by_row(inputs, [[1]], None)[1])
 
 

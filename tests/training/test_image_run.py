@@ -41,7 +41,7 @@ def test_a_backbone_trains_predicts_and_exports(pictures: Path, tmp_path: Path) 
     from hilltop.data.images import ImageInputs
 
     inputs = ImageInputs(
-        folder, table.images, size=32, augment=False, seed=0, workers=0, skip_broken=False
+        folder, table.images, size=32, augment="none", seed=0, workers=0, skip_broken=False
     )
     ((rows, batch),) = inputs.loader([[0, 7, 9]], None)
     session = onnxruntime.InferenceSession(model)

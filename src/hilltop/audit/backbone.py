@@ -92,7 +92,7 @@ def _extract(
         folder,
         images,
         size=backbone.image_size,
-        augment=False,
+        augment="none",
         seed=0,
         workers=workers,
         skip_broken=skip_broken,

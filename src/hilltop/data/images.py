@@ -12,11 +12,16 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from hilltop.checks import check_number
+from hilltop.checks import check_choice, check_number
 from hilltop.data.decode import read_image
 from hilltop.data.image_files import find_images, missing_images
 from hilltop.data.label_table import Ints
-from hilltop.data.transforms import evaluation_pixels, model_input, training_pixels
+from hilltop.data.transforms import (
+    AUGMENTATIONS,
+    evaluation_pixels,
+    model_input,
+    training_pixels,
+)
 from hilltop.errors import DataError
 
 Item = tuple[int, Tensor | str]  # row, and its pixels or why there are none
@@ -32,6 +37,7 @@ class _Images(Dataset[Item]):
     folder: Path
     files: pa.StringArray
     size: int
+    augment: str
     seed: int
     epoch: int | None
 
@@ -46,7 +52,9 @@ class _Images(Dataset[Item]):
             return row, str(error)
         if self.epoch is None:
             return row, evaluation_pixels(image, self.size)
-        return row, training_pixels(image, self.size, seed=self.seed, epoch=self.epoch, row=row)
+        return row, training_pixels(
+            image, self.size, augment=self.augment, seed=self.seed, epoch=self.epoch, row=row
+        )
 
     def collate(self, items: Sequence[Item]) -> Batch:
         """Put what could be read into one 8-bit tensor, a quarter of what floats would take."""
@@ -61,14 +69,14 @@ class _Images(Dataset[Item]):
 class ImageInputs:
     """Images of a folder as model input: squashed to a square, RGB, numbers in [0, 1].
 
-    While training, cutout and RandAugment depend on (seed, epoch, row) alone, so that a resumed or
+    While training, augmentation depends on (seed, epoch, row) alone, so that a resumed or
     distributed run sees the same pixels.
 
     Args:
         folder: Where the images are.
         images: Image ids: file names in the folder, with or without their ending.
         size: Side of the square, in pixels.
-        augment: Whether to augment while training.
+        augment: What to do to training images: light, strong or none.
         seed: Seed of the augmentation.
         workers: Number of processes that decode; 0 decodes in this one.
         skip_broken: Leave out images that are missing or cannot be read, and list them in
@@ -84,7 +92,7 @@ class ImageInputs:
         images: pa.StringArray,
         *,
         size: int,
-        augment: bool,
+        augment: str,
         seed: int,
         workers: int,
         skip_broken: bool,
@@ -95,7 +103,7 @@ class ImageInputs:
         self.folder = Path(folder)
         self.images = images
         self.size = size
-        self.augment = augment
+        self.augment = check_choice("augment", augment, list(AUGMENTATIONS))
         self.seed = seed
         self.workers = workers
         self.skip_broken = skip_broken
@@ -126,9 +134,7 @@ class ImageInputs:
         Raises:
             DataError: An image cannot be read, unless broken ones are skipped.
         """
-        dataset = _Images(
-            self.folder, self._files, self.size, self.seed, epoch if self.augment else None
-        )
+        dataset = _Images(self.folder, self._files, self.size, self.augment, self.seed, epoch)
         batches = DataLoader(
             dataset,
             batch_sampler=[list(map(int, rows)) for rows in plan],

@@ -1,10 +1,12 @@
 """From a decoded image to pixels of the model's size, with and without augmentation.
 
-Images are squashed, not cropped, and never normalised, as in the recipe of the paper. They stay
-8-bit and interleaved until a whole batch is turned into numbers in [0, 1].
+Images are squashed, and never normalised, as in the recipe of the paper. They stay 8-bit and
+interleaved until a whole batch is turned into numbers in [0, 1].
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -12,6 +14,8 @@ from torch import Tensor
 from torchvision.transforms.v2 import functional
 
 from hilltop.data.augment import cutout, rand_augment
+
+_MARGIN = 8 / 7  # of the side, before a crop: three quarters of the picture remain
 
 
 def evaluation_pixels(image: Tensor, size: int) -> Tensor:
@@ -28,14 +32,36 @@ def evaluation_pixels(image: Tensor, size: int) -> Tensor:
     return squashed.permute(1, 2, 0).contiguous()
 
 
-def training_pixels(image: Tensor, size: int, *, seed: int, epoch: int, row: int) -> Tensor:
-    """Squash an image to a square, then apply cutout and RandAugment.
+def _strong(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
+    return rand_augment(cutout(evaluation_pixels(image, size), generator), generator)
+
+
+def _light(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
+    pixels = evaluation_pixels(image, round(size * _MARGIN))
+    top, left = generator.integers(len(pixels) - size + 1, size=2)
+    pixels = pixels[top : top + size, left : left + size]
+    return pixels.flip(1) if generator.integers(2) else pixels.contiguous()
+
+
+AUGMENTATIONS: dict[str, Callable[[Tensor, int, np.random.Generator], Tensor]] = {
+    "light": _light,
+    "strong": _strong,
+    "none": lambda image, size, _: evaluation_pixels(image, size),
+}
+"""light: random crop and mirror; strong: cutout and RandAugment, as in the paper."""
+
+
+def training_pixels(
+    image: Tensor, size: int, *, augment: str, seed: int, epoch: int, row: int
+) -> Tensor:
+    """Squash an image to a square and augment it.
 
     Everything random depends on ``seed``, ``epoch`` and ``row`` alone; no global state is used.
 
     Args:
         image: 8-bit RGB.
         size: Side of the square, in pixels.
+        augment: Which of :data:`AUGMENTATIONS`.
         seed: Seed of the run.
         epoch: Number of the epoch, from 0.
         row: Number of the image.
@@ -43,8 +69,7 @@ def training_pixels(image: Tensor, size: int, *, seed: int, epoch: int, row: int
     Shape:
         ``(3, H, W)`` to ``(size, size, 3)``.
     """
-    generator = np.random.default_rng([seed, epoch, row])
-    return rand_augment(cutout(evaluation_pixels(image, size), generator), generator)
+    return AUGMENTATIONS[augment](image, size, np.random.default_rng([seed, epoch, row]))
 
 
 def model_input(pixels: Tensor) -> Tensor:

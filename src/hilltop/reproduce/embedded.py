@@ -97,7 +97,7 @@ def _small(base: TrainConfig, model: str, pictures: Path, size: EmbeddedSize) ->
         batch_size=32,
         learning_rate=1e-2,
         ema=0.0,  # few steps are too few for an average
-        augment=False,
+        augment="none",
         workers=0,
         model=ModelConfig(model=model, image_size=size.image_size),
     )

@@ -66,8 +66,8 @@ class TrainConfig:
     """Length of the schedule if it is longer than the run (the paper: 80, stopped after 31)."""
     ema: float | None = None
     """Decay of the moving average of weights, 0 for none; without it 0.9997 (images) or 0."""
-    augment: bool = True
-    """Cutout and RandAugment on training images."""
+    augment: Literal["light", "strong", "none"] = "light"
+    """On training images. light: crop and mirror; strong: cutout and RandAugment (the paper)."""
     precision: Literal["auto", "32", "16-mixed", "bf16-mixed"] = "auto"
     """auto: 16-mixed on a GPU, 32 elsewhere (bfloat16 is slow on most CPUs)."""
     seed: int = 0

@@ -130,7 +130,7 @@ def _inputs_of(config: TrainConfig, given: Path, ids: pa.StringArray) -> Inputs:
         given,
         ids,
         size=config.model.image_size,
-        augment=False,
+        augment="none",
         seed=config.seed,
         workers=config.workers,
         skip_broken=config.skip_broken,
