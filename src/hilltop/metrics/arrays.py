@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 # Neighbouring columns share cache lines; more of them would need more memory in every thread.
 _COLUMNS_AT_ONCE = 8
-_ENTRIES_WORTH_A_THREAD = 100_000
+_ENTRIES_WORTH_A_THREAD = 400_000
 
 
 class Column(NamedTuple):
