@@ -13,6 +13,7 @@ from hilltop.errors import (
     ArgumentTypeError,
     ConfigError,
     HilltopError,
+    MissingExtra,
     OptionNeeded,
 )
 
@@ -24,6 +25,7 @@ COMMANDS = {
     "convert": "hilltop.cli.labels:Convert",
     "simulate": "hilltop.cli.labels:Simulate",
     "statistics": "hilltop.cli.labels:Statistics",
+    "features": "hilltop.cli.features:Features",
     "train": "hilltop.cli.train:Train",
     "resume": "hilltop.cli.train:Resume",
     "predict": "hilltop.cli.models:Predict",
@@ -51,6 +53,7 @@ labels
   hilltop statistics LABELS ...        the paper's table of data set statistics
 
 models
+  hilltop features DIR --weights timm --out FILE what a pretrained network sees in images
   hilltop train --labels LABELS --images DIR     train, with progress, metrics and a report
   hilltop resume RUN                             go on with a run that was stopped
   hilltop predict RUN --images DIR --out FILE    scores for new images
@@ -113,10 +116,7 @@ def load_command(name: str) -> Any:
         importlib.import_module("tyro")  # parses every command
         return getattr(importlib.import_module(module), kind)
     except ModuleNotFoundError as error:
-        raise HilltopError(
-            f"`hilltop {name}` needs the package {error.name!r}."
-            " Install it with: pip install 'hilltop[all]'"
-        ) from None
+        raise MissingExtra(f"`hilltop {name}`", error.name, "all") from None
 
 
 def parse(words: Sequence[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Finds the file of every image id in a folder, before anything is read."""
+"""Finds images in a folder, or the file of every image id, before anything is read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hilltop.data.faults import MOST_FAULTS, Faults, fault
 from hilltop.errors import DataError
+from hilltop.wording import plural
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 
@@ -48,13 +49,28 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
     return pa.array(found, pa.string())
 
 
+def list_images(folder: Path) -> pa.StringArray:
+    """Return the ids of all images below a folder: their paths in it, in alphabetical order."""
+    if not folder.is_dir():
+        raise fault(folder, "there is no such folder of images.")
+    found = sorted(
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*")
+        if file.suffix.lower() in ENDINGS and file.is_file()
+    )
+    if not found:
+        raise fault(folder, f"there are no images ({', '.join(ENDINGS)}) here.")
+    return pa.array(found, pa.string())
+
+
 def missing_images(folder: Path, missing: list[str], total: int) -> DataError:
     """Return the error that names missing images, at most 20 of them."""
     named = ", ".join(repr(name) for name in missing[:MOST_FAULTS])
     more = len(missing) - MOST_FAULTS
+    images = plural(total, "image", "images")
     return fault(
         folder,
-        f"{len(missing)} of {total} images are not there: {named}"
+        f"{plural(len(missing), f'of {images} is', f'of {images} are')} not there: {named}"
         f"{f' and {more} more' if more > 0 else ''};"
         f" a file must be named like the id, with or without {', '.join(ENDINGS[:-1])}"
         f" or {ENDINGS[-1]}.",

@@ -17,6 +17,7 @@ from torch import Tensor
 from hilltop.data.faults import fault
 from hilltop.data.formats.base import read_lines
 from hilltop.data.formats.tabular import read_parquet
+from hilltop.data.image_files import ENDINGS
 
 Rows = npt.NDArray[np.int64]
 
@@ -34,13 +35,21 @@ class Features:
             )
         if len(images) != len(values):
             raise fault(path, f"there are {len(images)} ids for {len(values)} rows of features.")
-        if pc.count_distinct(images).as_py() != len(images):
+        if len(images.unique()) != len(images):
             raise fault(path, "some ids stand more than once.")
         self.path, self.images, self.values = path, images, values
 
     def rows_of(self, images: pa.StringArray) -> Rows:
-        """Return the row of every image, all of which must be there."""
+        """Return the row of every image, all of which must be there.
+
+        Like an image file, a row is named with or without the ending of the file.
+        """
         found = pc.index_in(images, value_set=self.images)
+        if found.null_count:
+            shorter = _without_endings(self.images)
+            if len(shorter.unique()) == len(shorter):
+                loosely = pc.index_in(_without_endings(images), value_set=shorter)
+                found = pc.coalesce(found, loosely)
         if found.null_count:
             first = images.filter(pc.is_null(found))[0].as_py()
             raise fault(
@@ -103,6 +112,11 @@ class FeatureInputs:
         for rows in plan:
             chosen = np.asarray(rows, dtype=np.int64)
             yield chosen, self.values[torch.from_numpy(chosen)].float()
+
+
+def _without_endings(images: pa.StringArray) -> pa.StringArray:
+    endings = "|".join(ending.lstrip(".") for ending in ENDINGS)
+    return pc.replace_substring_regex(images, rf"(?i)\.({endings})$", "")
 
 
 def _read_npz(path: Path) -> Features:

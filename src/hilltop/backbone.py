@@ -1,11 +1,10 @@
-"""Features of images from a frozen backbone: taken once, kept in the folder of the audit."""
+"""Features of images from a frozen backbone."""
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from hilltop.audit.folder import write_whole
+from hilltop.data.faults import fault
 from hilltop.errors import HilltopWarning, OptionNeeded
-from hilltop.training.features import read_features
 
 _BATCH = 64
 
@@ -46,11 +44,10 @@ def check_weights(weights: str) -> str:
     return weights
 
 
-def cached_features(
+def extract_features(
     folder: Path,
     images: pa.StringArray,
     backbone: Backbone,
-    out: Path,
     *,
     workers: int,
     skip_broken: bool,
@@ -58,34 +55,14 @@ def cached_features(
 ) -> tuple[Tensor, pa.StringArray]:
     """Return one row of features for each image that could be read, and the names of these.
 
-    They are taken from ``features.npz`` in the folder of the audit, if it was written by the same
-    backbone for these images, and written there otherwise.
+    Args:
+        folder: Where the images are.
+        images: Image ids.
+        backbone: The network.
+        workers: Processes that decode images.
+        skip_broken: Leave out images that cannot be read instead of raising.
+        say: Takes a sentence on the progress.
     """
-    file, about = out / "features.npz", out / "features.json"
-    described = json.dumps({**asdict(backbone), "images": str(folder.resolve())}, indent=2)
-    if file.is_file() and about.is_file() and about.read_text(encoding="utf-8") == described:
-        kept = read_features(file)
-        found = pa.compute.index_in(images, value_set=kept.images)
-        if not found.null_count:
-            say(f"features: {len(kept.images):,} images, taken from {file}")
-            rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
-            return torch.from_numpy(kept.values[rows]), images
-    values, names = _extract(folder, images, backbone, workers, skip_broken, say)
-    out.mkdir(parents=True, exist_ok=True)
-    about.unlink(missing_ok=True)  # a crash between the two files must not pair old with new
-    np.savez(file, ids=np.array(names.to_pylist(), dtype=str), X=values.numpy())
-    write_whole(about, described.encode())
-    return values, names
-
-
-def _extract(
-    folder: Path,
-    images: pa.StringArray,
-    backbone: Backbone,
-    workers: int,
-    skip_broken: bool,
-    say: Callable[[str], None],
-) -> tuple[Tensor, pa.StringArray]:
     from hilltop.data.images import ImageInputs  # needs torchvision, which features do not
 
     inputs = ImageInputs(
@@ -99,7 +76,9 @@ def _extract(
     )
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = _frozen(backbone).to(device)
-    plan = [range(first, min(first + _BATCH, len(images))) for first in range(0, len(images), 64)]
+    plan = [
+        range(first, min(first + _BATCH, len(images))) for first in range(0, len(images), _BATCH)
+    ]
     rows, values = [], []
     with torch.inference_mode():
         for number, (read, pixels) in enumerate(inputs.loader(plan, None), start=1):
@@ -110,6 +89,8 @@ def _extract(
                 say(f"features: {min(number * _BATCH, len(images)):,} of {len(images):,} images")
     for name, reason in inputs.broken:
         say(f"left out: {name}: {reason}")
+    if not rows:
+        raise fault(folder, "no image here could be read. Is this the right folder?")
     order = np.concatenate(rows)
     return torch.cat(values).clone(), images.take(pa.array(order))
 
@@ -130,3 +111,11 @@ def _frozen(backbone: Backbone) -> nn.Module:
         )
     model.backbone.reset_classifier(0)  # type: ignore[operator, union-attr]
     return model.eval()
+
+
+def write_features(path: Path, values: Tensor, images: pa.StringArray) -> None:
+    """Write features as :func:`hilltop.training.features.read_features` reads them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.stem}.writing.npz")
+    np.savez(temporary, ids=np.array(images.to_pylist(), dtype=str), X=values.numpy())
+    temporary.replace(path)

@@ -1,0 +1,55 @@
+"""``features``: what a pretrained network sees in images, for every command that trains on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import tyro
+
+from hilltop.errors import ArgumentError
+from hilltop.wording import plural
+
+
+@dataclass(frozen=True)
+class Features:
+    """Compute features of all images in a folder once, for train, advise, audit and compare.
+
+    Example: hilltop features photos --weights timm --out features.npz
+    """
+
+    images: tyro.conf.Positional[Path]
+    """Folder with the images; those in folders inside it count, too."""
+    out: Path
+    """The .npz file to write: ids, the paths of the images in the folder, and X, a row for each."""
+    backbone: str = "resnet50"
+    """timm name of the network."""
+    weights: str = "none"
+    """Its weights, which it needs: timm (asks the hub once) or a local file."""
+    image_size: int = 224
+    """Images are squashed to this many pixels a side."""
+    workers: int = 2
+    """Processes that decode images."""
+    skip_broken: bool = False
+    """Leave out images that cannot be read, and list them, instead of stopping."""
+    needs: ClassVar = ("weights",)
+
+    def run(self) -> None:
+        """Compute and write."""
+        from hilltop.backbone import Backbone, check_weights, extract_features, write_features
+        from hilltop.data.image_files import list_images
+
+        if self.out.suffix != ".npz":
+            raise ArgumentError(f"--out must end in .npz, but got {self.out.name!r}.")
+        values, names = extract_features(
+            self.images,
+            list_images(self.images),
+            Backbone(self.backbone, check_weights(self.weights), self.image_size),
+            workers=self.workers,
+            skip_broken=self.skip_broken,
+            say=print,
+        )
+        write_features(self.out, values, names)
+        numbers = plural(values.shape[1], "number", "numbers")
+        print(f"{self.out}: {plural(len(names), 'image', 'images')}, {numbers} each")

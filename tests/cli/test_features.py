@@ -1,0 +1,94 @@
+"""Features of a folder of images, by a small backbone with random weights in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import timm
+from safetensors.torch import save_file
+
+from hilltop.cli.main import main
+from hilltop.data.faults import DataError
+from hilltop.training.features import read_features
+from tests.data.conftest import picture
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options that name a backbone."""
+    file = tmp_path_factory.mktemp("weights") / "small.safetensors"
+    save_file(timm.create_model("resnet10t").state_dict(), file)
+    return ["--backbone", "resnet10t", "--weights", str(file), "--image-size", "32", "--workers=0"]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    folder = tmp_path / "photos"
+    (folder / "more").mkdir(parents=True)
+    picture(0).save(folder / "a.png")
+    picture(1).save(folder / "b.jpg")
+    picture(0).save(folder / "more" / "a.png")
+    return folder
+
+
+def test_every_image_gets_a_row(photos: Path, words: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "new" / "features.npz"
+    assert main(["features", str(photos), "--out", str(out), *words]) == 0
+    found = read_features(out)
+    assert found.images.to_pylist() == ["a.png", "b.jpg", "more/a.png"]
+    assert found.values.shape == (3, 512)
+    np.testing.assert_array_equal(found.values[0], found.values[2])  # the same picture
+    assert not np.allclose(found.values[0], found.values[1])
+    assert [file.name for file in out.parent.iterdir()] == ["features.npz"]
+
+
+def test_labels_may_name_images_without_the_ending(
+    photos: Path, words: list[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "features.npz"
+    main(["features", str(photos), "--out", str(out), *words])
+    features = read_features(out)
+    named = pa.array(["more/a", "b.jpg", "a.png", "b"])
+    assert features.rows_of(named).tolist() == [2, 1, 0, 1]
+    with pytest.raises(DataError, match="no features for 1 of 2 labelled images, the first is 'c'"):
+        features.rows_of(pa.array(["a", "c"]))
+
+
+def test_two_files_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
+    np.savez(tmp_path / "f.npz", ids=np.array(["a.png", "a.jpg"]), X=np.eye(2))
+    features = read_features(tmp_path / "f.npz")
+    assert features.rows_of(pa.array(["a.jpg"])).tolist() == [1]
+    with pytest.raises(DataError, match="the first is 'a'"):
+        features.rows_of(pa.array(["a"]))
+
+
+def test_a_broken_image_stops_or_is_left_out(
+    photos: Path, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (photos / "b.jpg").write_bytes(b"no picture")
+    out = tmp_path / "features.npz"
+    assert main(["features", str(photos), "--out", str(out), *words]) == 1
+    assert "b.jpg" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(["features", str(photos), "--out", str(out), *words, "--skip-broken"]) == 0
+    assert read_features(out).images.to_pylist() == ["a.png", "more/a.png"]
+    assert "left out: b.jpg" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (["--out", "f.npz"], "need a trained backbone"),
+        (["--out", "f.csv", "--weights", "timm"], "must end in .npz"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(
+    photos: Path, wrong: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["features", str(photos), *wrong]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
