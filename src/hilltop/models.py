@@ -91,11 +91,30 @@ def build_image_model(
         )
     if weights == "timm":
         model = _pretrained(name, classes, image_size)
+        _silence(model, _classifier_keys(model))
     else:
         model = _create(name, classes, image_size, pretrained=False)
         if weights != "none":
             _load_backbone(model, Path(weights))
     return NormalisedInput(model) if normalise else model
+
+
+def classifier_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Parameters of the classifier of an image model; none if it has no such part."""
+    backbone = model.backbone if isinstance(model, NormalisedInput) else model
+    keys = _classifier_keys(backbone)
+    return [parameter for key, parameter in backbone.named_parameters() if key in keys]
+
+
+def hold_statistics(model: nn.Module) -> None:
+    """Let batch norms use the statistics they have, and leave them, until the next ``train()``.
+
+    Their scale and shift go on learning. Statistics of small batches of other images at another
+    size undo much of what pretrained weights know before the weights can follow.
+    """
+    for part in model.modules():
+        if isinstance(part, nn.modules.batchnorm._BatchNorm):
+            part.eval()
 
 
 def count_parameters(model: nn.Module) -> int:
@@ -159,6 +178,7 @@ def _load_backbone(model: nn.Module, path: Path) -> None:
     if faults:
         raise DataError(f"{path}: the weights do not fit this model: {'; '.join(faults)}.")
     model.load_state_dict({**given, **{key: wanted[key] for key in new}}, strict=False)
+    _silence(model, set(new))
     if new:
         warnings.warn(
             f"{path}: the classifier ({', '.join(new)}) is missing or has another size, so it"
@@ -166,6 +186,14 @@ def _load_backbone(model: nn.Module, path: Path) -> None:
             HilltopWarning,
             stacklevel=3,
         )
+
+
+@torch.no_grad()
+def _silence(model: nn.Module, keys: set[str]) -> None:
+    """Start a new classifier at 0: random weights would first pull at what the others know."""
+    for key, parameter in model.named_parameters():
+        if key in keys:
+            parameter.zero_()
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:

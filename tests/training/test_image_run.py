@@ -6,9 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import timm
+import torch
+from safetensors.torch import load_file, save_file
 
 from hilltop.cli.main import main
 from hilltop.data.synthetic import write_dataset
+from hilltop.errors import HilltopWarning
 from hilltop.scores import ScoreTable
 from tests.training.conftest import start
 
@@ -74,7 +78,7 @@ def test_broken_pictures_can_be_left_out_and_are_listed(
     run = tmp_path / "run"
     assert main(words(pictures, run, "--workers", 0, "--skip-broken")) == 0
     assert damaged.name in (run / "broken.txt").read_text()
-    assert "1 images could not be read" in capsys.readouterr().out
+    assert "1 image could not be read and was left out" in capsys.readouterr().out
 
 
 @pytest.mark.distributed
@@ -107,3 +111,26 @@ def test_a_missing_picture_is_named_before_training(
     finally:
         moved.rename(file)
     assert file.name in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_pretrained_batch_norms_keep_their_statistics_unless_told_otherwise(
+    pictures: Path, tmp_path: Path, frozen: bool
+) -> None:
+    weights, run = tmp_path / "weights.safetensors", tmp_path / "run"
+    before = timm.create_model("test_resnet", num_classes=3).state_dict()
+    save_file(before, weights)
+    more = [] if frozen else ["--freeze-norms", "False"]
+    with pytest.warns(HilltopWarning, match="starts anew"):
+        assert main(words(pictures, run, "--weights", weights, *more)) == 0
+    after = load_file(run / "last.safetensors")
+    for name in ("bn1.running_mean", "layer1.0.bn1.running_var"):
+        assert torch.equal(after[f"backbone.{name}"], before[name]) == frozen
+    assert not torch.equal(after["backbone.bn1.weight"], before["bn1.weight"])
+
+
+def test_random_weights_are_said(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(words(pictures, tmp_path / "run"))
+    assert "test_resnet starts from random weights" in capsys.readouterr().out

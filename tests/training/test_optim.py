@@ -64,3 +64,24 @@ def test_between_two_visits_an_estimate_is_moved_by_its_own_gradient_alone() -> 
     assert (steps.sign() == path[0].sign()).all()
     assert (steps.abs().diff(dim=0) < 0).all(), "it fades"
     assert not loss.moved[15:].any()
+
+
+def test_a_head_learns_faster_through_the_whole_cycle_with_the_same_penalty() -> None:
+    backbone, head = nn.Linear(4, 6), nn.Linear(6, 3)
+    optimizer = build_optimizer(
+        nn.Sequential(backbone, head),
+        build("hill"),
+        learning_rate=0.01,
+        weight_decay=0.1,
+        decoupled=False,
+        head=list(head.parameters()),
+        head_rate=10,
+    )
+    schedule = build_schedule(optimizer, steps=20, warmup=0.2)
+    groups = optimizer.param_groups
+    assert [group["params"][0] for group in groups] == [*backbone.parameters(), *head.parameters()]
+    assert [group["weight_decay"] for group in groups] == [0.1, 0, 0.1, 0]
+    for _ in range(20):
+        slow, _, fast, fast_bias = (group["lr"] for group in groups)
+        assert fast == fast_bias == pytest.approx(10 * slow)
+        optimizer.step(), schedule.step()

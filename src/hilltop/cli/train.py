@@ -21,7 +21,7 @@ GROUPS = {
         "epochs", "batch_size", "learning_rate", "weight_decay", "warmup", "schedule_epochs", "ema",
         "augment", "precision", "seed", "workers", "skip_broken",
     ),
-    "model": ("model", "weights", "hidden", "image_size", "normalise"),
+    "model": ("model", "weights", "head_rate", "freeze_norms", "hidden", "image_size", "normalise"),
     "files": ("out", "config", "report", "tensorboard"),
 }  # fmt: skip
 
@@ -30,11 +30,11 @@ GROUPS = {
 class Train:
     """Train a classifier on images or features and leave a run folder with everything in it.
 
-    Example: hilltop train --labels labels.csv --unlisted unknown --images photos --loss hill
+    Example: hilltop train --labels labels.csv --unlisted unknown --images photos --weights timm
     """
 
     out: Path | None = None
-    """The run folder; without it runs/<date>-<name of the label file>."""
+    """The run folder; without it runs/<date>-<name of the label file>-<loss>."""
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
     run_options: TrainConfig = field(default_factory=TrainConfig)

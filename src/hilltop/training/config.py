@@ -23,13 +23,17 @@ class ModelConfig:
     model: str = "auto"
     """timm name of a backbone (images), linear or mlp (features); auto: resnet50, linear."""
     weights: str = "none"
-    """Where a backbone starts: none, timm (asks the hub) or a local file."""
+    """Where a backbone starts: none (at random), timm (asks the hub once) or a local file."""
     hidden: int = 512
     """Width of the hidden layer of mlp."""
     image_size: int = 448
     """Images are squashed to this many pixels a side."""
+    head_rate: float | None = None
+    """How many times as fast as its backbone a classifier learns; without it 10 with weights."""
+    freeze_norms: bool | None = None
+    """Keep the statistics of batch norms as the weights have them; without it if there are any."""
     normalise: bool | None = None
-    """Scale pixels as the weights expect (not so in the paper); without it if there are any."""
+    """Scale pixels as the weights expect (not in the paper); without this only if there are any."""
 
 
 @dataclass(frozen=True)
@@ -99,15 +103,21 @@ class TrainConfig:
         if name == "auto":
             name = "resnet50" if images else "linear"
         rate, ema, decay = self.learning_rate, self.ema, self.weight_decay
-        normalise = self.model.normalise
-        if normalise is None:
-            normalise = images and self.model.weights != "none"
+        pretrained = images and self.model.weights != "none"
+        given = self.model
+        model = dataclasses.replace(
+            given,
+            model=name,
+            normalise=pretrained if given.normalise is None else given.normalise,
+            freeze_norms=pretrained if given.freeze_norms is None else given.freeze_norms,
+            head_rate=(10.0 if pretrained else 1.0) if given.head_rate is None else given.head_rate,
+        )
         return dataclasses.replace(
             self,
             learning_rate=(1e-4 if images else 3e-4) if rate is None else rate,
             ema=(0.9997 if images else 0.0) if ema is None else ema,
             weight_decay=(1e-4 if images else 3.0) if decay is None else decay,
-            model=dataclasses.replace(self.model, model=name, normalise=normalise),
+            model=model,
         )
 
     def check(self) -> None:

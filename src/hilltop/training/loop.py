@@ -18,6 +18,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from hilltop.errors import DataError
 from hilltop.metrics import classification_report
+from hilltop.models import classifier_parameters, hold_statistics
 from hilltop.scores import ScoreTable
 from hilltop.training.checkpoint import Progress, chance, load_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
@@ -35,7 +36,7 @@ from hilltop.training.optim import build_optimizer, build_schedule, moving_avera
 from hilltop.training.recovered import Recovered, keep_histogram, recovered_columns
 from hilltop.training.reporter import Reporter
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import Inputs, Task, build_task, training_batch, truth
+from hilltop.training.task import Inputs, Task, build_task, training_batch
 
 
 @dataclass
@@ -115,6 +116,8 @@ def _parts(config: TrainConfig, task: Task, fabric: Fabric, plan_length: int) ->
         learning_rate=config.learning_rate,
         weight_decay=config.weight_decay,
         decoupled=config.kind == "features",
+        head=classifier_parameters(model) if config.kind == "images" else (),
+        head_rate=config.model.head_rate or 1.0,
     )
     average_gradients(task.loss)
     if config.kind == "images":
@@ -147,6 +150,8 @@ def _train_epoch(
         counts = torch.tensor(before.recovered, dtype=torch.float64, device=fabric.device)
         recovered = Recovered(task.loss, task.true_labels, counts)
     parts.wrapped.train()
+    if config.model.freeze_norms:
+        hold_statistics(parts.model)
     for rows, batch in task.train_inputs.loader(shares[step:], epoch):
         targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
         index = torch.from_numpy(rows).to(fabric.device)
@@ -221,7 +226,8 @@ def _judge(
     """Metrics of an epoch, and whether it is the best so far."""
     readable = ~torch.isnan(scores).any(dim=1).numpy()
     threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
-    report = classification_report(scores.numpy()[readable], truth(task.val)[readable], threshold)
+    judged = task.val.as_truth()[readable]
+    report = classification_report(scores.numpy()[readable], judged, threshold)
     row = {
         "epoch": progress.epoch + 1,
         "loss": progress.loss_sum / max(1, progress.loss_count),

@@ -21,8 +21,12 @@ def build_optimizer(
     learning_rate: float,
     weight_decay: float,
     decoupled: bool,
+    head: Sequence[nn.Parameter] = (),
+    head_rate: float = 1.0,
 ) -> Adam:
     """Adam whose penalty is on matrices and filters only, not on biases and norms.
+
+    ``head`` are parameters of the model that learn ``head_rate`` times as fast as the others.
 
     Parameters of the loss itself, where it has any, learn without a penalty, each at the learning
     rate times the factor that :meth:`Loss.parameter_groups` gives. ``decoupled`` makes it AdamW:
@@ -30,12 +34,14 @@ def build_optimizer(
     large and with small slopes.
     """
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    matrices = [parameter for parameter in learning if parameter.ndim > 1]
-    others = [parameter for parameter in learning if parameter.ndim <= 1]
-    groups: list[dict[str, Any]] = [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
+    fast = {id(parameter) for parameter in head} if head_rate != 1 else set()
+    groups: list[dict[str, Any]] = []
+    for in_head, rate in ((False, learning_rate), (True, head_rate * learning_rate)):
+        mine = [parameter for parameter in learning if (id(parameter) in fast) == in_head]
+        matrices = [parameter for parameter in mine if parameter.ndim > 1]
+        others = [parameter for parameter in mine if parameter.ndim <= 1]
+        groups.append({"params": matrices, "weight_decay": weight_decay, "lr": rate})
+        groups.append({"params": others, "weight_decay": 0.0, "lr": rate})
     for parameters, factor in loss.parameter_groups():
         rate = factor * learning_rate
         groups.append({"params": parameters, "weight_decay": 0.0, "lr": rate})

@@ -13,6 +13,7 @@ from hilltop.report import write_run_report
 from hilltop.training.config import TrainConfig
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
+from hilltop.wording import plural
 
 
 class Reporter:
@@ -31,10 +32,17 @@ class Reporter:
             from torch.utils.tensorboard import SummaryWriter
 
             self._writer = SummaryWriter(folder.path / "tensorboard")
+        images = plural(len(task.train), "image", "images")
+        classes = plural(len(task.train.classes), "class", "classes")
         self._say(
-            f"training {config.model.model} with {config.loss} on {len(task.train):,} images"
-            f" ({len(task.train.classes)} classes), validating on {len(task.val):,}"
+            f"training {config.model.model} with {config.loss} on {images} ({classes}),"
+            f" validating on {len(task.val):,}"
         )
+        if config.kind == "images" and config.model.weights == "none":
+            self._say(
+                f"{config.model.model} starts from random weights, which takes many images and"
+                " epochs; --weights timm, or a file, starts from pretrained ones"
+            )
         note = task.loss.note()
         if note is not None:
             self._say(note)
@@ -74,7 +82,10 @@ class Reporter:
         if unique:
             text = "".join(f"{image}\t{reason}\n" for image, reason in unique)
             (self._folder.path / "broken.txt").write_text(text, encoding="utf-8")
-            self._say(f"{len(unique)} images could not be read and were left out: see broken.txt")
+            were = plural(
+                len(unique), "image could not be read and was", "images could not be read and were"
+            )
+            self._say(f"{were} left out: see broken.txt")
         if self._config.report:
             write_run_report(self._folder.path)
         best = max(rows, key=lambda row: row["mAP"], default=None)
