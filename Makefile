@@ -58,4 +58,4 @@ docs: .venv/.docs  ## Build the documentation into build/site; warnings are erro
 	@echo "build/site/index.html"
 
 clean:  ## Remove what the other targets made.
-	rm -rf .venv build dist src/hilltop/losses/_kernel.so
+	rm -rf .venv build dist demo src/hilltop/losses/_kernel.so

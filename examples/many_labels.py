@@ -15,9 +15,8 @@ def main() -> None:
     """Train on some labels of each image and print mAP on all labels of others."""
     torch.manual_seed(0)
     directions = torch.randn(CLASSES, 64)
-    true = torch.randint(
-        TESTED, (3000, 3)
-    )  # a few classes are frequent, so that they can be tested
+    # A few classes are frequent, so that they can be tested.
+    true = torch.randint(TESTED, (3000, 3))
     inputs = directions[true].sum(dim=1) + torch.randn(3000, 64)
     labels = [row[:2].unique() for row in true[:2000]]  # the third was forgotten
     head = FusedLinearLoss(64, CLASSES, loss="hill", labels=labels)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from hilltop.report.page import percent
 from hilltop.reproduce.descriptor import describe_files
 from hilltop.training import ModelConfig, TrainConfig, train
 from hilltop.training.predict import load_run, predict_run
+from hilltop.training.run_folder import RunFolder
 
 BASELINE = "BCE"
 METHODS = ["bce", "hill", "splc", "auto"]
@@ -159,14 +158,9 @@ def _train(
     scores, _ = predict_run(load_run(run, which="last"), images=pictures)
     return DemoMethod(
         name=title,
-        epochs=_metrics(run / "metrics.csv"),
+        epochs=RunFolder(run).recorded(),
         train_probs=scores.aligned(train_set.images, train_set.classes),
     )
-
-
-def _metrics(path: Path) -> list[dict[str, float]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
 
 
 def _pairs(out: Path, complete: LabelTable, left: LabelTable) -> DemoPairs:
@@ -209,7 +203,3 @@ def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: 
         high=found.total.high,
         folder=folder,
     )
-
-
-if __name__ == "__main__":
-    run_demo(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/demo"))

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from hilltop.checks import check_same_shape
 from hilltop.data.faults import fault
 from hilltop.errors import DataError
+from hilltop.wording import plural
 
 Values = npt.NDArray[np.floating[Any]]
 Places = npt.NDArray[np.int64]
@@ -74,21 +75,20 @@ class ScoreTable:
 
     def positions(self, images: pa.Array, classes: Sequence[str]) -> tuple[Places, Places]:
         """Return the row of each of these images and the column of each of these classes."""
-        rows = _positions("image", self.images, images)
-        return rows, _positions("class", pa.array(self.classes, pa.string()), pa.array(classes))
+        rows = _positions(("image", "images"), self.images, images)
+        here = pa.array(self.classes, pa.string())
+        return rows, _positions(("class", "classes"), here, pa.array(classes))
 
 
 def _names_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.names.parquet")
 
 
-def _positions(kind: str, here: pa.Array, wanted: pa.Array) -> Places:
+def _positions(kind: tuple[str, str], here: pa.Array, wanted: pa.Array) -> Places:
     found = pc.index_in(wanted.cast(pa.string()), value_set=here)
     if found.null_count:
         first = wanted.filter(pc.is_null(found))[0].as_py()
         raise DataError(
-            f"There are no scores for {found.null_count} {kind}es, such as {first!r}."
-            if kind == "class"
-            else f"There are no scores for {found.null_count} images, such as {first!r}."
+            f"There are no scores for {plural(found.null_count, *kind)}, such as {first!r}."
         )
     return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -23,7 +23,6 @@ from hilltop.advise import (
 )
 from hilltop.advise.advice import _why, best_method
 from hilltop.advise.trial import METHODS
-from hilltop.audit.keep import KeepEstimate
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, assemble, drop_positives, keep_each, write_labels
 from hilltop.errors import DataError
@@ -107,7 +106,7 @@ def belief(*, r: float = 0.8) -> Belief:
     table, _ = made_up()
     thin = drop_positives(table, r, seed=0).table
     present = (table.dense() == State.PRESENT).astype(np.float32)  # sure, and right
-    return Belief(thin, summed_by_count(r), present, KeepEstimate(0.5, 0.4, 0.6))
+    return Belief(thin, summed_by_count(r), present)
 
 
 def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rule() -> None:
@@ -141,7 +140,7 @@ def test_confirmed_absents_stay_absent_in_what_is_drawn() -> None:
     states = np.array([State.PRESENT, State.ABSENT])
     table = assemble(["a"], ["x", "y", "z"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN)
     present = np.array([[1.0, 0.0, 1.0]], dtype=np.float32)
-    held = Belief(table, summed_by_count(1), present, KeepEstimate(0.5, 0.4, 0.6))
+    held = Belief(table, summed_by_count(1), present)
     complete = held.draw([0])
     assert complete.labels_of(0) == ("x", "z")
     assert held.lose(complete, 0).labels_of(0, State.ABSENT) == ("y",)

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hilltop.audit.apply import read_answers
+from hilltop.audit.corrected import corrected, verdicts
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 
@@ -69,6 +71,12 @@ def unknown_pairs(table: LabelTable) -> list[Pair]:
         (names[row], table.classes[column], float(chance))
         for row, column, chance in zip(rows, columns, chances, strict=True)
     ]
+
+
+def corrected_table(folder: AuditFolder) -> LabelTable:
+    """The audited labels with all answers applied."""
+    table = folder.table()
+    return corrected(table, verdicts(table, read_answers(folder)).changes)
 
 
 def without_images(folder: AuditFolder) -> AuditFolder:

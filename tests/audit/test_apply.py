@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from hilltop.audit.apply import Applied, apply_decisions, corrected_table
+from hilltop.audit.apply import Applied, apply_decisions
 from hilltop.audit.decisions import Answer, DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
 from hilltop.errors import DataError
 from tests.audit.label_files import ANSWERS, CASES, Case, Said
-from tests.audit.made_up import write_audit
+from tests.audit.made_up import corrected_table, write_audit
 
 
 def answer(folder: AuditFolder, answers: list[Said], *, who: str = "Ann") -> None:
@@ -78,7 +78,7 @@ def test_the_papers_lists_keep_their_order_and_their_names(tmp_path: Path) -> No
     assert out.read_text() == "a.jpg, 0 1 2\nb.jpg,2 0 1\nc.jpg,0\n"
     assert read_labels(out).classes == ("dog", "cow", "pig")
     assert (done.added, done.absent, done.unsaid) == (3, 0, 1)
-    assert "1 confirmed absents stand in new.txt.provenance.csv only" in done.notes[0]
+    assert "1 confirmed absent stands in new.txt.provenance.csv only" in done.notes[0]
 
 
 def small_audit(tmp_path: Path, *, unlisted: State = State.UNKNOWN) -> AuditFolder:
@@ -170,7 +170,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["apply", str(folder.path), "--out", str(out)]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[:3] == [
-        f"{out}: 1 labels added",
+        f"{out}: 1 label added",
         "left as they were: 1 unsure, 0 disputed",
         f"{out}.provenance.csv: who answered what",
     ]

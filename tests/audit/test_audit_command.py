@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -158,25 +159,63 @@ def test_a_folder_with_other_files_is_left_alone(
     assert "this folder holds other files, such as 'labels.csv'" in capsys.readouterr().err
 
 
-def test_images_are_scored_by_a_backbone_whose_features_are_kept(
-    drawn: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def by_backbone(tmp_path: Path) -> list[str]:
+    """Options that name a small backbone."""
     timm = pytest.importorskip("timm")
     weights = tmp_path / "weights.pth"
     torch.manual_seed(0)
     torch.save(timm.create_model("test_resnet", num_classes=7).state_dict(), weights)
-    words = ("--images", drawn / "images", "--backbone", "test_resnet", "--weights", weights)
-    settings = ("--image-size", "64", "--workers", "0", "--page", "5")
+    named = ["--backbone", "test_resnet", "--weights", str(weights)]
+    return [*named, "--image-size", "64", "--workers", "0", "--page", "5"]
+
+
+def test_images_are_scored_by_a_backbone_whose_features_are_kept(
+    drawn: Path, tmp_path: Path, by_backbone: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--images", drawn / "images", *by_backbone)
     out = tmp_path / "audit"
-    assert run(drawn / "thinned.csv", out, *words, *settings) == 0
+    assert run(drawn / "thinned.csv", out, *words) == 0
     first = capsys.readouterr().out
     assert "features: 60 of 60 images" in first
     assert "review.html: 5 pairs" in first
     assert (out / "review.html").stat().st_size > 10_000
     before = (out / "candidates.csv").read_text()
-    assert run(drawn / "thinned.csv", out, *words, *settings) == 0
+    assert run(drawn / "thinned.csv", out, *words) == 0
     assert f"taken from {out / 'features.npz'}" in capsys.readouterr().out
     assert (out / "candidates.csv").read_text() == before
+
+
+def test_a_broken_image_stops_the_audit_unless_it_is_left_out(
+    drawn: Path, tmp_path: Path, by_backbone: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    images, out = tmp_path / "images", tmp_path / "audit"
+    shutil.copytree(drawn / "images", images)
+    names = sorted(file.name for file in images.iterdir())
+    (images / names[3]).write_bytes(b"no picture")
+    words = ("--images", images, *by_backbone)
+    assert run(drawn / "thinned.csv", out, *words) == 1
+    assert names[3] in capsys.readouterr().err
+    assert not (out / "audit.json").exists()
+    assert run(drawn / "thinned.csv", out, *words, "--skip-broken") == 0
+    assert f"left out: {names[3]}: " in capsys.readouterr().out
+    folder = AuditFolder.read(out)
+    table = folder.table()
+    assert table.images.to_pylist() == names, "its labels stay"
+    ranked = {table.images[int(row)].as_py() for row in CandidateIndex.read(folder, table).images()}
+    assert ranked == {*names} - {names[3]}
+
+
+def test_an_audit_without_a_readable_image_ends_in_words(
+    drawn: Path, tmp_path: Path, by_backbone: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = tmp_path / "images"
+    images.mkdir()
+    for file in (drawn / "images").iterdir():
+        (images / file.name).write_bytes(b"no picture")
+    words = ("--images", images, *by_backbone, "--skip-broken")
+    assert run(drawn / "thinned.csv", tmp_path / "audit", *words) == 1
+    assert f"{images}: no image here could be read" in capsys.readouterr().err
 
 
 def train_again(simulated: Simulated, table: LabelTable, unseen: Simulated) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -105,7 +103,7 @@ def test_files_that_do_not_fit_are_faults_in_words(
     assert str(audit.candidates) in str(caught.value)
 
 
-def test_a_damaged_file_is_said_to_be_damaged(audit: AuditFolder, tmp_path: Path) -> None:
+def test_a_damaged_file_is_said_to_be_damaged(audit: AuditFolder) -> None:
     audit.candidates.write_bytes(audit.candidates.read_bytes()[:100])
     with pytest.raises(DataError, match="the candidates cannot be read"):
         CandidateIndex.read(audit, audit.table())

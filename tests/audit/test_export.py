@@ -11,13 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hilltop.audit.apply import corrected_table
 from hilltop.audit.decisions import Answer, DecisionStore
 from hilltop.audit.export import EXPORTS, LIKELY, _files, export_audit
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
-from tests.audit.made_up import unknown_pairs
+from tests.audit.made_up import corrected_table, unknown_pairs
 
 
 @pytest.fixture

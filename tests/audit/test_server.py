@@ -7,7 +7,6 @@ import json
 import signal
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -200,7 +199,7 @@ def test_a_taken_port_is_said_in_one_sentence(
     assert said.count("\n") == 1
 
 
-def test_without_a_folder_of_images_names_are_shown(audit: AuditFolder, tmp_path: Path) -> None:
+def test_without_a_folder_of_images_names_are_shown(audit: AuditFolder) -> None:
     from tests.audit.made_up import without_images
 
     with serving(without_images(audit).path) as server:
@@ -230,5 +229,5 @@ def test_ctrl_c_ends_it_and_says_what_comes_next(audit: AuditFolder) -> None:
         assert server.process.stdout is not None
         said = server.process.stdout.read()
         assert server.process.wait(10) == 0
-    assert f"{audit.decisions}: 1 answers and undos" in said
+    assert f"{audit.decisions}: 1 answer or undo" in said
     assert f"next: hilltop apply {audit.path} --out FILE" in said

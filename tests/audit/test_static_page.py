@@ -121,7 +121,7 @@ def test_the_command_writes_it(audit: AuditFolder, tmp_path: Path) -> None:
         (
             '{"kind": "hilltop answers", "reviewer": "A", "events": [{"id": "1", "action": "1",'
             ' "time": "2026-01-31T12:00:00Z", "image": "elsewhere.jpg"}]}',
-            "images are not in the table",
+            "is not in the table",
         ),
     ],
 )

@@ -121,7 +121,7 @@ def test_other_labels_and_features_are_noticed_whatever_their_name(
     run_study(Study(out, base), cells, say=quiet)
     lines: list[str] = []
     run_study(Study(out, moved), cells, say=lines.append)
-    assert lines == ["1 of 1 runs are finished already"], "the same data at another place"
+    assert lines == ["1 of 1 run is finished already"], "the same data at another place"
     val = read_labels(copied / "val.parquet")
     write_labels(val.select(range(59)), copied / "val.parquet")
     with pytest.raises(DataError, match="made with other val labels than those given now"):
@@ -210,7 +210,7 @@ def test_a_failed_run_makes_the_command_fail_after_its_tables(
     (run / "resume.safetensors").write_bytes(b"\x08")
     capsys.readouterr()
     assert main(words(complete, out, *more)) == 1
-    assert "1 of 3 runs failed and are tried again the next time" in capsys.readouterr().err
+    assert "1 of 3 runs failed and is tried again the next time" in capsys.readouterr().err
     assert "| hill | 0 |  |  |  |  |  |" in (out / "table.md").read_text(), "blank, not copied"
 
 

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from hilltop.data import LabelTable, State, assemble
+from tests.data.voc_devkit import make_devkit
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -43,3 +44,21 @@ def small() -> LabelTable:
         states=[State.PRESENT, State.PRESENT, State.ABSENT, State.PRESENT, State.PRESENT],
         unlisted=State.UNKNOWN,
     )
+
+
+@pytest.fixture
+def devkit(tmp_path: Path) -> Path:
+    """A small PASCAL VOC data set."""
+    return make_devkit(tmp_path)
+
+
+@pytest.fixture
+def main(devkit: Path) -> Path:
+    """Its image sets."""
+    return devkit / "ImageSets" / "Main"
+
+
+@pytest.fixture
+def bare(devkit: Path) -> Path:
+    """Its XML files."""
+    return devkit / "Annotations"

@@ -53,21 +53,32 @@ def mutations(content: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
         yield bytes(damaged)
 
 
-def survives(path: Path, count: int, format: str, options: ReadOptions) -> tuple[int, int]:
+def survives(
+    path: Path, count: int, format: str, options: ReadOptions, *, file: Path | None = None
+) -> tuple[int, int]:
     """Read ``count`` mutations of ``path`` in place; return how many were tables and faults.
 
     Any exception but DataError, or a table that contradicts itself, is raised.
+
+    Args:
+        path: What is read.
+        count: How many mutations.
+        format: Name of the format.
+        options: How it is read.
+        file: What is damaged instead: a file in the folder ``path``, or one that is read with it.
     """
-    content, tables, faults = path.read_bytes(), 0, 0
+    mutated = path if file is None else file
+    named = path.parent if file is not None and path.is_file() else path
+    content, tables, faults = mutated.read_bytes(), 0, 0
     for damaged in mutations(content, count):
-        path.write_bytes(damaged)
+        mutated.write_bytes(damaged)
         try:
             _check(read_labels(path, format=format, options=options))
             tables += 1
         except DataError as error:
-            _check_message(str(error), path)
+            _check_message(str(error), named)
             faults += 1
-    path.write_bytes(content)
+    mutated.write_bytes(content)
     return tables, faults
 
 

@@ -138,7 +138,7 @@ def test_a_class_list_gives_the_order_and_is_closed(coco_file: Path, tmp_path: P
     assert table.labels_of(0) == ("person", "dog")
     names.write_text("dog\n")
     text = message(coco_file, ReadOptions(unlisted="unknown", classes=names))
-    assert "class 'person' is not in the class list (1 names)" in text
+    assert "class 'person' is not in the class list (1 name)" in text
 
 
 DAMAGE: list[tuple[str, int, dict[str, Any], str]] = [
@@ -260,7 +260,7 @@ def test_written_coco_has_the_keys_that_other_readers_look_up(
 
 def test_coco_cannot_express_absents_unless_lossy(small: LabelTable, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
-    with pytest.raises(DataError, match="1 pairs that are absent"):
+    with pytest.raises(DataError, match="1 pair that is absent"):
         write_labels(small, path, format="coco")
     write_labels(small, path, format="coco", lossy=True)
     assert read_labels(path, options=UNKNOWN).count(P) == small.count(P)
@@ -268,7 +268,7 @@ def test_coco_cannot_express_absents_unless_lossy(small: LabelTable, tmp_path: P
 
 def test_lvis_cannot_express_unlisted_absents_unless_lossy(tmp_path: Path) -> None:
     table = assemble(["a", "b"], ["x"], [0], [0], P, unlisted=A)
-    with pytest.raises(DataError, match="1 unlisted pairs that are absent"):
+    with pytest.raises(DataError, match="1 unlisted pair that is absent"):
         write_labels(table, tmp_path / "out.json", format="lvis")
     write_labels(table, tmp_path / "out.json", format="lvis", lossy=True)
     assert read_labels(tmp_path / "out.json").dense().tolist() == [[P], [U]]
@@ -287,7 +287,7 @@ def test_lvis_categories_carry_frequency_groups(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("format", ["coco", "lvis"])
-def test_fuzz(tmp_path: Path, format: str, count: int) -> None:
+def test_damaged_files_end_in_a_table_or_in_words(tmp_path: Path, format: str, count: int) -> None:
     content = coco_content() if format == "coco" else lvis_content()
     path = tmp_path / "fuzz.json"
     path.write_text(json.dumps(content, indent=1))

@@ -160,7 +160,7 @@ def test_skip_broken_records_missing_files_but_not_a_wrong_folder(folder: Path) 
     assert rows.tolist() == [0]
     assert len(batch) == 1
     assert inputs.broken == [("gone", f"{folder / 'gone'}: there is no such file.")]
-    with pytest.raises(DataError, match=r"1 of 1 images are not there"):
+    with pytest.raises(DataError, match=r"1 of 1 image is not there"):
         inputs_of(folder, ["gone"], skip_broken=True)
 
 

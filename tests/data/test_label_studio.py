@@ -161,7 +161,7 @@ def test_other_results_are_counted_but_not_read(path: Path) -> None:
     box = {**choices(), "type": "rectanglelabels", "value": {"rectanglelabels": ["car"]}}
     table = read_labels(put(path, [task(0, annotation(choices("dog"), box))]), options=UNKNOWN)
     assert table.classes == ("dog",)
-    assert table.notes == ("1 results of type rectanglelabels are not read.",)
+    assert table.notes == ("1 result of type rectanglelabels is not read.",)
     with pytest.raises(DataError, match="no annotation holds choices, only rectanglelabels"):
         read_labels(put(path, [task(0, annotation(box))]), options=UNKNOWN)
 
@@ -247,7 +247,7 @@ def test_written_tasks_have_what_an_import_needs(path: Path) -> None:
 
 
 def test_confirmed_absents_cannot_be_written(small: LabelTable, path: Path) -> None:
-    with pytest.raises(DataError, match="cannot express 1 pairs that are absent"):
+    with pytest.raises(DataError, match="cannot express 1 pair that is absent"):
         write_labels(small, path, format="label_studio")
     write_labels(small, path, format="label_studio", lossy=True)
     assert read_labels(path, options=UNKNOWN).count(P) == small.count(P)

@@ -104,7 +104,7 @@ def test_long_numbers_need_what_they_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_long_round_trip(small: LabelTable, tmp_path: Path, ending: str) -> None:
     path, again = tmp_path / f"l.{ending}", tmp_path / f"m.{ending}"
-    with pytest.raises(DataError, match="cannot express 1 images of which nothing is listed"):
+    with pytest.raises(DataError, match="cannot express 1 image of which nothing is listed"):
         write_labels(small, path, format="long")
     write_labels(small, path, format="long", lossy=True)
     table = read_labels(path, options=UNKNOWN)

@@ -11,7 +11,7 @@ from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, 
 from hilltop.data.formats import nus
 from hilltop.data.formats.base import Source
 from hilltop.errors import DataError, OptionNeeded
-from tests.data.fuzz_folder import survives_in
+from tests.data.fuzz import survives
 
 Unlisted = Literal["unknown", "absent"]
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
@@ -149,7 +149,7 @@ def test_round_trip(folder: Path, tmp_path: Path, unlisted: Unlisted) -> None:
 
 
 def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="1 pairs that are absent"):
+    with pytest.raises(DataError, match="1 pair that is absent"):
         write_labels(small, tmp_path / "out", format="nus")
     odd = assemble(["a"], ["x/../y"], [0], [0], P, unlisted=U)
     with pytest.raises(DataError, match=r"the class name 'x/../y'"):
@@ -174,7 +174,7 @@ FILES = [
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("file", FILES)
-def test_fuzz(folder: Path, file: str, count: int) -> None:
-    tables, faults = survives_in(folder, folder / file, count, "nus", ALL)
+def test_damaged_files_end_in_a_table_or_in_words(folder: Path, file: str, count: int) -> None:
+    tables, faults = survives(folder, count, "nus", ALL, file=folder / file)
     assert tables + faults == count
     assert faults > 0

@@ -81,7 +81,8 @@ def test_an_image_on_two_lines_is_merged_and_noted(file: Path) -> None:
     file.write_text("a.jpg,1\nb.jpg,0\na.jpg,0\nb.jpg,0\n")
     table = read_labels(file)
     assert table.dense().tolist() == [[P, P], [P, U]]
-    assert "2 image ids stand in more than one line, 1 of them with different" in table.notes[0]
+    assert table.notes[0].startswith("2 image ids stand in more than one record; the labels")
+    assert "1 of them has different labels there, the first is 'a.jpg'" in table.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -134,17 +135,17 @@ def test_an_old_file_of_names_does_not_rename_a_new_list(file: Path) -> None:
 
 
 def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="1 pairs that are absent"):
+    with pytest.raises(DataError, match="1 pair that is absent"):
         write_labels(small, tmp_path / "out.txt")
     with pytest.raises(DataError, match=r"the image name 'd, e.jpg'"):
         write_labels(small, tmp_path / "out.txt", lossy=True)
     absent = assemble(["a"], ["0", "1"], [0], [1], P, unlisted=A)
-    with pytest.raises(DataError, match="1 unlisted pairs that are absent"):
+    with pytest.raises(DataError, match="1 unlisted pair that is absent"):
         write_labels(absent, tmp_path / "out.txt")
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_fuzz(file: Path, count: int) -> None:
+def test_damaged_files_end_in_a_table_or_in_words(file: Path, count: int) -> None:
     tables, faults = survives(file, count, "paper_list", ReadOptions())
     assert tables > 0
     assert faults > 0

@@ -94,4 +94,4 @@ def test_ids_that_differ_in_case() -> None:
     table = assemble(
         ["A.jpg", "a.jpg", "b.jpg"], ["x"], [], [], State.PRESENT, unlisted=State.UNKNOWN
     )
-    assert likely_mistakes(table) == ["1 image ids differ from another one only in case."]
+    assert likely_mistakes(table) == ["1 image id differs from another one only in case."]

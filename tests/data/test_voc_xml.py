@@ -9,26 +9,11 @@ import pytest
 
 from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
 from hilltop.errors import DataError, OptionNeeded
-from tests.data.voc_devkit import annotation, make_devkit, message
+from tests.data.voc_devkit import annotation, message
 
 Unlisted = Literal["unknown", "absent"]
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 XML = ReadOptions(split="train", unlisted="absent")
-
-
-@pytest.fixture
-def devkit(tmp_path: Path) -> Path:
-    return make_devkit(tmp_path)
-
-
-@pytest.fixture
-def main(devkit: Path) -> Path:
-    return devkit / "ImageSets" / "Main"
-
-
-@pytest.fixture
-def bare(devkit: Path) -> Path:
-    return devkit / "Annotations"
 
 
 def test_a_bare_folder_of_xml_is_open_about_unlisted_pairs(bare: Path) -> None:

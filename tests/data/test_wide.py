@@ -149,8 +149,8 @@ def test_an_image_in_two_rows_is_merged_and_noted(path: Path) -> None:
     table = read(path, UNKNOWN, "image,cat,dog\na.jpg,1,0\na.jpg,0,1\n")
     assert table.dense().tolist() == [[P, P]]
     assert len(table.notes) == 1
-    assert table.notes[0].startswith("1 image ids stand in more than one record; their labels")
-    assert "1 of them have different labels there, the first is" in table.notes[0]
+    assert table.notes[0].startswith("1 image id stands in more than one record; the labels")
+    assert "1 of them has different labels there, the first is" in table.notes[0]
 
 
 def test_an_image_in_two_rows_that_contradict_is_a_fault(path: Path) -> None:

@@ -98,7 +98,7 @@ def test_nothing_is_learned_of_a_class_that_is_unknown_everywhere(small: Generat
     assert (np.delete(spread, 2) > 0.01).all()
 
 
-def test_unknown_beats_wrong(small: Generated) -> None:
+def test_unknown_beats_wrong() -> None:
     data = generate(400, keep=1.0)
     lost = np.random.default_rng(1).random(data.Y.shape) < 0.8
     lost &= data.X[:, :1] > 0  # where they are lost depends on a feature, so it can be learned

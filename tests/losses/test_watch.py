@@ -48,7 +48,7 @@ def test_unlabelled_pairs_near_one_are_said_once_with_what_to_do() -> None:
     assert len(caught) == 1
     message = str(caught[0].message)
     assert "above probability 0.9, where 2.5% of all pairs are labelled." in message
-    assert "init_head_prior(model, labels), or lower the learning rate" in message
+    assert "init_head(model, criterion, targets), or lower the learning rate" in message
     assert "watch=False" in message
 
 

@@ -154,7 +154,7 @@ def test_classes_without_positives_are_skipped_and_named_or_count_as_zero() -> N
     assert "classes without positives: dog" in str(report)
     zero = classification_report(scores, targets, empty="zero")
     assert (zero.mAP, zero.CP) == (0.5, 0.5)
-    with pytest.warns(EmptyClassWarning, match="1 of 2 classes have no positive .*: dog. Pass"):
+    with pytest.warns(EmptyClassWarning, match="1 of 2 classes has no positive .*: dog. Pass"):
         assert mean_average_precision(scores, targets, class_names=names) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from hilltop.advise.facts import LabelFacts, labels_per_image
+from hilltop.advise.facts import LabelFacts
 from hilltop.advise.trial import Trial, Tried, run_trial
 from hilltop.audit.observed_by import in_words
 from hilltop.data import LabelTable
 from hilltop.errors import DataError
 from hilltop.losses.auto import choose_loss
 from hilltop.report.tables import Sheet
+from hilltop.training.task import training_facts
+from hilltop.wording import plural
 
 BASELINE, AUTO = "bce", "auto"
 _SAME = 0.0025  # a difference of mAP that nobody would notice
@@ -107,7 +109,7 @@ def advise(
         )
         return Advice(BASELINE, sentence, facts)
     if features is None:
-        chosen = choose_loss(labels_per_image(table))
+        chosen = choose_loss(training_facts(table, 1).labels_per_image)
         return Advice(AUTO, f"Use {AUTO}. Of your labels it says: {chosen.sentence}", facts)
     trial = run_trial(table, features, draws=draws, seed=seed, say=say)
     name = best_method(trial.results)
@@ -163,8 +165,9 @@ def _sheet(trial: Trial, chosen: str) -> Sheet:
     draws = len(next(iter(trial.results.values())).own)
     note = (
         f"In %, on {trial.judged:,} held-out images, after learning from {trial.learned:,}; mean of"
-        f" {draws} draws. Simulated: {trial.belief}; complete labels were drawn accordingly, and"
-        " lost again. Own labels are incomplete: they reward predicting what was written down."
+        f" {plural(draws, 'draw', 'draws')}. Simulated: {trial.belief}; complete labels were drawn"
+        " accordingly, and lost again. Own labels are incomplete: they reward predicting what was"
+        " written down."
     )
     return Sheet(
         "Losses on your features",

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from hilltop.audit.folds import out_of_fold_logits
-from hilltop.audit.keep import KeepEstimate
 from hilltop.audit.observed_by import in_words, read_by
 from hilltop.audit.posterior import present_probability
 from hilltop.audit.score_blocks import label_block
@@ -35,13 +34,11 @@ class Belief:
         table: The labels that are there.
         loss: The observation model under which they are most probable.
         present: Probability that each pair is really present ``(images, classes)``.
-        keep: Share of the true labels that is there, if each was kept by itself.
     """
 
     table: LabelTable
     loss: Likelihood
     present: npt.NDArray[np.float32]
-    keep: KeepEstimate
 
     @property
     def share(self) -> float:
@@ -90,9 +87,8 @@ def believe(table: LabelTable, features: Tensor, *, seed: int) -> Belief:
     logits = out_of_fold_logits(
         features, targets, loss, observed=observed, epochs=EPOCHS, seed=seed
     )
-    reading = read_by(logits, targets, observed=observed)
-    best = reading.best
+    best = read_by(logits, targets, observed=observed).best
     present = present_probability(
         best.loss, best.calibration(logits), targets, observed=observed
     ).numpy()
-    return Belief(table, best.loss, present, reading.keep)
+    return Belief(table, best.loss, present)

@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from hilltop.data import LabelTable, State
+from hilltop.wording import plural
 
 
 @dataclass(frozen=True)
@@ -64,13 +63,9 @@ class LabelFacts:
         empty = self.images - self.labelled_images
         without = f", {empty:,} of them without any label" if empty else ""
         return (
-            f"{self.images:,} images{without}; {self.classes:,} classes\n"
-            f"{self.labels:,} labels, {self.mean_labels:.2f} a labelled image,"
-            f" {self.one_label:.0%} of which carry one; {self.absent:,} pairs are absent,"
-            f" {self.unknown:,} unknown"
+            f"{plural(self.images, 'image', 'images')}{without};"
+            f" {plural(self.classes, 'class', 'classes')}\n"
+            f"{plural(self.labels, 'label', 'labels')}, {self.mean_labels:.2f} a labelled image,"
+            f" {self.one_label:.0%} of which carry one;"
+            f" {plural(self.absent, 'pair is', 'pairs are')} absent, {self.unknown:,} unknown"
         )
-
-
-def labels_per_image(table: LabelTable) -> Tensor:
-    """Entry s is the number of images with s labels."""
-    return torch.from_numpy(np.bincount(table.labels_per_image()))

@@ -17,7 +17,8 @@ from hilltop.errors import DataError
 from hilltop.losses import build
 from hilltop.metrics import classification_report
 from hilltop.training.in_memory import Recipe, fit_head
-from hilltop.training.task import training_batch, training_facts, truth
+from hilltop.training.task import training_batch, training_facts
+from hilltop.wording import plural
 
 METHODS = ("bce", "hill", "splc", "kept_independently", "kept_by_count", "auto")
 EPOCHS = 10
@@ -95,7 +96,7 @@ def run_trial(
         complete = belief.draw([seed, draw])
         reduced = belief.lose(complete, seed + draw)
         answers = (complete.dense(judge) == State.PRESENT).astype(np.float32)
-        own = truth(table.select(judge))
+        own = table.select(judge).as_truth()
         if not (own == 1).any():
             raise DataError(f"None of {len(judge)} held-out images has a label; too few to judge.")
         parts = features[torch.from_numpy(learn)], features[torch.from_numpy(judge)]
@@ -112,7 +113,8 @@ def run_trial(
 def _some(table: LabelTable, seed: int) -> Rows:
     """Images of the trial: not more than is quick."""
     if len(table) < LEAST_IMAGES:
-        raise DataError(f"{len(table)} images are too few for a trial; it needs {LEAST_IMAGES}.")
+        are = plural(len(table), "image is", "images are")
+        raise DataError(f"{are} too few for a trial; it needs {LEAST_IMAGES}.")
     order = np.random.default_rng(seed).permutation(len(table))
     return np.sort(order[:MOST_IMAGES])
 

@@ -118,7 +118,7 @@ class Answers:
             return {reviewer: answers[-1] for reviewer, answers in given.items()}
         votes: Votes = {}
         for reviewer, answers in given.items():
-            fitting = [answer for answer in answers if mode is None or answer.mode == mode]
+            fitting = [answer for answer in answers if answer.mode == mode]
             if fitting:
                 votes[reviewer] = fitting[-1]
         return votes

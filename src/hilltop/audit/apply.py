@@ -16,11 +16,13 @@ from pathlib import Path
 from hilltop.audit.answers import Answers, resolve
 from hilltop.audit.corrected import Verdicts, corrected, verdicts
 from hilltop.audit.decisions import DecisionStore
-from hilltop.audit.folder import AuditFolder, write_whole
+from hilltop.audit.folder import AuditFolder
 from hilltop.audit.patches import PATCHES, Change, Original, Patched
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.faults import fault
 from hilltop.errors import DataError, HilltopError
+from hilltop.whole_files import write_whole
+from hilltop.wording import plural
 
 PROVENANCE = ("image", "class", "answer", "reviewer", "time", "probability", "mode", "outcome")
 
@@ -87,7 +89,7 @@ def apply_decisions(
     else:
         said = patched.absents
     provenance = out.with_name(f"{out.name}.provenance.csv")
-    write_whole(provenance, _provenance(answers).encode())
+    write_whole(provenance, _provenance(answers))
     return _result(out, provenance, found, patched, said, same)
 
 
@@ -203,12 +205,14 @@ def _result(
     if patched is None and same:
         notes.append("The file was written anew; images and classes are in the same order.")
     if absent and not said:
+        stand = plural(absent, "confirmed absent stands", "confirmed absents stand")
         notes.append(
-            f"This format cannot say that a class is absent: {absent:,} confirmed absents stand in"
-            f" {provenance.name} only. Pass --format hilltop to keep them with the labels."
+            f"This format cannot say that a class is absent: {stand} in {provenance.name} only."
+            " Pass --format hilltop to keep absents with the labels."
         )
     if found.foreign:
-        notes.append(f"{found.foreign:,} answers are about pairs that this audit does not have.")
+        are = plural(found.foreign, "answer is about a pair", "answers are about pairs")
+        notes.append(f"{are} that this audit does not have.")
     return Applied(
         path=out,
         provenance=provenance,
@@ -220,9 +224,3 @@ def _result(
         patched=patched is not None,
         notes=tuple(notes),
     )
-
-
-def corrected_table(folder: AuditFolder) -> LabelTable:
-    """Return the audited labels with all answers applied, for training and for exports."""
-    table = folder.table()
-    return corrected(table, verdicts(table, read_answers(folder)).changes)

@@ -92,7 +92,7 @@ def rank_candidates(
         labels: The labels; those that are neither present nor confirmed absent are ranked.
         logits: Out-of-sample logits of images in the order of ``rows``.
         model: How labels were lost, and how logits become probabilities.
-        top: How many to keep; all without it, or a million of more than ten.
+        top: How many to keep; all without it, or a million of more than ten million.
         rows: Image numbers that have logits; all without it.
 
     Raises:

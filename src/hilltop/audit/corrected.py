@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -79,16 +79,7 @@ def corrected(table: LabelTable, changes: Sequence[Change]) -> LabelTable:
         np.concatenate([table.states[kept], states]),
         unlisted=table.unlisted,
     )
-    return LabelTable(
-        made.images,
-        made.classes,
-        made.indptr,
-        made.columns,
-        made.states,
-        made.unlisted,
-        history=(*table.history, step),
-        notes=table.notes,
-    )
+    return replace(made, history=(*table.history, step), notes=table.notes)
 
 
 def _state(table: LabelTable, row: int, column: int) -> State:

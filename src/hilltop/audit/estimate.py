@@ -22,9 +22,9 @@ from torch import Tensor
 from hilltop.audit.answers import Sample
 from hilltop.audit.binomial import Z_90, binomial_interval, weighted_interval
 from hilltop.audit.calibrate import SHIFT_SPREAD
-from hilltop.audit.folder import write_whole
 from hilltop.audit.keep import KeepEstimate
 from hilltop.data.faults import fault
+from hilltop.whole_files import write_whole
 
 Sums = npt.NDArray[np.float64]
 Source = Literal["model", "sample"]
@@ -209,7 +209,7 @@ def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:
     for one in estimates:
         numbers = (f"{number:.1f}" for number in (one.missing, one.low, one.high))
         writer.writerow([one.class_name, one.labelled, *numbers, one.source])
-    write_whole(path, text.getvalue().encode())
+    write_whole(path, text.getvalue())
 
 
 def read_estimates(path: Path) -> list[Estimate]:

@@ -15,15 +15,16 @@ from hilltop.audit.answers import Answers
 from hilltop.audit.apply import read_answers
 from hilltop.audit.candidate_index import CandidateIndex
 from hilltop.audit.corrected import corrected, verdicts
-from hilltop.audit.folder import AuditFolder, write_whole
+from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable, write_labels
 from hilltop.data.faults import fault
 from hilltop.data.image_files import find_images
+from hilltop.whole_files import write_whole
 
 LIKELY = 0.5
 """Open candidates at least as probable as this are exported as predictions."""
-Candidates = dict[int, list[tuple[str, float]]]
-Export = Callable[[AuditFolder, LabelTable, Candidates, Path], list[Path]]
+Likely = dict[int, list[tuple[str, float]]]
+Export = Callable[[AuditFolder, LabelTable, Likely, Path], list[Path]]
 
 
 def export_audit(folder: AuditFolder, out: Path, *, to: str) -> list[Path]:
@@ -46,7 +47,7 @@ def export_audit(folder: AuditFolder, out: Path, *, to: str) -> list[Path]:
 
 
 def write_label_studio(
-    folder: AuditFolder, table: LabelTable, candidates: Candidates, out: Path
+    folder: AuditFolder, table: LabelTable, candidates: Likely, out: Path
 ) -> list[Path]:
     """Write tasks with the known labels as annotations and likely missing ones as predictions.
 
@@ -72,14 +73,14 @@ def write_label_studio(
                 {"model_version": "hilltop", "score": round(score, 6), "result": [_choices(names)]}
             )
         tasks.append(task)
-    write_whole(out, (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode())
+    write_whole(out, json.dumps(tasks, ensure_ascii=False, indent=1) + "\n")
     config = out.with_suffix(".xml")
-    write_whole(config, _label_studio_config(table.classes).encode())
+    write_whole(config, _label_studio_config(table.classes))
     return [out, config]
 
 
 def write_fiftyone(
-    folder: AuditFolder, table: LabelTable, candidates: Candidates, out: Path
+    folder: AuditFolder, table: LabelTable, candidates: Likely, out: Path
 ) -> list[Path]:
     """Write ``labels.json`` of a FiftyOneImageClassificationDataset with several labels an image.
 
@@ -93,16 +94,14 @@ def write_fiftyone(
         likely = [_classification(name, chance, True) for name, chance in candidates.get(row, [])]
         content[key] = known + likely
     written = {"classes": list(table.classes), "labels": content}
-    write_whole(target, (json.dumps(written, ensure_ascii=False, indent=1) + "\n").encode())
+    write_whole(target, json.dumps(written, ensure_ascii=False, indent=1) + "\n")
     return [target]
 
 
 def _write_format(name: str) -> Export:
     """Through the formats of the data room; what a format cannot say is left out."""
 
-    def write(
-        folder: AuditFolder, table: LabelTable, candidates: Candidates, out: Path
-    ) -> list[Path]:
+    def write(folder: AuditFolder, table: LabelTable, candidates: Likely, out: Path) -> list[Path]:
         files = pa.array(_files(folder, table), pa.string())
         write_labels(replace(table, images=files), out, format=name, lossy=True)
         return [out / "metadata.jsonl" if out.is_dir() else out]
@@ -119,12 +118,10 @@ EXPORTS: dict[str, Export] = {
 }
 
 
-def _open(
-    folder: AuditFolder, labels: LabelTable, table: LabelTable, answers: Answers
-) -> Candidates:
+def _open(folder: AuditFolder, labels: LabelTable, table: LabelTable, answers: Answers) -> Likely:
     """The likely candidates of each image that nobody has answered yet."""
     index = CandidateIndex.read(folder, labels)
-    found: Candidates = {}
+    found: Likely = {}
     for column, name in enumerate(table.classes):
         answered = {image for image, _ in answers.pairs(name)}
         chances = index.class_probabilities(column)

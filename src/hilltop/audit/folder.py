@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from hilltop.data import FORMATS, LabelTable, ReadOptions, read_labels
 from hilltop.data.faults import Faults, fault
+from hilltop.whole_files import write_whole
 
 VERSION = 1
 _ABOUT = "audit.json"
@@ -72,7 +72,7 @@ class AuditFolder:
         }
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-        write_whole(self.path / _ABOUT, text.encode())
+        write_whole(self.path / _ABOUT, text)
 
     @classmethod
     def read(cls, path: Path) -> AuditFolder:
@@ -85,7 +85,11 @@ class AuditFolder:
         if not path.is_dir():
             raise fault(path, "there is no such folder. Name the one that `hilltop audit` wrote.")
         if not about.is_file():
-            raise fault(path, f"this is not the folder of an audit: it holds no {_ABOUT}.")
+            raise fault(
+                path,
+                f"this is not the folder of an audit: it holds no {_ABOUT}. Name the one that"
+                " `hilltop audit` wrote.",
+            )
         found = cls._parse(path, about)
         faults = Faults(path)
         for needed in (found.candidates, found.audited_labels):
@@ -118,16 +122,6 @@ class AuditFolder:
             keep_rate=content.get("keep_rate"),
             created=str(content.get("created", "")),
         )
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all."""
-    temporary = path.with_name(f".{path.name}.writing")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
 
 
 def _plain(value: Any) -> Any:

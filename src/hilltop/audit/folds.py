@@ -15,6 +15,7 @@ from hilltop.errors import DataError
 from hilltop.losses import Loss, best_constant
 from hilltop.models import FeatureHead
 from hilltop.training.optim import build_optimizer, build_schedule
+from hilltop.wording import plural
 
 BATCH_SIZE = 128
 EPOCHS = 20
@@ -59,7 +60,8 @@ def out_of_fold_logits(
     check_whole("folds", folds, low=2)
     check_whole("partitions", partitions, low=1)
     if len(features) < folds:
-        raise DataError(f"{len(features)} images cannot be dealt into {folds} folds.")
+        images = plural(len(features), "image", "images")
+        raise DataError(f"{images} cannot be dealt into {folds} folds; use fewer.")
     chance = torch.Generator().manual_seed(seed)
     dealt = torch.stack([_deal(len(features), folds, chance) for _ in range(partitions)], dim=1)
     classes = targets.shape[1]

@@ -127,7 +127,9 @@ def import_answers(
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
-        raise fault(path, "this is not a JSON file of answers.") from None
+        raise fault(
+            path, "this is not a JSON file of answers. Save it from the page again."
+        ) from None
     if not isinstance(content, dict) or content.get("kind") != FILE_KIND:
         raise fault(path, "this is not a file of answers saved by the review page.")
     answers = Answers.of(store)

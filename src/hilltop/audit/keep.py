@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from hilltop.audit.binomial import Z_90
 from hilltop.audit.calibrate import Calibration, calibrate
 from hilltop.losses.choose import Likelihood, summed_independently
 
-_Z_90 = 1.644854
 _LOWEST, _HIGHEST = math.log(0.02 / 0.98), math.log(0.98 / 0.02)
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
@@ -80,7 +80,7 @@ def estimate_keep(
     best = _lowest(value)
     step = 0.25
     bend = (value(best - step) - 2 * value(best) + value(best + step)) / step**2
-    reach = _Z_90 / math.sqrt(bend) if bend > 0 else math.inf
+    reach = Z_90 / math.sqrt(bend) if bend > 0 else math.inf
     low, high = (1 / (1 + math.exp(-max(-30.0, best + sign * reach))) for sign in (-1, 1))
     return KeepEstimate(1 / (1 + math.exp(-best)), low, high), found[best]
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from torch import Tensor
 
 from hilltop.audit.calibrate import calibrate
-from hilltop.audit.keep import Fitted, KeepEstimate, estimate_keep
+from hilltop.audit.keep import Fitted, estimate_keep
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError
 from hilltop.losses import KeptByCount
@@ -29,13 +29,11 @@ class Reading:
         others: Models that could be true as well: the best one of the other kind, and those at the
             ends of the keep rate's interval. How far their estimates differ is what the choice
             decides.
-        keep: Keep rate if labels were kept independently.
         sentence: What was found, in words.
     """
 
     best: Fitted
     others: tuple[Fitted, ...]
-    keep: KeepEstimate
     sentence: str
 
 
@@ -66,7 +64,7 @@ def read_by(
     counted = min((fitted(rule) for rule in rules), key=lambda one: one.calibration.loss)
     if given is not None:
         other = alone if isinstance(given, KeptByCount) else counted
-        return Reading(fitted(given), (other,), keep, f"ranked by {in_words(given)}, as asked.")
+        return Reading(fitted(given), (other,), f"ranked by {in_words(given)}, as asked.")
     best, other = sorted((alone, counted), key=lambda one: one.calibration.loss)
     behind = (other.calibration.loss - best.calibration.loss) / max(1, len(targets))
     sentence = (
@@ -77,7 +75,7 @@ def read_by(
     if best is alone:
         ends = (min(max(end, LEAST_KEEP), 1.0) for end in (keep.low, keep.high))
         others += [fitted(summed_independently(end)) for end in ends]
-    return Reading(best, tuple(others), keep, sentence)
+    return Reading(best, tuple(others), sentence)
 
 
 def in_words(loss: Likelihood) -> str:

@@ -67,7 +67,6 @@ class Review:
             return {
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
-                "pictures": self.pictures is not None,
                 "classes": [
                     self._summary(column, reviewer)
                     for column in range(len(self.labels.classes))
@@ -98,8 +97,8 @@ class Review:
         with self._lock:
             self._catch_up()
             places = self._places(column, view)
-            first = self._first_open(column, view, places, reviewer)
             if start is None:
+                first = self._first_open(column, view, places, reviewer)
                 start = min(first, max(0, len(places) - 1)) // count * count
             chosen = places[max(0, start) : max(0, start) + count]
             return {
@@ -107,7 +106,6 @@ class Review:
                 "view": view,
                 "start": start,
                 "total": len(places),
-                "first_open": first,
                 "pairs": self._pairs(column, view, chosen, reviewer),
             }
 

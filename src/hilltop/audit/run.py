@@ -35,6 +35,7 @@ from hilltop.data.formats.base import Source
 from hilltop.errors import DataError
 from hilltop.losses.choose import Likelihood, choose_observation
 from hilltop.scores import Places
+from hilltop.wording import plural
 
 PARTITIONS = 2
 _SAMPLE_ENTRIES = 2_000_000
@@ -118,8 +119,9 @@ def score_by_folds(
         say: Takes a sentence for the user.
     """
     if len(features) < 2 * folds:
+        are = plural(len(features), "image is", "images are")
         raise DataError(
-            f"{len(features)} images are too few for {folds} folds; use fewer with --folds."
+            f"{are} too few for {folds} folds, which need {2 * folds}; use fewer with --folds."
         )
     targets, observed, _ = label_block(table, rows)
     loss = given

@@ -19,6 +19,7 @@ from hilltop.audit.estimate import (
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.keep import KeepEstimate
 from hilltop.data import State
+from hilltop.wording import plural
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,10 @@ class Sampled:
         total = self.total
         agrees = total.low <= self.model <= total.high
         verdict = "agree" if agrees else "do not agree: trust the samples"
-        classes = "class" if len(self.estimates) == 1 else "classes"
+        pairs = plural(self.answered, "pair", "pairs")
+        classes = plural(len(self.estimates), "class", "classes")
         return (
-            f"random samples ({self.answered:,} pairs, {len(self.estimates)} {classes}):"
+            f"random samples ({pairs}, {classes}):"
             f" {total.missing:,.0f} missing labels ({total.low:,.0f} to {total.high:,.0f}),"
             f" the model says {self.model:,.0f}; they {verdict}."
         )

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from hilltop.audit.candidate_index import CandidateIndex, Ints
-from hilltop.audit.folder import AuditFolder, write_whole
+from hilltop.audit.folder import AuditFolder
 from hilltop.audit.thumbnails import ImageStore
 from hilltop.checks import check_whole
 from hilltop.data import LabelTable
 from hilltop.data.faults import fault
 from hilltop.errors import DataError
+from hilltop.whole_files import write_whole
 
 _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = ("file_client", "queue", "grid", "panels", "zoom", "keys", "page")
@@ -55,7 +56,7 @@ def write_static_review(
     }
     # Two pages of one audit with different pairs must not share what the browser keeps.
     digest = hashlib.sha256(json.dumps(classes, sort_keys=True).encode()).hexdigest()
-    write_whole(out, _html({**content, "id": digest[:16]}).encode())
+    write_whole(out, _html({**content, "id": digest[:16]}))
     return sum(len(one["pairs"]) for one in classes)
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from hilltop.audit.estimate import Estimate
 from hilltop.audit.sampled import Sampled
+from hilltop.wording import plural
 
 _MOST_CLASSES = 15
 
@@ -45,7 +46,8 @@ def print_summary(
     rest = shown[_MOST_CLASSES:]
     if rest:
         missing = sum(one.missing for one in rest)
-        console.print(f"and {missing:,.0f} in {len(rest)} more classes (estimates.csv)")
+        classes = plural(len(rest), "more class", "more classes")
+        console.print(f"and {missing:,.0f} in {classes} (estimates.csv)")
     console.print(f"share of the true labels that is there: {keep}", markup=False)
     if sampled is not None:
         console.print(sampled.sentence, markup=False)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tyro
 
+from hilltop.cli.labels import ReadFormat
 from hilltop.data import LabelTable, ReadOptions
 from hilltop.errors import ArgumentError
+from hilltop.wording import plural
 
 if TYPE_CHECKING:
     from hilltop.audit.folder import AuditFolder
@@ -49,7 +51,7 @@ class Audit:
     keep: float | None = None
     """With kept_independently: the share of labels that was kept, 0.6 without it."""
     top: int | None = None
-    """How many candidates to write; all without it, or a million of more than ten."""
+    """How many candidates to write; all without it, or a million of more than ten million."""
     folds: int = 4
     """Parts that the images are dealt into."""
     seed: int = 0
@@ -57,7 +59,7 @@ class Audit:
     backbone: str = "resnet50"
     """With images alone: timm name of the backbone."""
     weights: str = "none"
-    """Its weights: timm (asks the hub) or a local file."""
+    """Its weights, which it needs: timm (asks the hub once) or a local file."""
     image_size: int = 224
     """Images are squashed to this many pixels a side for it."""
     workers: int = 2
@@ -66,8 +68,7 @@ class Audit:
     """Leave out images that cannot be read, and list them, instead of stopping."""
     page: int = _PAGE_PAIRS
     """With images: pairs in review.html, for people without Python (30 kB each); 0 for none."""
-    format: str | None = None
-    """Format of the labels; recognised from the content without it."""
+    format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self) -> None:
@@ -91,7 +92,7 @@ class Audit:
             images=self.images,
         )
         _finish(folder)
-        print(f"{folder.candidates}: {len(found.candidates):,} candidates")
+        print(f"{folder.candidates}: {plural(len(found.candidates), 'candidate', 'candidates')}")
         self._write_page(folder)
         print(f"next: hilltop review {self.out}")
 
@@ -118,7 +119,8 @@ class Audit:
         if self.features is not None:
             values = FeatureInputs(read_features(self.features), table.images).values
         else:
-            from hilltop.audit.backbone import Backbone, cached_features, check_weights
+            from hilltop.audit.features import cached_features
+            from hilltop.backbone import Backbone, check_weights
 
             assert self.images is not None
             values, names = cached_features(
@@ -143,7 +145,7 @@ class Audit:
 
         path = self.out / "review.html"
         pairs = write_static_review(folder, path, top=self.page)
-        print(f"{path}: {pairs:,} pairs, a page for people without Python")
+        print(f"{path}: {plural(pairs, 'pair', 'pairs')}, a page for people without Python")
 
 
 @dataclass(frozen=True)

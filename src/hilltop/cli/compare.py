@@ -80,11 +80,11 @@ class Compare:
         levels = parse_levels(self.keep, self.reduced)
         cells = plan_cells(levels, parse_methods(self.methods), parse_seeds(self.seeds))
         study = Study(self.out, self.run_options)
-        results = Results(run_study(study, cells, jobs=self.jobs, say=_say))
+        results = Results(run_study(study, cells, jobs=self.jobs, say=say))
         console = Console()
         for sheet in write_tables(results, self.out):
             console.print(sheet.rich())
-        _say(f"tables: {self.out / 'table.md'}, table.tex, summary.csv, results.csv")
+        say(f"tables: {self.out / 'table.md'}, table.tex, summary.csv, results.csv")
         failed = failed_runs(results.all)
         if failed:
             raise HilltopError(failed)
@@ -116,5 +116,6 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(word) for word in words))
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line at once, even where the output is a file."""
     print(line, flush=True)

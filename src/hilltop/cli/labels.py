@@ -25,6 +25,7 @@ from hilltop.data import (
 from hilltop.data.faults import Faults
 from hilltop.data.summary import statistics_row, summarise
 from hilltop.errors import ArgumentError
+from hilltop.wording import plural
 
 _KNOWN = f"Known: {', '.join(FORMATS)}."
 _READ = f"Name of the format; recognised from the content without it. {_KNOWN}"
@@ -82,7 +83,7 @@ class Simulate:
     """Drop labels from a complete file, to see how methods cope; the dropped ones are kept aside.
 
     Give one of --r (the paper's rule), --keep (each label by itself) and --single. Beside OUT, a
-    file OUT.dropped.parquet lists what was dropped, so that recovery can be scored.
+    file such as reduced.dropped.parquet lists what was dropped, so that recovery can be scored.
 
     Example: hilltop simulate labels.csv --r 0.8 --seed 0 --out reduced.parquet
     """
@@ -114,9 +115,10 @@ class Simulate:
         aside = self.out.with_name(f"{self.out.stem}.dropped.parquet")
         write_labels(thinned.table, self.out, format=self.to, lossy=self.lossy)
         write_labels(thinned.dropped, aside, format="hilltop")
+        dropped = thinned.dropped.count(State.PRESENT)
         print(f"{self.labels}: {_counts(table)}")
         print(f"{self.out}: {_counts(thinned.table)}")
-        print(f"{aside}: {thinned.dropped.count(State.PRESENT):,} labels dropped")
+        print(f"{aside}: {plural(dropped, 'label', 'labels')} dropped")
 
     def _thin(self, table: LabelTable) -> Thinned:
         given = [self.r is not None, self.keep is not None, self.single]
@@ -157,9 +159,15 @@ class Statistics:
 
 
 def _counts(table: LabelTable) -> str:
-    present, absent = table.count(State.PRESENT), table.count(State.ABSENT)
-    confirmed = f", {absent:,} confirmed absents" if absent else ""
-    return f"{len(table):,} images, {len(table.classes):,} classes, {present:,} labels{confirmed}"
+    said = [
+        plural(len(table), "image", "images"),
+        plural(len(table.classes), "class", "classes"),
+        plural(table.count(State.PRESENT), "label", "labels"),
+    ]
+    absent = table.count(State.ABSENT)
+    if absent:
+        said.append(plural(absent, "confirmed absent", "confirmed absents"))
+    return ", ".join(said)
 
 
 def _keep(text: str) -> float | dict[str, float]:

@@ -9,10 +9,12 @@ from typing import Literal
 
 import tyro
 
+from hilltop.cli.labels import ReadFormat
 from hilltop.data import ReadOptions, read_labels
 from hilltop.errors import ArgumentError
 from hilltop.metrics import classification_report, fit_thresholds
 from hilltop.scores import ScoreTable
+from hilltop.wording import plural
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,10 @@ class Predict:
         trained = load_run(self.run_folder, which=self.which)
         scores, broken = predict_run(trained, images=self.images, features=self.features)
         scores.save(self.out)
-        print(f"{self.out}: {len(scores.images):,} images, {len(scores.classes)} classes")
+        images = plural(len(scores.images), "image", "images")
+        print(f"{self.out}: {images}, {plural(len(scores.classes), 'class', 'classes')}")
         if broken:
-            print(f"left out, because they could not be read: {len(broken)} images")
+            print(f"left out: {plural(len(broken), 'image', 'images')} that could not be read")
 
 
 @dataclass(frozen=True)
@@ -66,18 +69,15 @@ class Evaluate:
     """CF1 as in the paper, or the harmonic mean of CP and CR."""
     json: bool = False
     """Print JSON instead of text."""
-    format: str | None = None
-    """Format of the labels; recognised from the content without it."""
+    format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self) -> None:
         """Join by name, measure, print."""
-        from hilltop.training.task import truth
-
         table = read_labels(self.labels, format=self.format, options=self.reading)
         scores = ScoreTable.load(self.scores)
         values = scores.aligned(table.images, table.classes)
-        targets = truth(table)
+        targets = table.as_truth()
         threshold = fit_thresholds(values, targets) if self.fit else self.threshold
         report = classification_report(
             values, targets, threshold, cf1=self.cf1, class_names=table.classes
@@ -115,4 +115,5 @@ class Export:
             export_onnx(trained, self.out)
         else:
             export_folder(trained, self.run_folder, self.out)
-        print(f"{self.out}: {trained.config.model.model}, {len(trained.classes)} classes")
+        classes = plural(len(trained.classes), "class", "classes")
+        print(f"{self.out}: {trained.config.model.model}, {classes}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
-from hilltop.cli.compare import SET_HERE, check_common, parse_seeds
+from hilltop.cli.compare import SET_HERE, check_common, parse_seeds, say
 from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.training.config import TrainConfig
@@ -89,12 +89,12 @@ class Reproduce:
         seeds = parse_seeds(self.seeds)
         source = self._source()
         usual = os.cpu_count() or 1 if self.source == "embedded" else 1
-        made = reproduce(chosen, source, self.out, seeds=seeds, jobs=self.jobs or usual, say=_say)
+        made = reproduce(chosen, source, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
         page = write_reproduction_report(self.out / "report.html", made)
         for item in made.items:
             if item.missing:
-                _say(f"{item.recipe.name}: {item.missing}")
-        _say(f"{made.seconds:.0f} s; {page}, tables and figures beside it")
+                say(f"{item.recipe.name}: {item.missing}")
+        say(f"{made.seconds:.0f} s; {page}, tables and figures beside it")
         if made.failed:
             raise HilltopError(made.failed)
 
@@ -111,7 +111,3 @@ class Reproduce:
                 option = item.name.replace("_", "-")
                 raise ArgumentError(f"--source embedded brings its own settings; drop --{option}.")
         return embedded_source(self.out / "embedded")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)

@@ -12,6 +12,7 @@ import tyro
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.errors import OptionNeeded
+from hilltop.wording import plural
 
 if TYPE_CHECKING:
     from hilltop.audit.review import Review as RunningReview
@@ -58,8 +59,9 @@ class Review:
             need_review_extra("PIL")
             from hilltop.audit.static_page import write_static_review
 
-            pairs = write_static_review(folder, self.static, top=self.top, images=self.images)
-            print(f"{self.static}: {pairs:,} pairs; take its answers in with --import")
+            count = write_static_review(folder, self.static, top=self.top, images=self.images)
+            pairs = plural(count, "pair", "pairs")
+            print(f"{self.static}: {pairs}; take its answers in with --import")
         else:
             self._serve(folder)
 
@@ -75,17 +77,17 @@ class Review:
             token=self.token,
             ready=self._ready,
         )
-        print(f"\n{folder.decisions}: {events:,} answers and undos")
+        print(f"\n{folder.decisions}: {plural(events, 'answer or undo', 'answers and undos')}")
         print(f"next: hilltop apply {folder.path} --out FILE")
 
     def _ready(self, address: str, review: RunningReview) -> None:
-        images = len(review.index.images())
-        print(f"{len(review.index):,} candidates in {images:,} images")
+        images = plural(len(review.index.images()), "image", "images")
+        print(f"{plural(len(review.index), 'candidate', 'candidates')} in {images}")
         if review.pictures is None:
             print("no folder of images is known: the page shows names only; pass --images")
         elif review.pictures.missing:
-            missing = review.pictures.missing
-            print(f"{missing:,} of {images:,} images have no file: the page shows their names")
+            have = plural(review.pictures.missing, f"of {images} has", f"of {images} have")
+            print(f"{have} no file: the page shows names instead")
         print(f"Review at {address}  (Ctrl-C to stop)", flush=True)
         if self.open:
             webbrowser.open(address)
@@ -110,7 +112,8 @@ def _import(folder: AuditFolder, path: Path) -> None:
         count = import_answers(path, labels, CandidateIndex.read(folder, labels), store)
     finally:
         store.close()
-    print(f"{folder.decisions}: {count:,} new answers and undos from {path}")
+    new = plural(count, "new answer or undo", "new answers and undos")
+    print(f"{folder.decisions}: {new} from {path}")
 
 
 @dataclass(frozen=True)
@@ -158,8 +161,9 @@ class Apply:
         done = apply_decisions(
             folder, self.out, format=self.format, labels=self.labels, lossy=self.lossy
         )
-        absents = f", {done.absent:,} confirmed absents" if done.absent else ""
-        print(f"{done.path}: {done.added:,} labels added{absents}")
+        absents = plural(done.absent, "confirmed absent", "confirmed absents")
+        recorded = f", {absents}" if done.absent else ""
+        print(f"{done.path}: {plural(done.added, 'label', 'labels')} added{recorded}")
         if done.unsure or done.disputed:
             print(f"left as they were: {done.unsure:,} unsure, {done.disputed:,} disputed")
         print(f"{done.provenance}: who answered what")

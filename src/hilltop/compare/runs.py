@@ -26,7 +26,9 @@ from hilltop.data.faults import fault
 from hilltop.errors import HilltopError
 from hilltop.training import TrainConfig, resume, train
 from hilltop.training.features import Features, read_features
-from hilltop.training.run_folder import RunFolder, write_whole
+from hilltop.training.run_folder import RunFolder
+from hilltop.whole_files import write_whole
+from hilltop.wording import plural
 
 RESULT = "result.json"
 Row = dict[str, float]
@@ -83,7 +85,8 @@ def run_study(
     waiting = [cell for cell in cells if cell not in results]
     done = len(cells) - len(waiting)
     if done:
-        say(f"{done} of {len(cells)} runs are finished already")
+        total = plural(len(cells), "run", "runs")
+        say(f"{plural(done, f'of {total} is', f'of {total} are')} finished already")
     for result in _ended(study, waiting, min(jobs, max(1, len(waiting)))):
         results[result.cell] = result
         done += 1
@@ -230,7 +233,8 @@ def failed_runs(results: Sequence[Result]) -> str:
     if not failed:
         return ""
     first = failed[0]
+    total = plural(len(results), "run", "runs")
     return (
-        f"{len(failed)} of {len(results)} runs failed and are tried again the next time;"
-        f" the first is {first.cell}: {first.error}"
+        f"{plural(len(failed), f'of {total} failed and is', f'of {total} failed and are')} tried"
+        f" again the next time; the first is {first.cell}: {first.error}"
     )

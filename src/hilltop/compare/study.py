@@ -17,7 +17,8 @@ from hilltop.data import LabelTable, drop_positives, read_labels, write_labels
 from hilltop.data.faults import fault
 from hilltop.errors import ConfigError
 from hilltop.training.config import TrainConfig
-from hilltop.training.run_folder import RunFolder, write_whole
+from hilltop.training.run_folder import RunFolder
+from hilltop.whole_files import write_whole
 
 BASELINE = Method("bce")
 # What may differ between calls: where files lie is told by their content, the rest changes nothing.

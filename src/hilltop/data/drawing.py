@@ -13,7 +13,6 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 Colour = tuple[int, int, int]
-Pixels = npt.NDArray[np.float32]
 
 _GLYPH_PX = 96
 _LETTERS = (

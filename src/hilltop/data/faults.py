@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hilltop.errors import DataError
+from hilltop.wording import plural
 
 MOST_FAULTS = 20
 
@@ -37,6 +39,11 @@ class Faults:
         """Raise if there were any faults."""
         if self.found:
             raise DataError("\n".join(self.found))
+
+
+def unknown_class(name: str, classes: Sized) -> str:
+    """What to say of a class that a closed list of classes does not name."""
+    return f"class {name!r} is not in the class list ({plural(len(classes), 'name', 'names')})."
 
 
 def fault(path: Path, message: str, *, line: int | None = None) -> DataError:

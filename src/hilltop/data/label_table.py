@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from hilltop.checks import did_you_mean
 from hilltop.errors import ArgumentError, DataError
+from hilltop.wording import plural
 
 Ints = npt.NDArray[np.int64]
 
@@ -159,6 +160,21 @@ class LabelTable:
         matrix[np.repeat(np.arange(len(chosen)), lengths), self.columns[at]] = self.states[at]
         return matrix
 
+    def as_truth(self) -> npt.NDArray[np.float32]:
+        """What scores are judged by: 1, 0, or NaN for pairs that are left out.
+
+        Where absents are listed, or everything unlisted is absent, unknown pairs are left out. A
+        table that lists positives alone has nothing else to compare with: its unknown pairs count
+        as absent.
+        """
+        states = self.dense()
+        positives_only = self.unlisted == State.UNKNOWN and not (states == State.ABSENT).any()
+        return np.select(
+            [states == State.PRESENT, states == State.ABSENT],
+            [np.float32(1), np.float32(0)],
+            np.float32(0 if positives_only else np.nan),
+        ).astype(np.float32)
+
     def find(self, images: Sequence[str] | pa.Array) -> Ints:
         """Row of each image id, joined by name.
 
@@ -169,9 +185,10 @@ class LabelTable:
         rows = pc.index_in(wanted, value_set=self.images)
         if rows.null_count:
             missing = wanted.filter(rows.is_null())
+            total = plural(len(wanted), "image", "images")
             raise DataError(
-                f"{len(missing)} of {len(wanted)} images are not in the table of {len(self)},"
-                f" the first one is {missing[0].as_py()!r}."
+                f"{plural(len(missing), f'of {total} is', f'of {total} are')} not in the table of"
+                f" {len(self)}, the first one is {missing[0].as_py()!r}."
             )
         return np.asarray(rows.to_numpy(), dtype=np.int64)
 
@@ -195,9 +212,11 @@ class LabelTable:
         number = {name: at for at, name in enumerate(classes)}
         missing = [name for name in self.classes if name not in number]
         if missing:
+            total = plural(len(self.classes), "class", "classes")
             raise DataError(
-                f"{len(missing)} of {len(self.classes)} classes are not among the {len(classes)}"
-                f" expected ones, such as {missing[0]!r}.{did_you_mean(missing[0], classes)}"
+                f"{plural(len(missing), f'of {total} is', f'of {total} are')} not among the"
+                f" {len(classes)} expected ones, such as {missing[0]!r}."
+                f"{did_you_mean(missing[0], classes)}"
             )
         new = np.array([number[name] for name in self.classes], dtype=np.int64)
         columns = new[self.columns] if len(self.columns) else self.columns.astype(np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from hilltop.data.label_table import LabelTable, State
+from hilltop.wording import plural
 
 _RARE = 0.1  # a typo is rare beside the class it was meant to be
 _SHORTEST = 5  # shorter names differ by one letter for good reasons: cat, car, cap
@@ -32,10 +33,14 @@ def _typos(table: LabelTable) -> list[str]:
         same = _plain(table.classes[one]) == _plain(table.classes[other])
         if same or counts[rare] <= _RARE * counts[common]:
             said.append(
-                f"class {table.classes[rare]!r} ({counts[rare]} labels) looks like a misspelling"
-                f" of {table.classes[common]!r} ({counts[common]} labels)."
+                f"class {table.classes[rare]!r} ({_labels(counts[rare])}) looks like a misspelling"
+                f" of {table.classes[common]!r} ({_labels(counts[common])})."
             )
     return said
+
+
+def _labels(count: np.int64) -> str:
+    return plural(int(count), "label", "labels")
 
 
 def _near_pairs(names: tuple[str, ...]) -> set[tuple[int, int]]:
@@ -77,7 +82,11 @@ def _plain(name: str) -> str:
 def _same_but_for_case(table: LabelTable) -> list[str]:
     lower = pc.utf8_lower(table.images)
     fewer = len(table) - pc.count_distinct(lower).as_py()
-    return [f"{fewer} image ids differ from another one only in case."] if fewer else []
+    if not fewer:
+        return []
+    return [
+        f"{plural(fewer, 'image id differs', 'image ids differ')} from another one only in case."
+    ]
 
 
 def _inverted(table: LabelTable) -> list[str]:
@@ -88,14 +97,15 @@ def _inverted(table: LabelTable) -> list[str]:
         if not raw or read_as is None:
             continue
         ones, zeros, minus = raw.get("1", 0), raw.get("0", 0), raw.get("-1", 0)
+        cells = plural(minus, "cell", "cells")
         if read_as == "unknown" and minus > ones > zeros:
             return [
-                f"-1 is the commonest value ({minus} cells) and 0 the rarest ({zeros}), as in files"
+                f"-1 is the commonest value ({cells}) and 0 the rarest ({zeros}), as in files"
                 " where -1 means absent, but -1 was read as unknown."
             ]
         if read_as == "absent" and minus < min(ones, zeros):
             return [
-                f"-1 is the rarest value ({minus} cells, 0 has {zeros}), as in files where -1 means"
+                f"-1 is the rarest value ({cells}, 0 has {zeros}), as in files where -1 means"
                 " unknown, but it was read as absent."
             ]
     return []

@@ -7,6 +7,7 @@
 from hilltop.losses.adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
 from hilltop.losses.auto import Auto, auto, choose_loss
 from hilltop.losses.base import Loss, TrainingFacts
+from hilltop.losses.catalogue import LOSSES, build
 from hilltop.losses.choose import choose_observation
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.correction import (
@@ -45,12 +46,10 @@ from hilltop.losses.observation import (
 )
 from hilltop.losses.positive import POSITIVES, FocalPositive, LogPositive
 from hilltop.losses.presets import (
-    LOSSES,
     asl,
     asl_released,
     bce,
     bce_ls,
-    build,
     focal,
     focal_margin,
     focal_released,

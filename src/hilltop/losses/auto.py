@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from torch import Tensor, nn
 
 from hilltop.errors import ArgumentError
 from hilltop.losses.adaptive import splc_adaptive
 from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.catalogue import LOSSES
-from hilltop.losses.choose import about_one, carried
+from hilltop.losses.choose import ABOUT_ONE, Carried, Choice
 from hilltop.losses.counted import kept_by_count
 from hilltop.losses.observation import kept_independently
 from hilltop.losses.reduction import Reduction
 
 
-class LossChoice(NamedTuple):
-    """A loss, and a sentence that says why."""
-
-    loss: Loss
-    sentence: str
-
-
 def choose_loss(
     labels_per_image: Tensor, *, reduction: Reduction = "mean", watch: bool = True
-) -> LossChoice:
+) -> Choice[Loss]:
     """Choose a loss by how many labels images carry.
 
     Args:
@@ -41,23 +32,20 @@ def choose_loss(
         >>> choose_loss(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
         '40% of the labelled images carry one label'
     """
-    one, several = carried(labels_per_image)
-    carry = f"{one:.0%} of the labelled images carry one label"
-    if one == 1:
-        return LossChoice(
-            kept_independently(0.4, reduction=reduction, watch=watch),
-            f"{carry}: others were left out everywhere (kept_independently, keep = 0.4).",
+    carried = Carried.of(labels_per_image)
+    if carried.one == 1:
+        meaning = "others were left out everywhere (kept_independently, keep = 0.4)"
+        loss: Loss = kept_independently(0.4, reduction=reduction, watch=watch)
+    elif carried.about_one:
+        meaning = ABOUT_ONE
+        loss = kept_by_count(r=0.8, reduction=reduction, watch=watch)
+    else:
+        meaning = (
+            "most labels seem to be there, so only what is all but sure is corrected"
+            " (splc_adaptive)"
         )
-    if about_one(one, several):
-        return LossChoice(
-            kept_by_count(r=0.8, reduction=reduction, watch=watch),
-            f"{carry}: annotators wrote down about one label an image (kept_by_count, r = 0.8).",
-        )
-    return LossChoice(
-        splc_adaptive(reduction=reduction, watch=watch),
-        f"{carry}: most labels seem to be there, so only what is all but sure is corrected"
-        " (splc_adaptive).",
-    )
+        loss = splc_adaptive(reduction=reduction, watch=watch)
+    return Choice(loss, carried.sentence(meaning))
 
 
 class Auto(Loss):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from hilltop.errors import DataError
+from hilltop.losses.base import Loss
 from hilltop.losses.count_rule import CountRule
 from hilltop.losses.counted import KeptByCount
 from hilltop.losses.kept import KeepRate
@@ -22,11 +23,54 @@ RARELY_THREE = 0.02
 """Share of labelled images with three labels or more up to which they did."""
 
 
-class Choice(NamedTuple):
-    """An observation model, and a sentence that says why."""
+ABOUT_ONE = "annotators wrote down about one label an image (kept_by_count, r = 0.8)"
+"""What is said of labels of which they did."""
 
-    loss: Likelihood
+AnyLoss = TypeVar("AnyLoss", bound=Loss)
+
+
+class Choice(NamedTuple, Generic[AnyLoss]):
+    """A loss, and a sentence that says why."""
+
+    loss: AnyLoss
     sentence: str
+
+
+class Carried(NamedTuple):
+    """How many labels images carry.
+
+    Attributes:
+        one: Share of the labelled images with exactly one label.
+        several: Share of them with three labels or more.
+    """
+
+    one: float
+    several: float
+
+    @classmethod
+    def of(cls, labels_per_image: Tensor) -> Carried:
+        """Count.
+
+        Args:
+            labels_per_image: Entry s is the number of images with s labels.
+
+        Raises:
+            DataError: There is no label at all.
+        """
+        counts = labels_per_image[1:].to(torch.float64)
+        total = float(counts.sum())
+        if not total:
+            raise DataError("There is no label at all; nothing can be said about missing ones.")
+        return cls(float(counts[:1].sum()) / total, float(counts[2:].sum()) / total)
+
+    @property
+    def about_one(self) -> bool:
+        """Whether annotators wrote down about one label an image."""
+        return self.one >= MOSTLY_ONE and self.several <= RARELY_THREE
+
+    def sentence(self, meaning: str) -> str:
+        """Say what they carry, and what that is taken to mean."""
+        return f"{self.one:.0%} of the labelled images carry one label: {meaning}."
 
 
 def summed_by_count(r: float | str | Fraction) -> KeptByCount:
@@ -39,7 +83,7 @@ def summed_independently(keep: float) -> KeptIndependently:
     return KeptIndependently(KeepRate(keep), reduction="sum", watch=False)
 
 
-def choose_observation(labels_per_image: Tensor) -> Choice:
+def choose_observation(labels_per_image: Tensor) -> Choice[Likelihood]:
     """Choose how labels were probably lost.
 
     Args:
@@ -54,35 +98,8 @@ def choose_observation(labels_per_image: Tensor) -> Choice:
         >>> choose_observation(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
         '40% of the labelled images carry one label'
     """
-    one, several = carried(labels_per_image)
-    carry = f"{one:.0%} of the labelled images carry one label"
-    if about_one(one, several):
-        return Choice(
-            summed_by_count(0.8),
-            f"{carry}: annotators wrote down about one label an image (kept_by_count, r = 0.8).",
-        )
-    return Choice(
-        summed_independently(0.6),
-        f"{carry}: each true label was kept with a chance of 60% (kept_independently).",
-    )
-
-
-def carried(labels_per_image: Tensor) -> tuple[float, float]:
-    """Shares of the labelled images that carry exactly one label, and three or more.
-
-    Args:
-        labels_per_image: Entry s is the number of images with s labels.
-
-    Raises:
-        DataError: There is no label at all.
-    """
-    counts = labels_per_image[1:].to(torch.float64)
-    total = float(counts.sum())
-    if not total:
-        raise DataError("There is no label at all; nothing can be said about missing ones.")
-    return float(counts[:1].sum()) / total, float(counts[2:].sum()) / total
-
-
-def about_one(one: float, several: float) -> bool:
-    """Whether annotators wrote down about one label an image, by the shares of :func:`carried`."""
-    return one >= MOSTLY_ONE and several <= RARELY_THREE
+    carried = Carried.of(labels_per_image)
+    if carried.about_one:
+        return Choice(summed_by_count(0.8), carried.sentence(ABOUT_ONE))
+    meaning = "each true label was kept with a chance of 60% (kept_independently)"
+    return Choice(summed_independently(0.6), carried.sentence(meaning))

@@ -10,6 +10,7 @@ from torch import Tensor
 from hilltop.checks import check_whole
 from hilltop.losses import kernel
 from hilltop.losses.base import Loss
+from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.count_kernel import count_loss_and_slope
 from hilltop.losses.count_rows import Rows, entries, log_chance
 from hilltop.losses.count_rule import CountRule
@@ -20,7 +21,6 @@ from hilltop.losses.one_pass import (
     autograd_must_see_inside,
     slope_by_autograd,
 )
-from hilltop.losses.presets import LOSSES
 from hilltop.losses.reduction import Reduction, divisor, reduce
 from hilltop.losses.targets import check_hard, check_inputs, compute_dtype
 from hilltop.losses.watch import CollapseWatch

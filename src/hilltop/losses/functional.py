@@ -1,4 +1,4 @@
-"""The maths of every half, as pure differentiable functions without defaults.
+"""The maths of the halves of the paper, as pure differentiable functions without defaults.
 
 Each takes logits of any shape and returns a loss of the same shape. The minus sign of Eq. 1 is
 folded in, so losses are not negative. Value and gradient are finite for every finite logit.

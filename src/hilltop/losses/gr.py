@@ -142,7 +142,7 @@ class GradualCorrection(Correction):
         if self.epochs is None:
             raise ArgumentError(
                 "gr moves with the epochs of a run: pass epochs=, or call"
-                " prepare(TrainingFacts(...)) before training."
+                " prepare(TrainingFacts.of(targets, epochs)) before training."
             )
         done = (epoch.to(logits.dtype) / self.epochs).clamp(max=1)
         w, b, mu, sigma = (

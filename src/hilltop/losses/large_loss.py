@@ -71,8 +71,8 @@ class LargeLossRejection(_LargeLoss):
         Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
 
     Note:
-        Ranked are logits: every negative half of this library grows with the logit, and logits do
-        not round to ties where losses do. Equal logits share their fate.
+        Ranked are logits: the negative halves that it is meant for grow with the logit, and logits
+        do not round to ties where losses do. Equal logits share their fate.
     """
 
     turns_over = False

@@ -33,7 +33,8 @@ def batch_rows(
     """
     if pairs is None:
         raise ArgumentError(
-            f"{name} remembers every image: call prepare(TrainingFacts(...)) before training."
+            f"{name} remembers every image: call prepare(TrainingFacts.of(targets, epochs)) before"
+            " training."
         )
     if index is None:
         raise ArgumentError(

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_whole
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.kept import Keep, KeepRate, KeptNegative, KeptPositive
 from hilltop.losses.negative import LogNegative
-from hilltop.losses.presets import LOSSES, Common
 from hilltop.losses.targets import check_inputs, compute_dtype
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from hilltop.losses.catalogue import LOSSES as LOSSES  # (as: also to be had from here)
-from hilltop.losses.catalogue import Common as Common
-from hilltop.losses.catalogue import build as build
-from hilltop.losses.catalogue import corrected
+from hilltop.losses.catalogue import LOSSES, Common, corrected
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.correction import SelfPacedCorrection
 from hilltop.losses.negative import (
@@ -204,9 +201,8 @@ def hill(
         Labels".
 
     Note:
-        Start the bias of a new classification head at the log odds of a label, about
-        ``log(labels per image / classes)``. From bias 0 and a brisk learning rate, negatives can
-        overshoot to where the hill is flat and stay there.
+        Start a new classification head with :func:`init_head`. From bias 0 and a brisk learning
+        rate, negatives can overshoot to where the hill is flat and stay there.
     """
     return MultiLabelLoss(
         positive=FocalPositive(gamma=gamma, margin=margin), negative=HillNegative(lam=lam), **common

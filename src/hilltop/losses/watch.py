@@ -10,8 +10,8 @@ from torch import Tensor
 from hilltop.errors import HilltopWarning
 
 _REMEDY = (
-    " Start the head at the label prior, hilltop.losses.init_head_prior(model, labels), or lower"
-    " the learning rate; watch=False silences this warning."
+    " Start the head where this loss is least, hilltop.losses.init_head(model, criterion, targets),"
+    " or lower the learning rate; watch=False silences this warning."
 )
 _ENOUGH_PAIRS = 200  # fewer say little
 

@@ -11,6 +11,7 @@ import numpy as np
 from hilltop.checks import check_choice
 from hilltop.errors import HilltopWarning
 from hilltop.metrics.arrays import Column, Floats, Judged
+from hilltop.wording import plural
 
 Empty = Literal["skip", "zero"]
 
@@ -69,9 +70,15 @@ def mean_average_precision(
     precisions = np.array(judged.each_class(column_average_precision))
     without = [judged.names[number] for number in np.flatnonzero(np.isnan(precisions))]
     if empty == "skip" and without:
+        total = plural(judged.classes, "class", "classes")
+        left_out = plural(
+            len(without),
+            f"of {total} has no positive entry and is",
+            f"of {total} have no positive entry and are",
+        )
         warnings.warn(
-            f"{len(without)} of {judged.classes} classes have no positive entry and are left out"
-            f" of the mean: {shortened(without)}. Pass empty='zero' to count them as 0.",
+            f"{left_out} left out of the mean: {shortened(without)}. Pass empty='zero' to count"
+            " such classes as 0.",
             EmptyClassWarning,
             stacklevel=2,
         )

@@ -105,14 +105,7 @@ def classification_report(
     check_choice("empty", empty, get_args(Empty))
     judged = Judged(scores, targets, known, class_names)
     thresholds = _thresholds(threshold, judged.classes)
-
-    def measure(column: Column) -> tuple[float, ...]:
-        predicted = column.scores.astype(np.float64) > thresholds[column.number]
-        counted = (predicted & column.present, predicted, column.present)
-        return (column_average_precision(column), *(int(np.count_nonzero(c)) for c in counted))
-
-    measured = np.array(judged.each_class(measure), dtype=np.float64).reshape(-1, 4).T
-    precisions, hits, predicted, positives = measured
+    precisions, hits, predicted, positives = _measured(judged, thresholds)
     precision, recall = _share(hits, predicted), _share(hits, positives)
     f1 = _share(2 * precision * recall, precision + recall)
     is_empty = positives == 0
@@ -138,6 +131,17 @@ def classification_report(
             f1=f1,
         ),
     )
+
+
+def _measured(judged: Judged, thresholds: Floats) -> Floats:
+    """Average precision, hits, predictions and positives: four rows, one entry a class."""
+
+    def measure(column: Column) -> tuple[float, ...]:
+        predicted = column.scores.astype(np.float64) > thresholds[column.number]
+        counted = (predicted & column.present, predicted, column.present)
+        return (column_average_precision(column), *(int(np.count_nonzero(c)) for c in counted))
+
+    return np.array(judged.each_class(measure), dtype=np.float64).reshape(-1, 4).T
 
 
 def _thresholds(threshold: Any, classes: int) -> Floats:

@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from hilltop.whole_files import write_whole
+
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 
 _DENSE, _TIGHT = 8, 9  # tables with more columns are set in small and in smaller type
@@ -59,9 +61,7 @@ def write_page(path: Path, *, title: str, lead: str, sections: Sequence[Html]) -
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     body = "\n".join(section.text for section in sections)
     page = _PAGE.substitute(title=escape(title), lead=escape(lead), style=style, body=body)
-    temporary = path.with_name(f".{path.name}.writing")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, page)
 
 
 def section(heading: str, *parts: Html) -> Html:

@@ -31,9 +31,10 @@ from hilltop.report.page import (
     write_page,
 )
 from hilltop.scores import ScoreTable
+from hilltop.wording import plural
 
 _CLASSES_SHOWN = 8
-_WHOLE_COUNTS = ("epoch",)
+_WHOLE_COUNTS = ("epoch", "turned_over")
 
 
 def write_run_report(folder: Path) -> Path:
@@ -90,17 +91,16 @@ def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
 
 def _rule(rows: Sequence[Mapping[str, float]]) -> str:
     return (
-        f"{len(rows)} epochs were trained. The best epoch was chosen on the same validation images"
-        " that it is judged by, so its number is a little too good; the last epoch's is not."
+        f"{plural(len(rows), 'epoch was', 'epochs were')} trained. The best epoch was chosen on the"
+        " same validation images that it is judged by, so its number is a little too good; the last"
+        " epoch's is not."
     )
 
 
 def _score_sections(scores: ScoreTable, labels: LabelTable) -> list[Html]:
     """Histogram and classes, from the scores of the validation images."""
-    from hilltop.training.task import truth  # here, because training itself writes reports
-
     values = np.asarray(scores.aligned(labels.images, labels.classes))
-    judged = np.where(np.isnan(values), np.nan, truth(labels))
+    judged = np.where(np.isnan(values), np.nan, labels.as_truth())
     probs = {"present": values[judged == 1], "absent": values[judged == 0]}
     note = "Each kind of pair as a share of its own number, on a square-root scale."
     if labels.unlisted == State.UNKNOWN:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ class Sheet:
         """Return the table and its notes for a page."""
         rows = [
             [
-                Html(f"<b>{_escaped(cell)}</b>") if (number, column) in self.strong else cell
+                Html(f"<b>{escape(cell)}</b>") if (number, column) in self.strong else cell
                 for column, cell in enumerate(row)
             ]
             for number, row in enumerate(self.rows)
@@ -172,9 +173,3 @@ def _beside(stem: Path, ending: str) -> Path:
 
 def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
-
-
-def _escaped(text: str) -> str:
-    from html import escape
-
-    return escape(text)

@@ -20,17 +20,17 @@ from hilltop.reproduce.recipe import Column, Recipe, Row
 Measured = Mapping[str | None, Results]
 """Results by backbone; None is the usual one."""
 
-RULES = (
+EPOCH_NOTE = (
     "Paper: as printed, of the best epoch on the test set. Best and last: measured here, in %, mean"
     " ± standard deviation over seeds (in the CSV file for all metrics), of the epoch with the"
     " highest mAP on the validation labels and of the last one. A blank cell was not printed or not"
     " run."
 )
-GAP = (
+GAP_NOTE = (
     "Gap closed: by mAP of the last epoch, from BCE on the reduced labels (0%) to BCE on the"
     " complete ones (100%)."
 )
-COMMON_NOTES = (RULES, GAP)
+COMMON_NOTES = (EPOCH_NOTE, GAP_NOTE)
 """What stands below every table of runs."""
 
 
@@ -98,7 +98,7 @@ def _level_sheet(recipe: Recipe, level: str, paper: PaperValues, measured: Measu
         for line, row in zip(lines, recipe.rows, strict=True):
             line.append(_gap(row, level, measured))
     strong = {(at, column) for column, means in ranked for at in _highest(means, recipe)}
-    sentences = [RULES, *([GAP] if head[-1] == "gap closed" else []), *recipe.notes]
+    sentences = [EPOCH_NOTE, *([GAP_NOTE] if head[-1] == "gap closed" else []), *recipe.notes]
     return Sheet(
         recipe.title,
         tuple(head),

@@ -14,7 +14,7 @@ from hilltop.data.synthetic import write_dataset
 from hilltop.reproduce.descriptor import describe_files
 from hilltop.reproduce.source import Source
 from hilltop.training.config import ModelConfig, TrainConfig
-from hilltop.training.run_folder import write_whole
+from hilltop.whole_files import write_whole
 
 SEED = 2022  # of pictures and filters; the seeds of runs are others
 

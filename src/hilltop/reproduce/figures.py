@@ -33,7 +33,6 @@ from hilltop.scores import ScoreTable
 from hilltop.training.predict import load_run, predict_rows
 from hilltop.training.recovered import Histograms, read_histograms
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import truth
 
 _BINS = 25  # of a drawn histogram
 _EARLY = 0.2  # share of the run at which training is early: the end of the warm-up
@@ -106,7 +105,7 @@ def _test_distributions(material: Material) -> Figure:
         folder = RunFolder(run.folder)
         labels = read_labels(folder.val_labels)
         probs = ScoreTable.load(folder.val_scores).aligned(labels.images, labels.classes)
-        judged = truth(labels)
+        judged = labels.as_truth()
         edges = np.linspace(0, 1, _BINS + 1)
         panels[name] = {
             shown: (edges, np.histogram(probs[judged == value], edges)[0])

@@ -61,9 +61,9 @@ def read_paper_values(path: Path | None = None) -> PaperValues:
                 break
             place = (line["table"], line["row"], line["column"])
             if not _is_number(line["value"]):
-                faults.add(f"line {number}: {line['value']!r} is not a number.")
+                faults.add(f"{line['value']!r} is not a number.", line=number)
             if place in values:
-                faults.add(f"line {number}: {', '.join(place)} stands twice.")
+                faults.add(f"{', '.join(place)} stands twice.", line=number)
             values[place] = PaperValue(line["value"], line["note"])
     faults.check()
     return PaperValues(values)

@@ -42,7 +42,7 @@ def share(rows: Sequence[int], rank: int, world: int) -> list[int]:
 
 def brought_together(part: Tensor) -> Tensor:
     """Add up what the ranks have, each with zeros in the rows of the others."""
-    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+    if _several():
         dist.all_reduce(part)
     return part
 
@@ -52,7 +52,7 @@ def average_gradients(module: nn.Module) -> None:
 
     A loss that learns is not part of the model: left alone, every rank would learn its own.
     """
-    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+    if not _several():
         return
 
     def average(parameter: Tensor) -> None:
@@ -74,7 +74,7 @@ def stacked(part: Tensor, fabric: Fabric) -> Tensor:
 
 def from_all_ranks(items: list[T]) -> list[T]:
     """The items of all ranks, one after another."""
-    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+    if not _several():
         return items
     lists: list[list[T]] = [[] for _ in range(dist.get_world_size())]
     dist.all_gather_object(lists, items)
@@ -84,3 +84,8 @@ def from_all_ranks(items: list[T]) -> list[T]:
 def any_rank(flag: bool, device: torch.device) -> bool:
     """Whether the flag is up on any rank."""
     return bool(brought_together(torch.tensor([int(flag)], device=device)).item())
+
+
+def _several() -> bool:
+    """Whether there are other ranks to talk to."""
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1

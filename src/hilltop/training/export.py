@@ -10,10 +10,12 @@ import torch
 from torch import nn
 
 from hilltop.data.faults import fault
-from hilltop.errors import HilltopError
+from hilltop.errors import MissingExtra
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
-from hilltop.training.run_folder import RunFolder, write_whole
+from hilltop.training.run_folder import RunFolder
+from hilltop.whole_files import write_whole
+from hilltop.wording import plural
 
 
 def export_onnx(trained: TrainedModel, out: Path) -> None:
@@ -25,10 +27,7 @@ def export_onnx(trained: TrainedModel, out: Path) -> None:
         import onnx
         import onnxscript  # noqa: F401 (torch's exporter needs it)
     except ModuleNotFoundError as error:
-        raise HilltopError(
-            f"Export to ONNX needs the package {error.name!r}."
-            " Install it with: pip install 'hilltop[onnx]'"
-        ) from None
+        raise MissingExtra("Export to ONNX", error.name, "onnx") from None
     model = nn.Sequential(trained.model, nn.Sigmoid()).eval()
     example = torch.rand(2, *trained.input_shape)
     with warnings.catch_warnings():
@@ -71,16 +70,18 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
     config = trained.config
     rows = {row["epoch"]: row for row in folder.recorded()}
     row = rows.get(trained.epoch, {})
+    best = max(rows, key=lambda epoch: rows[epoch]["mAP"], default=None)
+    which = "the best on the validation images" if trained.epoch == best else "the last"
     lines = [
         f"# {config.model.model}, trained with {config.loss}",
         "",
-        f"A multi-label classifier for {len(trained.classes)} classes, trained by Hilltop"
-        f" on {config.kind}.",
+        f"A multi-label classifier for {plural(len(trained.classes), 'class', 'classes')}, trained"
+        f" by Hilltop on {config.kind}.",
         "",
         f"- Input: {' x '.join(map(str, trained.input_shape))}; output: one logit for each class.",
-        f"- Loss: {config.loss}; {config.epochs} epochs, batch {config.batch_size},"
-        f" learning rate {config.learning_rate:g}, seed {config.seed}.",
-        f"- Weights of epoch {trained.epoch}, the best on the validation images.",
+        f"- Loss: {config.loss}; {plural(config.epochs, 'epoch', 'epochs')},"
+        f" batch {config.batch_size}, learning rate {config.learning_rate:g}, seed {config.seed}.",
+        f"- Weights of epoch {trained.epoch}, {which}.",
         "",
         "| metric on the validation images | % |",
         "|---|---|",

@@ -9,8 +9,8 @@ import pyarrow as pa
 import torch
 from torch import nn
 
-from hilltop.data.faults import fault
-from hilltop.errors import ArgumentError, DataError
+from hilltop.data.image_files import list_images
+from hilltop.errors import ArgumentError
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.scores import ScoreTable
 from hilltop.training.checkpoint import load_tensors
@@ -20,8 +20,6 @@ from hilltop.training.features import FeatureInputs, read_features
 from hilltop.training.loop import predict
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Inputs
-
-IMAGE_ENDINGS = {".jpg", ".jpeg", ".png", ".webp", ".bmp"}
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,7 @@ class TrainedModel:
 def load_run(path: Path, *, which: str = "best") -> TrainedModel:
     """Load the model of a run folder; ``which`` is best or last."""
     folder = RunFolder(path)
-    if not folder.config.is_file():
-        raise fault(path, "there is no run here: config.yaml is missing.")
+    folder.check()
     config = TrainConfig.from_file(folder.config)
     tensors, note = load_tensors(folder.best if which == "best" else folder.last)
     classes = tuple(note["classes"])
@@ -101,23 +98,9 @@ def predict_rows(trained: TrainedModel, images: pa.StringArray) -> ScoreTable:
     return ScoreTable(images, trained.classes, scores.numpy())
 
 
-def find_images(folder: Path) -> pa.StringArray:
-    """Ids of all images below a folder: their paths in it, in alphabetical order."""
-    if not folder.is_dir():
-        raise fault(folder, "there is no such folder.")
-    found = sorted(
-        file.relative_to(folder).as_posix()
-        for file in folder.rglob("*")
-        if file.suffix.lower() in IMAGE_ENDINGS and file.is_file()
-    )
-    if not found:
-        raise DataError(f"{folder}: there are no images ({', '.join(sorted(IMAGE_ENDINGS))}) here.")
-    return pa.array(found, pa.string())
-
-
 def _inputs(config: TrainConfig, given: Path) -> tuple[pa.StringArray, Inputs]:
     images = config.kind == "images"
-    ids = find_images(given) if images else read_features(given).images
+    ids = list_images(given) if images else read_features(given).images
     return ids, _inputs_of(config, given, ids)
 
 

@@ -5,7 +5,7 @@ Everything is counted from the logits of the training steps themselves, at no pa
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from hilltop.checks import check_number
 from hilltop.data import LabelTable, State
 from hilltop.data.faults import fault
 from hilltop.losses import Loss
+from hilltop.whole_files import write_whole
 
 KINDS = ("labelled", "missing", "absent")
 """Kinds of pairs: labels that training sees, labels that were left out, and true negatives."""
@@ -127,9 +128,6 @@ def keep_histogram(path: Path, epoch: int, counts: Sequence[float]) -> None:
     """Write the histograms of an epoch, counting from 0, behind those of the epochs before it."""
     drawn = np.asarray(counts[_TURNED:], dtype=np.float64).reshape(1, len(KINDS), BINS)
     before = read_histograms(path).counts[:epoch] if epoch and path.exists() else drawn[:0]
-    temporary = path.with_name(f".{path.name}.writing")
-    with temporary.open("wb") as file:
-        np.savez(file, edges=np.linspace(0, 1, BINS + 1), counts=np.concatenate([before, drawn]))
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    content = io.BytesIO()
+    np.savez(content, edges=np.linspace(0, 1, BINS + 1), counts=np.concatenate([before, drawn]))
+    write_whole(path, content.getvalue())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 import yaml
 
 from hilltop.data.faults import fault
+from hilltop.whole_files import write_whole
 
 
 class RunFolder:
@@ -33,6 +33,13 @@ class RunFolder:
         self.val_labels = path / "val_labels.parquet"
         self.val_scores = path / "val_scores.npy"
         self.histograms = path / "histograms.npz"
+
+    def check(self) -> None:
+        """Raise if no run was ever started here."""
+        if not self.config.is_file():
+            raise fault(
+                self.path, "there is no run here: config.yaml is missing. Name the folder of a run."
+            )
 
     def create(self, config: Mapping[str, Any]) -> None:
         """Make the folder and write the configuration; a folder in use is left alone."""
@@ -78,13 +85,3 @@ def default_folder(name: str) -> Path:
         number += 1
         path = first.with_name(f"{first.name}-{number}")
     return path
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file completely or not at all."""
-    temporary = path.with_name(f".{path.name}.writing")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
-from hilltop.errors import DataError
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import launch
@@ -39,8 +38,7 @@ def train(config: TrainConfig, out: Path) -> Path:
 def resume(path: Path) -> Path:
     """Go on with a run that was stopped, as if it had not been, and return its folder."""
     folder = RunFolder(path)
-    if not folder.config.is_file():
-        raise DataError(f"{path}: there is no run here: config.yaml is missing.")
+    folder.check()
     config = TrainConfig.from_file(folder.config)
     return _from_labels(config, folder, launch(config.precision))
 

@@ -145,21 +145,6 @@ def training_batch(table: LabelTable, rows: npt.NDArray[np.int64]) -> tuple[Tens
     return (states == State.PRESENT).float(), states != State.UNKNOWN
 
 
-def truth(table: LabelTable) -> npt.NDArray[np.float32]:
-    """What scores are judged by: 1, 0, or NaN for pairs that are left out.
-
-    Where absents are listed, or everything unlisted is absent, unknown pairs are left out. A table
-    that lists positives alone has nothing else to compare with: its unknown pairs count as absent.
-    """
-    states = table.dense()
-    positives_only = table.unlisted == State.UNKNOWN and not (states == State.ABSENT).any()
-    return np.select(
-        [states == State.PRESENT, states == State.ABSENT],
-        [np.float32(1), np.float32(0)],
-        np.float32(0 if positives_only else np.nan),
-    ).astype(np.float32)
-
-
 def _feature_model(
     config: TrainConfig, features: Features, train: LabelTable, inputs: FeatureInputs
 ) -> FeatureHead:

@@ -70,7 +70,6 @@ window.Hilltop = window.Hilltop || {};
     const from = start ?? Math.floor(Math.min(first, one.pairs.length - 1) / count) * count;
     return {
       class: summary(one, reviewer), view: "ranked", start: from, total: one.pairs.length,
-      first_open: first,
       pairs: one.pairs.slice(from, from + count).map((pair) => ({
         ...pair, picture: pair.row in data.pictures, answer: said.get(pair.image) || null,
         others: null, other_count: 0,

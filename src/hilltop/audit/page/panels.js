@@ -70,7 +70,7 @@ window.Hilltop = window.Hilltop || {};
       const parts = [
         `${visible(summary.name)}: ${summary.present} found of about ${about(summary.expected)} expected`,
         `${summary.mine} answered by you`,
-        summary.disputed ? `${summary.disputed} disagreements` : "",
+        summary.disputed ? plural(summary.disputed, "disagreement", "disagreements") : "",
         summary.worthwhile ? "" : "hardly worth more time",
       ];
       button.setAttribute("aria-label", parts.filter(Boolean).join(", "));

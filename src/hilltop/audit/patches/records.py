@@ -34,12 +34,12 @@ def patch_lvis(original: Original, changes: Sequence[Change]) -> Iterator[Patche
     """Add annotations without extent, and absents to ``neg_category_ids``."""
     text = original.path.read_bytes().decode("utf-8")
     parts = dict(members(text, first_value(text)))
-    ids = {lvis._name_of(image): image["id"] for image in parts["images"].value}
+    ids = {lvis.name_of(image): image["id"] for image in parts["images"].value}
     edits = _annotations(text, parts, ids, changes)
     category = _categories(parts)
     of_image = by_image(of_state(changes, State.ABSENT))
     for image in elements(text, parts["images"].start):
-        wanted = of_image.get(lvis._name_of(image.value), [])
+        wanted = of_image.get(lvis.name_of(image.value), [])
         if wanted:
             negatives = dict(members(text, image.start))[coco.NEGATIVE]
             new = [category[change.class_name] for change in wanted]

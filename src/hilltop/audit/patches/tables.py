@@ -47,7 +47,7 @@ def patch_openimages(original: Original, changes: Sequence[Change]) -> Iterator[
     text = CsvText(original.path)
     at = {name: text.names.index(name) for name in text.names}
     found = sorted({record.cells[at[openimages.LABEL]] for record in text.records if record.cells})
-    codes = openimages._class_names(found, original.options.classes)[0]  # names back to codes
+    codes = openimages.class_names(found, original.options.classes)[0]  # names back to codes
     code_of = {name: code for code, name in codes.items()}
     for change in changes:
         cells = [""] * len(text.names)

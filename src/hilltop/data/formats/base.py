@@ -166,14 +166,24 @@ def read_class_file(path: Path) -> list[str]:
     """Return the class names in a file with one name a line."""
     if not path.is_file():
         raise fault(path, "there is no such file of class names.")
+    return read_names(path, "class")
+
+
+def read_names(path: Path, kind: str) -> list[str]:
+    """Return the names in a file with one a line, which must differ.
+
+    Args:
+        path: The file.
+        kind: What is named, for the messages: image or class.
+    """
     faults = Faults(path)
     names: dict[str, int] = {}
     for number, line in read_lines(path):
         name = line.strip()
         if not name:
-            faults.add("the class name is empty. One name a line, please.", line=number)
+            faults.add(f"the {kind} name is empty. Remove the line.", line=number)
         elif name in names:
-            faults.add(f"class {name!r} stands in line {names[name]} already.", line=number)
+            faults.add(f"{kind} {name!r} stands in line {names[name]} already.", line=number)
         names.setdefault(name, number)
     faults.check()
     return list(names)

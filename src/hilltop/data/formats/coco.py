@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault
+from hilltop.data.faults import Faults, fault, unknown_class
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.express import check_expressible
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import DataError
+from hilltop.wording import plural
 
 Record = dict[str, Any]
 PARTS = ("images", "annotations", "categories")
@@ -61,7 +62,10 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
         unlisted=options.need_unlisted(source.path),
         source=source.path,
         step=Step("read", {"file": str(source.path), "format": "coco"}),
-        notes=[f"{NEGATIVE} of {skipped} images were not read; the format lvis reads them."]
+        notes=[
+            f"{NEGATIVE} of {plural(skipped, 'image', 'images')} were not read; the format lvis"
+            " reads them."
+        ]
         if skipped
         else [],
     )
@@ -235,7 +239,7 @@ def _in_list(
     place = {name: number for number, name in enumerate(closed)}
     for name in classes:
         if name not in place:
-            faults.add(f"class {name!r} is not in the class list ({len(closed)} names).")
+            faults.add(unknown_class(name, closed))
     return {key: place.get(classes[column], -1) for key, column in column_of.items()}
 
 
@@ -248,12 +252,11 @@ def _join(
         image, category, own = record["image_id"], record["category_id"], record.get("id")
         place = f"record {number} of 'annotations'"
         if not is_id(image) or image not in row_of:
-            faults.add(f"{place}: image_id {image!r:.60} is not among the {len(row_of)} images.")
+            known = plural(len(row_of), "image", "images")
+            faults.add(f"{place}: image_id {image!r:.60} is not among the {known}.")
         elif not is_id(category) or category not in column_of:
-            known = len(column_of)
-            faults.add(
-                f"{place}: category_id {category!r:.60} is not among the {known} categories."
-            )
+            known = plural(len(column_of), "category", "categories")
+            faults.add(f"{place}: category_id {category!r:.60} is not among the {known}.")
         elif "id" in record and (not is_id(own) or own in ids):
             faults.add(f"{place}: id {own!r:.60} is not a number or is used before. Renumber it.")
         else:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from hilltop.data.faults import Faults
 from hilltop.data.label_table import LabelTable, State
+from hilltop.wording import plural
 
 
 def check_expressible(
@@ -41,16 +42,19 @@ def check_expressible(
     for state in State:
         count = int(np.count_nonzero(table.states == state))
         if state not in states and count:
-            faults.add(_lost(f"{count} pairs that are {state.name.lower()}"))
+            faults.add(
+                _lost(f"{plural(count, 'pair that is', 'pairs that are')} {state.name.lower()}")
+            )
     silent = int(np.count_nonzero(np.diff(table.indptr) == 0))
     if silent and not images_without_entries:
-        faults.add(_lost(f"{silent} images of which nothing is listed"))
+        faults.add(_lost(f"{plural(silent, 'image', 'images')} of which nothing is listed"))
     unused = len(table.classes) - len(np.unique(table.columns))
     if unused and not unused_classes:
-        faults.add(_lost(f"{unused} classes that no image has"))
+        faults.add(_lost(f"{plural(unused, 'class', 'classes')} that no image has"))
     pairs = len(table) * len(table.classes) - len(table.states)
     if pairs and table.unlisted not in unlisted:
-        faults.add(_lost(f"{pairs} unlisted pairs that are {table.unlisted.name.lower()}"))
+        unsaid = plural(pairs, "unlisted pair that is", "unlisted pairs that are")
+        faults.add(_lost(f"{unsaid} {table.unlisted.name.lower()}"))
     faults.check()
 
 
@@ -90,12 +94,15 @@ def check_lines(table: LabelTable, path: Path, *, classes: bool = True) -> None:
         names["class"] = pa.array(table.classes, pa.string())
     for kind, column in names.items():
         for name in column.filter(pc.match_substring(column, "\n")).to_pylist()[:3]:
-            faults.add(f"this format cannot express the line end in the {kind} name {name!r}.")
+            faults.add(
+                f"this format cannot express the line end in the {kind} name {name!r}."
+                " Rename it or write another format."
+            )
     faults.check()
 
 
 def _lost(what: str) -> str:
     return (
         f"this format cannot express {what}."
-        " Write another format, or pass --lossy to leave them out."
+        " Write another format, or pass --lossy to leave this out."
     )

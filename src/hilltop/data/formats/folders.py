@@ -56,6 +56,11 @@ def new_folder(path: Path) -> None:
     path.mkdir(exist_ok=True)
 
 
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file, each of these on a line."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def _readable(path: Path) -> str:
     """Name of a file as valid text, even where the file system holds other bytes."""
     return os.fsencode(path.name).decode("utf-8", errors="replace")

@@ -8,11 +8,9 @@ from hilltop.data.faults import fault
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.folders import choose_split
 from hilltop.data.formats.list_column import open_rows, pick_column, read_labels_of, write_rows
-from hilltop.data.formats.sample import is_file_name, is_metadata
+from hilltop.data.formats.sample import METADATA_NAMES, is_file_name, is_metadata
 from hilltop.data.formats.tabular import Table
 from hilltop.data.label_table import LabelTable
-
-_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
 
 
 def fits(source: Source) -> bool:
@@ -39,19 +37,23 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write a metadata file; into a folder, as ``metadata.jsonl``."""
     target = path / "metadata.jsonl" if path.is_dir() else path
-    if target.name not in _NAMES:
+    if target.name not in METADATA_NAMES:
         raise fault(
-            path, f"Hugging Face takes labels only from files named {', '.join(_NAMES)}. Rename it."
+            path,
+            f"Hugging Face takes labels only from files named {', '.join(METADATA_NAMES)}."
+            " Rename it.",
         )
     write_rows(table, target, lossy, image_column="file_name")
 
 
 def _metadata_files(folder: Path) -> list[Path]:
     """Metadata files in a folder; if there is none, those in the folders of its splits."""
-    here = [folder / name for name in _NAMES if (folder / name).is_file()]
+    here = [folder / name for name in METADATA_NAMES if (folder / name).is_file()]
     if here:
         return here
-    return sorted(path for name in _NAMES for path in folder.glob(f"*/{name}") if path.is_file())
+    return sorted(
+        path for name in METADATA_NAMES for path in folder.glob(f"*/{name}") if path.is_file()
+    )
 
 
 def _metadata_file(source: Source, options: ReadOptions) -> Path:
@@ -59,7 +61,7 @@ def _metadata_file(source: Source, options: ReadOptions) -> Path:
         return source.path
     files = _metadata_files(source.path)
     if not files:
-        raise fault(source.path, f"this folder holds none of {', '.join(_NAMES)}.")
+        raise fault(source.path, f"this folder holds none of {', '.join(METADATA_NAMES)}.")
     if files[0].parent != source.path:
         split = choose_split(source.path, {path.parent.name for path in files}, options.split)
         files = [path for path in files if path.parent.name == split]

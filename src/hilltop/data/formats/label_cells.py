@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault
+from hilltop.data.faults import Faults, fault, unknown_class
 from hilltop.data.formats.base import ReadOptions
 from hilltop.data.formats.repetitions import repetitions
 from hilltop.data.label_table import LabelTable, State, Step
@@ -230,14 +230,14 @@ def _class_codes(
     classes = sorted(found) if closed is None else closed
     number = {name: code for code, name in enumerate(classes) if name}
     columns = np.array([number.get(name, -1) for name in found] or [0], dtype=np.int64)[codes]
-    _fault_at(rows, at, columns < 0, lambda entry: _unknown_class(found[codes[entry]], classes))
+    _fault_at(rows, at, columns < 0, lambda entry: _wrong_class(found[codes[entry]], classes))
     return classes, columns
 
 
-def _unknown_class(name: str, classes: list[str]) -> str:
+def _wrong_class(name: str, classes: list[str]) -> str:
     if not name:
         return "a class name is empty. Remove it or name it."
-    return f"class {name!r} is not in the class list ({len(classes)} names)."
+    return unknown_class(name, classes)
 
 
 def _fault_at(

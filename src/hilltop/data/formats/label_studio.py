@@ -16,6 +16,7 @@ from hilltop.data.formats.label_studio_records import Answers, image_key, one_of
 from hilltop.data.formats.sample import is_label_studio_header
 from hilltop.data.formats.tabular import column_names
 from hilltop.data.label_table import LabelTable, State
+from hilltop.wording import plural
 
 _CHOICES = "choices"
 
@@ -116,7 +117,8 @@ def _read_tasks(source: Source, tasks: list[Any], options: ReadOptions) -> Label
                 collector.faults.add(f"{name}: its choices are not a list of names.")
             else:
                 answers.add(name, task["data"].get(key), chosen, place=name)
-    notes = [f"{silent} tasks without an annotation are left out."] if silent else []
+    left = plural(silent, "task without an annotation is", "tasks without an annotation are")
+    notes = [f"{left} left out."] if silent else []
     return answers.table(options, [*notes, *_other_results([task for _, task in sound])])
 
 
@@ -182,7 +184,9 @@ def _other_results(tasks: list[dict[str, Any]]) -> list[str]:
     others = [str(part.get("type")) for part in parts if part.get("type") != _CHOICES]
     if not others:
         return []
-    return [f"{len(others)} results of type {', '.join(sorted(set(others)))} are not read."]
+    kinds = ", ".join(sorted(set(others)))
+    are = plural(len(others), f"result of type {kinds} is", f"results of type {kinds} are")
+    return [f"{are} not read."]
 
 
 FORMAT = Format(

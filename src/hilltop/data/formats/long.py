@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -33,12 +32,13 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     images = table.images(options.image_column or IMAGE)
     names = table.text(options.label_column or CLASS).dictionary_encode()
     states = _states(table, options)
-    classes, columns = _class_codes(table, names, options.class_list())
+    closed = options.class_list()
+    classes = sorted(names.dictionary.to_pylist()) if closed is None else closed
     return assemble(
         images.dictionary,
         classes,
         images.indices.to_numpy(zero_copy_only=False),
-        columns,
+        table.class_codes(names, classes),
         states,
         unlisted=options.need_unlisted(source.path),
         source=source.path,
@@ -63,25 +63,6 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         pq.write_table(content, path)
     else:
         pa_csv.write_csv(content, path, pa_csv.WriteOptions(quoting_style="needed"))
-
-
-def _class_codes(
-    table: Table, names: pa.DictionaryArray, closed: list[str] | None
-) -> tuple[list[str], npt.NDArray[Any]]:
-    codes = names.indices.to_numpy(zero_copy_only=False)
-    found = names.dictionary.to_pylist()
-    classes = sorted(found) if closed is None else closed
-    number = {name: at for at, name in enumerate(classes)}
-    new = np.array([number.get(name, -1) for name in found], dtype=np.int64)
-    columns = new[codes] if len(codes) else codes.astype(np.int64)
-    faults = Faults(table.path)
-    for row in np.flatnonzero(columns < 0):
-        faults.add(
-            f"class {found[codes[row]]!r} is not in the class list ({len(classes)} names).",
-            line=table.line_of(int(row)),
-        )
-    faults.check()
-    return classes, columns
 
 
 def _states(table: Table, options: ReadOptions) -> Any:

@@ -17,6 +17,7 @@ from hilltop.data.formats import coco
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.express import check_expressible
 from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.wording import plural
 
 _PARTIAL = "not_exhaustive_category_ids"
 
@@ -31,7 +32,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
 
     Image ids are the file names; LVIS v1 has none, there the end of ``coco_url`` serves.
     """
-    parsed = coco.parse(source, options, _name_of)
+    parsed = coco.parse(source, options, name_of)
     rows, columns = _negatives(parsed)
     parsed.faults.check()
     states = [State.PRESENT] * len(parsed.rows) + [State.ABSENT] * len(rows)
@@ -69,7 +70,8 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     coco.write_parts(path, images, coco.annotation_records(table), categories)
 
 
-def _name_of(image: coco.Record) -> Any:
+def name_of(image: coco.Record) -> Any:
+    """The id of an image in the table: its file name, or the end of its address."""
     url = image.get("coco_url")
     if "file_name" not in image and isinstance(url, str):
         return url.rpartition("/")[2]
@@ -89,9 +91,9 @@ def _negatives(parsed: coco.Parsed) -> tuple[list[int], list[int]]:
                 continue
             for category in listed:
                 if not coco.is_id(category) or category not in parsed.column_of:
-                    known = len(parsed.column_of)
+                    known = plural(len(parsed.column_of), "category", "categories")
                     parsed.faults.add(
-                        f"{place}: {category!r:.60} in {key!r} is not among the {known} categories."
+                        f"{place}: {category!r:.60} in {key!r} is not among the {known}."
                     )
                 elif key == coco.NEGATIVE:
                     rows.append(row)

@@ -14,11 +14,25 @@ import numpy.typing as npt
 
 from hilltop.data.assemble import assemble
 from hilltop.data.faults import Faults, fault
-from hilltop.data.formats.base import Format, ReadOptions, Source, read_class_file, read_lines
+from hilltop.data.formats.base import (
+    Format,
+    ReadOptions,
+    Source,
+    read_class_file,
+    read_lines,
+    read_names,
+)
 from hilltop.data.formats.express import check_expressible, check_names
-from hilltop.data.formats.folders import choose_split, files_in, need_folder, new_folder
-from hilltop.data.formats.voc import check_file_words, read_image_set
+from hilltop.data.formats.folders import (
+    choose_split,
+    files_in,
+    need_folder,
+    new_folder,
+    write_lines,
+)
+from hilltop.data.formats.voc import check_file_words
 from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.wording import plural
 
 _CONCEPTS = "Concepts81.txt"
 _LISTS = {"all": "Imagelist.txt", "train": "TrainImagelist.txt", "test": "TestImagelist.txt"}
@@ -51,7 +65,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
         )
     split = choose_split(root, splits, options.split)
     classes = _concepts(root) if options.classes is None else read_class_file(options.classes)
-    images = read_image_set(splits[split][0])
+    images = read_names(splits[split][0], "image")
     unlisted = options.need_unlisted(root, "zeros")
     labels, pattern = files_in(splits[split][1]), _LABELS[split][1]
     faults = Faults(splits[split][1])
@@ -90,8 +104,8 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     labels = path / "Groundtruth" / _LABELS["all"][0]
     for folder in (path / "ConceptsList", path / "ImageList", labels):
         folder.mkdir(parents=True)
-    _write_lines(path / "ConceptsList" / _CONCEPTS, table.classes)
-    _write_lines(path / "ImageList" / _LISTS["all"], table.images.to_pylist())
+    write_lines(path / "ConceptsList" / _CONCEPTS, table.classes)
+    write_lines(path / "ImageList" / _LISTS["all"], table.images.to_pylist())
     present = table.states == State.PRESENT
     rows, columns = table.rows[present], table.columns[present]
     order = np.argsort(columns, kind="stable")
@@ -146,15 +160,12 @@ def _read_slowly(path: Path, images: int, found: list[str]) -> npt.NDArray[np.in
         if word not in ("0", "1"):
             faults.add(f"expected 0 or 1, but got {word!r:.60}.", line=line)
     if len(words) != images:
+        wanted = plural(images, "line", "lines")
         faults.add(
-            f"expected {images} lines, one for each image in the list, but got {len(words)}."
+            f"expected {wanted}, one for each image in the list, but got {len(words)}."
             " Was the file cut off?"
         )
     return np.flatnonzero(np.array([word == "1" for word in words], dtype=bool))
-
-
-def _write_lines(path: Path, lines: list[str] | tuple[str, ...]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 FORMAT = Format(

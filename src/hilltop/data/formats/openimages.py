@@ -24,6 +24,7 @@ from hilltop.data.formats.express import check_expressible
 from hilltop.data.formats.tabular import Table, column_names
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import OptionNeeded
+from hilltop.wording import plural
 
 IMAGE, SOURCE, LABEL, CONFIDENCE = "ImageID", "Source", "LabelName", "Confidence"
 _HEADER = ("LabelName", "DisplayName")
@@ -45,12 +46,12 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     images = table.images(IMAGE)
     labels = table.text(LABEL).dictionary_encode()
     states, notes = _states(table, options)
-    names, clashes = _class_names(labels.dictionary.to_pylist(), options.classes)
+    names, clashes = class_names(labels.dictionary.to_pylist(), options.classes)
     return assemble(
         images.dictionary,
         list(names.values()),
         _codes(images),
-        _columns(table, labels, list(names)),
+        table.class_codes(labels, list(names)),
         states,
         unlisted=State.parse(options.unlisted or "unknown"),
         source=source.path,
@@ -94,23 +95,6 @@ def _codes(column: pa.DictionaryArray) -> npt.NDArray[Any]:
     return np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _columns(table: Table, labels: pa.DictionaryArray, known: list[str]) -> npt.NDArray[Any]:
-    """Class number of every row; a label that is not known is a fault."""
-    number = {label: at for at, label in enumerate(known)}
-    found = labels.dictionary.to_pylist()
-    codes = _codes(labels)
-    column_of = np.array([number.get(label, -1) for label in found], dtype=np.int64)
-    columns: npt.NDArray[np.int64] = column_of[codes]
-    faults = Faults(table.path)
-    for row in np.flatnonzero(columns < 0):
-        faults.add(
-            f"class {found[codes[row]]!r} is not in the class list ({len(known)} names).",
-            line=table.line_of(int(row)),
-        )
-    faults.check()
-    return columns
-
-
 def _states(table: Table, options: ReadOptions) -> tuple[npt.NDArray[np.int8], list[str]]:
     """State of every row, and how many fractions fell on which side of the cut."""
     written = table.text(CONFIDENCE).dictionary_encode()
@@ -130,8 +114,9 @@ def _states(table: Table, options: ReadOptions) -> tuple[npt.NDArray[np.int8], l
     states = meaning.astype(np.int8)[codes]
     kept = int(np.count_nonzero(fraction[codes] & (states == State.PRESENT)))
     total = int(np.count_nonzero(fraction[codes]))
-    note = f"{kept} of {total} fractional confidences are at least {cut:g} and count as present."
-    return states, [note]
+    fractions = plural(total, "fractional confidence", "fractional confidences")
+    are = plural(kept, f"of {fractions} is", f"of {fractions} are")
+    return states, [f"{are} at least {cut:g}, which counts as present."]
 
 
 def _number(word: str) -> float:
@@ -156,7 +141,7 @@ def _cut(table: Table, example: str, options: ReadOptions) -> float:
     return options.confidence_cut
 
 
-def _class_names(found: list[str], path: Path | None) -> tuple[dict[str, str], list[str]]:
+def class_names(found: list[str], path: Path | None) -> tuple[dict[str, str], list[str]]:
     """Class name of each known label in order, and what to note about them."""
     if path is None:
         return {label: label for label in sorted(found)}, []
@@ -167,7 +152,8 @@ def _class_names(found: list[str], path: Path | None) -> tuple[dict[str, str], l
     shared = sum(count > 1 for count in used.values())
     if not shared:
         return names, []
-    note = f"{shared} names in {path.name} belong to several codes; the code was added to them."
+    belong = plural(shared, f"name in {path.name} belongs", f"names in {path.name} belong")
+    note = f"{belong} to several codes; the code was added to each."
     return {
         code: name if used[name] == 1 else f"{name} ({code})" for code, name in names.items()
     }, [note]

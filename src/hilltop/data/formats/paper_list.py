@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from hilltop.data.assemble import assemble
 from hilltop.data.faults import Faults
@@ -22,6 +23,8 @@ from hilltop.data.formats.base import (
     read_lines,
 )
 from hilltop.data.formats.express import check_expressible, check_names
+from hilltop.data.formats.folders import write_lines
+from hilltop.data.formats.repetitions import repetitions
 from hilltop.data.label_table import LabelTable, State, Step
 
 _LINE = re.compile(r"([^,]+),\s*((?:[0-9]{1,9}(?:\s+[0-9]{1,9})*)?)\s*", re.ASCII)
@@ -53,16 +56,18 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
         names = [str(number) for number in range(int(columns.max(initial=-1)) + 1)]
     row_of = {image: row for row, image in enumerate(dict.fromkeys(images))}
     rows = np.fromiter((row_of[image] for image in images), dtype=np.int64, count=len(images))
+    ids = pa.array(row_of, pa.string())
+    lines = np.repeat(np.arange(len(labels)), [len(numbers) for numbers in labels])
     return assemble(
-        list(row_of),
+        ids,
         names,
-        np.repeat(rows, [len(numbers) for numbers in labels]),
+        rows[lines],
         columns,
         State.PRESENT,
         unlisted=State.parse(options.unlisted or "unknown"),
         source=source.path,
         step=Step("read", {"file": str(source.path), "format": "paper_list"}),
-        notes=[*notes, *_repetitions(images, labels)],
+        notes=[*notes, *repetitions(ids, rows, lines, columns, State.PRESENT)],
     )
 
 
@@ -80,7 +85,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     # An old file of names must not rename the classes of a new list.
     if not numbered or beside.exists():
         check_names(path, "class", table.classes, without="")
-        beside.write_text("".join(f"{name}\n" for name in table.classes), encoding="utf-8")
+        write_lines(beside, table.classes)
     path.write_text("".join(_lines(table)), encoding="utf-8")
 
 
@@ -122,21 +127,6 @@ def _parse(path: Path, classes: int) -> tuple[list[str], list[list[int]]]:
         labels.append(numbers)
     faults.check()
     return images, labels
-
-
-def _repetitions(images: list[str], labels: list[list[int]]) -> list[str]:
-    """What to say of images that have more than one line."""
-    if len(set(images)) == len(images):
-        return []
-    said: dict[str, list[set[int]]] = {}
-    for image, numbers in zip(images, labels, strict=True):
-        said.setdefault(image, []).append(set(numbers))
-    repeated = [sets for sets in said.values() if len(sets) > 1]
-    differ = sum(any(one != sets[0] for one in sets) for sets in repeated)
-    return [
-        f"{len(repeated)} image ids stand in more than one line, {differ} of them with different"
-        " labels; their labels are merged."
-    ]
 
 
 def _lines(table: LabelTable) -> list[str]:

@@ -8,13 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hilltop.data.label_table import State
+from hilltop.wording import plural
+
 
 def repetitions(
     images: pa.Array,
     image_of_row: npt.NDArray[np.int64],
     rows: npt.NDArray[Any],
     columns: npt.NDArray[Any],
-    states: npt.NDArray[Any],
+    states: npt.NDArray[Any] | State,
 ) -> list[str]:
     """Say how many images stand in several rows, and how many of these differ in their labels.
 
@@ -23,7 +26,7 @@ def repetitions(
         image_of_row: Image number of each row of the file.
         rows: Row of the file of each entry.
         columns: Class number of each entry.
-        states: State of each entry.
+        states: State of each entry, or of all.
     """
     repeated = np.bincount(image_of_row, minlength=len(images)) > 1
     if not repeated.any():
@@ -39,8 +42,10 @@ def repetitions(
     np.minimum.at(lowest, image_of_row, sums)
     np.maximum.at(highest, image_of_row, sums)
     differ = np.flatnonzero(repeated & (lowest != highest))
-    text = f"{repeated.sum()} image ids stand in more than one record; their labels are merged."
+    stand = plural(int(repeated.sum()), "image id stands", "image ids stand")
+    text = f"{stand} in more than one record; the labels are merged."
     if len(differ):
         example = images[int(differ[0])].as_py()
-        text += f" {len(differ)} of them have different labels there, the first is {example!r}."
+        have = plural(len(differ), "of them has", "of them have")
+        text += f" {have} different labels there, the first is {example!r}."
     return [text]

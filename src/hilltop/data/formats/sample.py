@@ -22,6 +22,9 @@ IMAGE_NAMES = frozenset(
 LABEL_NAMES = frozenset(["labels", "tags", "classes", "label", "categories"])
 """Names, in lower case, by which a column with all labels of an image is known."""
 
+METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+"""Names of the files that Hugging Face's imagefolder takes labels from."""
+
 
 def is_image_name(name: str) -> bool:
     """Whether a column of this name is known to hold image ids."""
@@ -60,8 +63,9 @@ def peek_columns(source: Source) -> dict[str, list[Any]]:
 
 def is_metadata(source: Source) -> bool:
     """Whether this is a file that Hugging Face's imagefolder takes labels from."""
-    known = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
-    return source.path.name in known and any(is_file_name(name) for name in peek_names(source))
+    return source.path.name in METADATA_NAMES and any(
+        is_file_name(name) for name in peek_names(source)
+    )
 
 
 def is_file_name(name: str) -> bool:

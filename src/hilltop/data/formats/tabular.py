@@ -8,14 +8,16 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from hilltop.checks import did_you_mean
-from hilltop.data.faults import Faults, fault
+from hilltop.data.faults import Faults, fault, unknown_class
 from hilltop.data.formats.base import Source, read_lines
+from hilltop.wording import plural
 
 
 class Table:
@@ -80,6 +82,21 @@ class Table:
         lengths = np.diff(np.append(starts, len(words)))
         codes = np.repeat(runs.indices.to_numpy(zero_copy_only=False), lengths)
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), runs.dictionary)
+
+    def class_codes(
+        self, names: pa.DictionaryArray, classes: Sequence[str]
+    ) -> npt.NDArray[np.int64]:
+        """Return the place in ``classes`` of each row of a coded column; others are faults."""
+        place = {name: code for code, name in enumerate(classes)}
+        found = names.dictionary.to_pylist()
+        codes = names.indices.to_numpy(zero_copy_only=False)
+        new = np.array([place.get(name, -1) for name in found], dtype=np.int64)
+        columns: npt.NDArray[np.int64] = new[codes]
+        faults = Faults(self.path)
+        for row in np.flatnonzero(columns < 0):
+            faults.add(unknown_class(found[codes[row]], classes), line=self.line_of(int(row)))
+        faults.check()
+        return columns
 
     def _check(self, wrong: pa.Array, message: str) -> None:
         faults = Faults(self.path)
@@ -160,8 +177,9 @@ def _csv_rows(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
             if cells and not header:
                 header = [cell.strip() for cell in cells]
             elif cells and len(cells) != len(header):
+                wanted = plural(len(header), "cell", "cells")
                 faults.add(
-                    f"expected {len(header)} cells as in the header, but got {len(cells)}."
+                    f"expected {wanted} as in the header, but got {len(cells)}."
                     " Quote cells that contain commas.",
                     line=begins,
                 )

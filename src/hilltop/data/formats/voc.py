@@ -13,12 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault
-from hilltop.data.formats.base import Format, ReadOptions, Source, read_lines
+from hilltop.data.faults import Faults, fault, unknown_class
+from hilltop.data.formats.base import Format, ReadOptions, Source, read_lines, read_names
 from hilltop.data.formats.express import check_expressible, check_names
-from hilltop.data.formats.folders import choose_split, files_in, need_folder, new_folder
+from hilltop.data.formats.folders import (
+    choose_split,
+    files_in,
+    need_folder,
+    new_folder,
+    write_lines,
+)
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import DataError, OptionNeeded
+from hilltop.wording import plural
 
 SETS = Path("ImageSets") / "Main"
 ANNOTATIONS = "Annotations"
@@ -50,7 +57,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     split = choose_split(folder, by_split, options.split)
     chosen = by_split[split]
     classes = _class_order(folder, list(chosen), options)
-    images = read_image_set(files[f"{split}.txt"]) if f"{split}.txt" in files else None
+    images = read_names(files[f"{split}.txt"], "image") if f"{split}.txt" in files else None
     found: list[str] = []
     columns = []
     for name in classes:
@@ -92,11 +99,11 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     folder.mkdir(parents=True)
     images = table.images.to_pylist()
     dense = table.dense()
-    _write_lines(folder / f"{_SPLIT}.txt", images)
+    write_lines(folder / f"{_SPLIT}.txt", images)
     for column, name in enumerate(table.classes):
         values = [_VALUES[State(state)] for state in dense[:, column].tolist()]
         lines = [f"{image} {value:>2}" for image, value in zip(images, values, strict=True)]
-        _write_lines(folder / f"{name}_{_SPLIT}.txt", lines)
+        write_lines(folder / f"{name}_{_SPLIT}.txt", lines)
 
 
 def find_devkit(path: Path) -> Path:
@@ -136,21 +143,6 @@ def split_lists(files: dict[str, Path]) -> dict[str, Path]:
     }
 
 
-def read_image_set(path: Path) -> list[str]:
-    """Return the image names in a file with one a line."""
-    faults = Faults(path)
-    seen: dict[str, int] = {}
-    for line, text in read_lines(path):
-        name = text.strip()
-        if not name:
-            faults.add("the image name is empty. Remove the line.", line=line)
-        elif name in seen:
-            faults.add(f"image {name!r} stands in line {seen[name]} already.", line=line)
-        seen.setdefault(name, line)
-    faults.check()
-    return list(seen)
-
-
 def check_file_words(path: Path, names: tuple[str, ...]) -> None:
     """Raise if a class name cannot be part of a file name."""
     check_names(path, "class", names, without='/\\:*?"<>|')
@@ -178,7 +170,7 @@ def _class_order(folder: Path, found: list[str], options: ReadOptions) -> list[s
     faults = Faults(folder)
     for name in found:
         if name not in closed:
-            faults.add(f"class {name!r} is not in the class list ({len(closed)} names).")
+            faults.add(unknown_class(name, closed))
     for name in closed:
         if name not in found:
             faults.add(f"there is no file for class {name!r} of the class list.")
@@ -213,11 +205,8 @@ def _check_same_images(path: Path, images: list[str], listed: list[str], found: 
             faults.add(f"expected image {wanted!r}, but got {given!r}. {rule}", line=line)
             return
     if len(images) != len(listed):
-        faults.add(f"expected {len(images)} images, but got {len(listed)}. {rule}")
-
-
-def _write_lines(path: Path, lines: list[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        wanted = plural(len(images), "image", "images")
+        faults.add(f"expected {wanted}, but got {len(listed)}. {rule}")
 
 
 FORMAT = Format(

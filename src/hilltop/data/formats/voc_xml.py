@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 
 from hilltop.data.assemble import Collector
 from hilltop.data.faults import Faults, fault
-from hilltop.data.formats.base import Format, ReadOptions, Source
+from hilltop.data.formats.base import Format, ReadOptions, Source, read_names
 from hilltop.data.formats.express import check_expressible, check_names
 from hilltop.data.formats.folders import choose_split, files_in, need_folder, new_folder
 from hilltop.data.formats.voc import (
@@ -23,7 +23,6 @@ from hilltop.data.formats.voc import (
     SETS,
     class_files,
     find_devkit,
-    read_image_set,
     split_lists,
 )
 from hilltop.data.label_table import LabelTable, State
@@ -117,7 +116,7 @@ def _named_files(
     """The images of a split with their files; what stands in the list never becomes a path."""
     faults = Faults(wanted, found)
     named: list[tuple[str | None, Path]] = []
-    for line, name in enumerate(read_image_set(wanted), 1):
+    for line, name in enumerate(read_names(wanted, "image"), 1):
         if name in files:
             named.append((name, files[name]))
         else:

@@ -27,6 +27,7 @@ from hilltop.data.formats.sample import (
 from hilltop.data.formats.tabular import Table
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import OptionNeeded
+from hilltop.wording import plural
 
 Kinds = npt.NDArray[np.int8]
 _ONE, _ZERO, _MINUS_ONE, _BLANK, _OTHER = range(5)
@@ -141,8 +142,9 @@ def _classes(table: Table, columns: list[str], closed: list[str] | None) -> list
         if not name:
             faults.add("a column has no name. Name it after its class or remove it.", line=1)
         elif closed is not None and name not in closed:
+            listed = plural(len(closed), "name", "names")
             faults.add(
-                f"column {name!r} is not in the class list ({len(closed)} names)."
+                f"column {name!r} is not in the class list ({listed})."
                 f"{did_you_mean(name, closed)} Remove the column if it is not a class.",
                 line=1,
             )
@@ -159,7 +161,8 @@ def _cells(table: Table, columns: list[str]) -> list[Kinds]:
         for row in wrong[:_SHOWN_PER_COLUMN]:
             value = table.column(name)[int(row)].as_py()
             more = len(wrong) - _SHOWN_PER_COLUMN
-            rest = f" {more} more cells of this column are like that." if more > 0 else ""
+            are = plural(more, "more cell of this column is", "more cells of this column are")
+            rest = f" {are} like that." if more > 0 else ""
             faults.add(
                 f"column {name!r} holds {value!r}, which is none of 1, 0, -1 and blank."
                 f" Correct it, or remove the column if it is not a class.{rest}",
@@ -227,7 +230,7 @@ def _raw_values(counts: npt.NDArray[np.int64]) -> list[str]:
     if not counts[_MINUS_ONE]:
         return []
     return [
-        f"raw values: 1 in {counts[_ONE]} cells, 0 in {counts[_ZERO]},"
+        f"raw values: 1 in {plural(int(counts[_ONE]), 'cell', 'cells')}, 0 in {counts[_ZERO]},"
         f" -1 in {counts[_MINUS_ONE]}, blank in {counts[_BLANK]}"
     ]
 
