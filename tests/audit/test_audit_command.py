@@ -204,6 +204,9 @@ def test_a_broken_image_stops_the_audit_unless_it_is_left_out(
     assert table.images.to_pylist() == names, "its labels stay"
     ranked = {table.images[int(row)].as_py() for row in CandidateIndex.read(folder, table).images()}
     assert ranked == {*names} - {names[3]}
+    assert run(drawn / "thinned.csv", out, *words, "--skip-broken") == 0
+    assert "features: 59 images, taken from" in capsys.readouterr().out
+    assert run(drawn / "thinned.csv", out, *words) == 1  # nobody said that it may be left out
 
 
 def test_an_audit_without_a_readable_image_ends_in_words(

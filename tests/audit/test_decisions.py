@@ -12,7 +12,7 @@ import pytest
 
 from hilltop.audit.answers import Answers, Sample, resolve
 from hilltop.audit.decisions import Answer, AnswerWord, DecisionStore, Mode, Undo
-from hilltop.audit.progress import ClassProgress, share_interval
+from hilltop.audit.progress import ClassProgress
 from hilltop.errors import DataError
 
 
@@ -170,12 +170,3 @@ def test_a_class_is_not_worthwhile_once_the_last_twenty_answers_found_hardly_any
     progress = ClassProgress.of(fold(*early, *late), "dog")
     assert (progress.recent_present, progress.recent, progress.worthwhile) == (1, 20, False)
     assert (progress.ranked_present, progress.ranked_absent) == (30, 19)
-
-
-def test_the_interval_of_a_share_solves_wilsons_equation() -> None:
-    for present, total in ((0, 10), (3, 50), (25, 50), (10, 10)):
-        share = present / total
-        for bound in share_interval(present, total):
-            # The bounds are where the share is 1.96 standard errors of the bound away from it.
-            distance = (share - bound) ** 2 - 1.959964**2 * bound * (1 - bound) / total
-            assert abs(distance) < 1e-9

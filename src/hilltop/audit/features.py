@@ -16,6 +16,7 @@ from torch import Tensor
 from hilltop.backbone import Backbone, extract_features, write_features
 from hilltop.training.features import read_features
 from hilltop.whole_files import write_whole
+from hilltop.wording import plural
 
 
 def cached_features(
@@ -31,21 +32,26 @@ def cached_features(
     """Return one row of features for each image that could be read, and the names of these.
 
     They are taken from ``features.npz`` in the folder of the audit, if it was written by the same
-    backbone for these images, and written there otherwise.
+    backbone for these images, and written there otherwise. Images that were left out before are
+    left out again.
     """
     file, about = out / "features.npz", out / "features.json"
-    described = json.dumps({**asdict(backbone), "images": str(folder.resolve())}, indent=2)
-    if file.is_file() and about.is_file() and about.read_text(encoding="utf-8") == described:
+    described = {**asdict(backbone), "images": str(folder.resolve())}
+    if file.is_file() and about.is_file():
+        earlier = json.loads(about.read_text(encoding="utf-8"))
+        left_out = pa.array(earlier.pop("left_out", []), pa.string())
+        wanted = images.filter(pc.invert(pc.is_in(images, left_out))) if skip_broken else images
         kept = read_features(file)
-        found = pc.index_in(images, value_set=kept.images)
-        if not found.null_count:
-            say(f"features: {len(kept.images):,} images, taken from {file}")
+        found = pc.index_in(wanted, value_set=kept.images)
+        if earlier == described and not found.null_count and len(wanted):
+            say(f"features: {plural(len(wanted), 'image', 'images')}, taken from {file}")
             rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
-            return torch.from_numpy(kept.values[rows]), images
+            return torch.from_numpy(kept.values[rows]), wanted
     values, names = extract_features(
         folder, images, backbone, workers=workers, skip_broken=skip_broken, say=say
     )
     about.unlink(missing_ok=True)  # a crash between the two files must not pair old with new
     write_features(file, values, names)
-    write_whole(about, described)
+    left_out = images.filter(pc.invert(pc.is_in(images, names)))
+    write_whole(about, json.dumps({**described, "left_out": left_out.to_pylist()}, indent=2))
     return values, names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -79,20 +78,3 @@ class ClassProgress:
             recent=len(recent),
             sample=answers.sample(class_name),
         )
-
-
-def share_interval(present: int, total: int) -> tuple[float, float]:
-    """Return the 95% interval (Wilson's) of a share, from a random sample.
-
-    Example:
-        >>> low, high = share_interval(3, 50)
-        >>> print(f"{low:.3f} to {high:.3f}")
-        0.021 to 0.162
-    """
-    if total == 0:
-        return 0.0, 1.0
-    z = 1.959964
-    share, scale = present / total, 1 + z * z / total
-    centre = (share + z * z / (2 * total)) / scale
-    spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / scale
-    return max(0.0, centre - spread), min(1.0, centre + spread)

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.audit.answers import Answers, Votes, differ
+from hilltop.audit.binomial import binomial_interval
 from hilltop.audit.candidate_index import CandidateIndex, Ints
 from hilltop.audit.decisions import Answer, DecisionStore, Mode, now
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.incoming import MOST_EVENTS, Incoming, check_reviewer
-from hilltop.audit.progress import ClassProgress, share_interval
+from hilltop.audit.progress import ClassProgress
 from hilltop.audit.thumbnails import ImageStore
 from hilltop.errors import ArgumentError
 
@@ -184,7 +185,7 @@ class Review:
             self._progress[name] = ClassProgress.of(self._answers, name)
         done = self._progress[name]
         drawn = done.sample.present + done.sample.absent
-        low, high = share_interval(done.sample.present, drawn)
+        low, high = binomial_interval(done.sample.present, drawn)
         candidates = self.index.count(column)
         return {
             "number": column,

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.data.faults import Faults
+from hilltop.data.faults import Faults, unknown_class
 from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.wording import plural
 
 
 def assemble(
@@ -116,10 +117,7 @@ class Collector:
         """Add what is said of one class for the image in ``row``."""
         if name not in self._classes:
             if self._closed:
-                self.faults.add(
-                    f"class {name!r} is not in the class list ({len(self._classes)} names).",
-                    line=line,
-                )
+                self.faults.add(unknown_class(name, self._classes), line=line)
                 return
             if not name:
                 self.faults.add("a class name is empty. Remove it or name it.", line=line)
@@ -164,10 +162,12 @@ class Collector:
         if not repeated:
             return []
         differ = [row for row, sets in repeated.items() if any(one != sets[0] for one in sets)]
-        text = f"{len(repeated)} image ids stand in more than one record; their labels are merged."
+        stand = plural(len(repeated), "image id stands", "image ids stand")
+        text = f"{stand} in more than one record; the labels are merged."
         if differ:
             example = list(self._images)[differ[0]]
-            text += f" {len(differ)} of them have different labels there, the first is {example!r}."
+            have = plural(len(differ), "of them has", "of them have")
+            text += f" {have} different labels there, the first is {example!r}."
         return [text]
 
 

@@ -145,7 +145,7 @@ window.Hilltop = window.Hilltop || {};
         sample.answers ? `${sample.present} of ${sample.answers}` : ""));
       shown.push(figure("Missing in all", sample.answers
         ? number((summary.candidates * sample.present) / sample.answers) : "–",
-      sample.answers ? `${number(sample.low)} to ${number(sample.high)}` : ""));
+      sample.answers ? `90%: ${number(sample.low)} to ${number(sample.high)}` : ""));
       shown.push(figure("Unlabelled", number(summary.candidates)));
     } else {
       const decided = ranked.present + ranked.absent;
