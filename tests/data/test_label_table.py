@@ -128,7 +128,7 @@ class TestCollector:
         assert table.labels_of(0) == ("a", "b")
         (note,) = table.notes
         assert note.startswith("2 image ids stand in more than one record")
-        assert "1 of them have different labels there, the first is 'i'" in note
+        assert "1 of them has different labels there, the first is 'i'" in note
 
     def test_twenty_faults_are_enough(self) -> None:
         collector = self.collector()
