@@ -185,3 +185,17 @@ def test_damaged_long_files_end_in_a_table_or_a_data_error(tmp_path: Path, count
     path = write(tmp_path / "l.csv", "\n".join(["image,class,state", *lines, '"x, y",a,1\n']))
     tables, faults = survives(path, count, "long", ReadOptions("unknown", "absent"))
     assert min(tables, faults) > count / 20, "the mutations test both ways out"
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 0, 2, 1), (1, 0, 1, 0)])
+def test_images_may_stand_in_any_order_and_come_again(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    lines = [f"{'abcd'[image]},{'xy'[number % 2]}\n" for number, image in enumerate(order)]
+    file = tmp_path / "labels.csv"
+    file.write_text("image,class\n" + "".join(lines))
+    table = read_labels(file, options=ReadOptions(unlisted="absent"))
+    assert table.images.to_pylist() == ["abcd"[image] for image in dict.fromkeys(order)]
+    found = {(image, name) for row, image in enumerate(table.images.to_pylist())
+             for name in table.labels_of(row)}  # fmt: skip
+    assert found == {tuple(line.strip().split(",")) for line in lines}

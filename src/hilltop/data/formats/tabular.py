@@ -15,6 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from hilltop.checks import did_you_mean
+from hilltop.data.assemble import ascending
 from hilltop.data.faults import Faults, fault, unknown_class
 from hilltop.data.formats.base import Source, read_lines
 from hilltop.wording import plural
@@ -78,10 +79,12 @@ class Table:
         words = self.text(name)
         changes = pc.not_equal(words[1:], words[:-1]).to_numpy(zero_copy_only=False)
         starts = np.flatnonzero(np.concatenate([[len(words) > 0], changes]))
-        runs = words.take(pa.array(starts)).dictionary_encode()
-        lengths = np.diff(np.append(starts, len(words)))
-        codes = np.repeat(runs.indices.to_numpy(zero_copy_only=False), lengths)
-        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), runs.dictionary)
+        names, number = words.take(pa.array(starts)), np.arange(len(starts))
+        if not ascending(names):
+            runs = names.dictionary_encode()
+            names, number = runs.dictionary, runs.indices.to_numpy(zero_copy_only=False)
+        codes = np.repeat(number, np.diff(np.append(starts, len(words))))
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
 
     def class_codes(
         self, names: pa.DictionaryArray, classes: Sequence[str]
