@@ -19,6 +19,7 @@ CURVES = {
     "read long CSV": ("images", ""),
     "audit": ("images", ""),
     "two epochs by images": ("images", ""),
+    "images by pixels": ("pixels of a file, to 448 x 448", ""),
 }
 
 

@@ -2,6 +2,7 @@
 
 Compared with PIL and the v1 transforms of torchvision, with the same augmentations: squash to a
 square, cutout of half the side, RandAugment. The files are generated: smoothed noise, 640 x 480.
+Evaluation is also timed over files of 1,000 to 10 million pixels.
 Run it with: python benchmarks/input_path.py [--quick] [--save]
 """
 
@@ -27,15 +28,18 @@ SIZE = 448
 FILES = 32
 
 
-def write_images(folder: Path, files: int) -> list[Path]:
-    """Write JPEG files of the size and weight of photographs."""
+def write_images(folder: Path, files: int, *, width: int = 640, height: int = 480) -> list[Path]:
+    """Write JPEG files of the weight of photographs."""
     generator = np.random.default_rng(0)
     paths = []
     for number in range(files):
         coarse = Image.fromarray(generator.integers(256, size=(24, 32, 3), dtype=np.uint8))
-        fine = Image.fromarray(generator.integers(256, size=(240, 320, 3), dtype=np.uint8))
-        sizes = [image.resize((640, 480), Image.Resampling.BICUBIC) for image in (coarse, fine)]
-        paths.append(folder / f"{number}.jpg")
+        half = (height // 2, width // 2, 3)
+        fine = Image.fromarray(generator.integers(256, size=half, dtype=np.uint8))
+        sizes = [
+            image.resize((width, height), Image.Resampling.BICUBIC) for image in (coarse, fine)
+        ]
+        paths.append(folder / f"{width}x{height}-{number}.jpg")
         Image.blend(*sizes, 0.25).save(paths[-1], quality=90)
     return paths
 
@@ -96,6 +100,17 @@ def measure(paths: list[Path], *, train: bool) -> list[Row]:
     ]
 
 
+def by_pixels(folder: Path, side: int) -> list[Row]:
+    """Evaluation of four square files of one size."""
+    paths = write_images(folder, 4, width=side, height=side)
+    works = {
+        "PIL + v1 transforms": with_pil(paths, train=False),
+        "hilltop": with_hilltop(paths, train=False),
+    }
+    question = "images by pixels"
+    return compare(question, str(side * side), works, "PIL + v1 transforms", seconds=2.0)
+
+
 def main() -> None:
     """Measure training and evaluation, on one thread."""
     options = parser(__doc__).parse_args()
@@ -104,6 +119,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = write_images(Path(folder), 4 if options.quick else FILES)
         rows = measure(paths, train=True) + measure(paths, train=False)
+        for side in (32, 100) if options.quick else (32, 100, 316, 1000, 3162):
+            rows += by_pixels(Path(folder), side)
     finish(rows, options, ["torch", "torchvision", "pillow"])
 
 
