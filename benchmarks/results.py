@@ -82,9 +82,16 @@ def _key(row: dict[str, object]) -> tuple[object, ...]:
 
 
 def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=10"]
+    """The commit, and whether the tree differs from it in more than what benchmarks write."""
+    number = _git("rev-parse", "--short=10", "HEAD")
+    changed = _git("status", "--porcelain", "--", ":/", ":!/benchmarks/results.csv", ":!/docs")
+    return f"{number or 'unknown'}{'-dirty' if changed else ''}"
+
+
+def _git(*words: str) -> str:
+    command = ["git", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=PATH.parent)
-    return done.stdout.strip() or "unknown"
+    return done.stdout.strip()
 
 
 def _today() -> str:
