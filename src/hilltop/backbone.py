@@ -38,8 +38,7 @@ def check_weights(weights: str) -> str:
     if weights == "none":
         raise OptionNeeded(
             "Features of images need a trained backbone, since one with random weights tells"
-            " nothing apart. Pass --weights timm (fetched once from the hub) or --weights FILE,"
-            " or give --features or --scores instead of --images."
+            " nothing apart. Pass --weights timm (fetched once from the hub) or --weights FILE."
         )
     return weights
 

@@ -37,13 +37,13 @@ def cached_features(
     """
     file, about = out / "features.npz", out / "features.json"
     described = {**asdict(backbone), "images": str(folder.resolve())}
-    if file.is_file() and about.is_file():
-        earlier = json.loads(about.read_text(encoding="utf-8"))
-        left_out = pa.array(earlier.pop("left_out", []), pa.string())
-        wanted = images.filter(pc.invert(pc.is_in(images, left_out))) if skip_broken else images
+    earlier = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {}
+    before = pa.array(earlier.pop("left_out", []), pa.string())
+    if earlier == described and file.is_file():
+        wanted = images.filter(pc.invert(pc.is_in(images, before))) if skip_broken else images
         kept = read_features(file)
         found = pc.index_in(wanted, value_set=kept.images)
-        if earlier == described and not found.null_count and len(wanted):
+        if len(wanted) and not found.null_count:
             say(f"features: {plural(len(wanted), 'image', 'images')}, taken from {file}")
             rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
             return torch.from_numpy(kept.values[rows]), wanted
