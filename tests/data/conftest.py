@@ -62,3 +62,10 @@ def main(devkit: Path) -> Path:
 def bare(devkit: Path) -> Path:
     """Its XML files."""
     return devkit / "Annotations"
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a small text file, and return its path."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

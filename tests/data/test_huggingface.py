@@ -13,6 +13,7 @@ from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, 
 from hilltop.data.formats import huggingface, recognise
 from hilltop.data.formats.base import Source
 from hilltop.errors import DataError, OptionNeeded
+from tests.data.conftest import write
 from tests.data.fuzz import survives
 
 P, U = State.PRESENT, State.UNKNOWN
@@ -23,12 +24,6 @@ OBJECTS = (
     '{"file_name": "0001.png", "objects": {"bbox": [[1, 2, 3, 4], [5, 6, 7, 8]], "KEY": [1, 1]}}\n'
     '{"file_name": "0002.png", "objects": {"bbox": [], "KEY": []}}\n'
 )
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.fixture

@@ -10,14 +10,10 @@ import pytest
 
 from hilltop.data import ReadOptions, State, read_labels
 from hilltop.errors import DataError, OptionNeeded
+from tests.data.conftest import write
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN, ABSENT = ReadOptions(unlisted="unknown"), ReadOptions(unlisted="absent")
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, 
 from hilltop.data.formats import list_column, recognise
 from hilltop.data.formats.base import Source
 from hilltop.errors import DataError, OptionNeeded
+from tests.data.conftest import write
 from tests.data.fuzz import survives
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
@@ -23,11 +24,6 @@ JSONL = (
     '{"image": "b.jpg", "labels": []}\n{"image": "c.jpg", "labels": ["red fox"]}\n'
 )
 DENSE = [[P, P, U], [U, U, U], [U, U, P]]
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.fixture

@@ -19,14 +19,10 @@ from hilltop.data import (
     write_labels,
 )
 from hilltop.errors import DataError, OptionNeeded
+from tests.data.conftest import write
 from tests.data.fuzz import survives
 
 UNKNOWN, ABSENT = ReadOptions(unlisted="unknown"), ReadOptions(unlisted="absent")
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("unlisted", [State.UNKNOWN, State.ABSENT])

@@ -14,17 +14,13 @@ from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, 
 from hilltop.data.formats import recognise, wide
 from hilltop.data.formats.base import Source
 from hilltop.errors import DataError, OptionNeeded
+from tests.data.conftest import write
 from tests.data.fuzz import survives
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN, ABSENT = ReadOptions(unlisted="unknown"), ReadOptions(unlisted="absent")
 ONES_AND_ZEROS = "image,cat,dog\na.jpg,1,0\nb.jpg,0,\n"
 THREE_VALUES = "image,cat,dog\na.jpg,1,-1\nb.jpg,0,1.0\nc.jpg,,-1.0\n"
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def read(path: Path, options: ReadOptions, text: str) -> LabelTable:
