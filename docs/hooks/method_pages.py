@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ SHARED = (
     " `none`), `class_weight` and `pos_weight` (one number, or one for each class), and `watch`"
     " (warn when training goes flat)."
 )
+
+DRAWN_WITH = {"splc": {"per_label": math.inf}}  # while its bound is not reached
 
 
 def sections(described: object) -> dict[str, str]:
@@ -106,7 +109,7 @@ def use(name: str) -> str:
 def gradient_picture(name: str) -> bytes | None:
     """The gradient as SVG, if every pair stands for itself."""
     try:
-        loss = check_separable(LOSSES.build(name))
+        loss = check_separable(LOSSES.build(name, **DRAWN_WITH.get(name, {})))
     except HilltopError:
         return None
     target = io.BytesIO()

@@ -45,7 +45,8 @@ ENUMERATED = {"kept_by_count", "kept_independently"}  # whose reference test_obs
 @pytest.mark.parametrize("epoch", [0, 1])
 @pytest.mark.parametrize("target", TARGETS)
 def test_presets_agree_with_the_scalar_reference(loss_name: str, epoch: int, target: float) -> None:
-    loss = build(loss_name, reduction="none")
+    options = {"per_label": math.inf} if loss_name == "splc" else {}
+    loss = build(loss_name, reduction="none", **options)
     loss.set_epoch(epoch)
     logits = torch.tensor([GRID])
     expected = [ref.preset(loss_name, x, target, len(GRID), epoch) for x in GRID]
@@ -151,7 +152,7 @@ def test_values_worked_out_by_hand() -> None:
     assert focal_margin()(half + 1, present).item() == pytest.approx(log2 / 4)
     # p = 0.75 lies above tau: the released form has no margin on a corrected entry.
     sure = torch.full((1, 1), math.log(3.0))
-    released, equation = splc_released(), splc()
+    released, equation = splc_released(), splc(per_label=math.inf)
     released.set_epoch(1), equation.set_epoch(1)
     assert released(sure, absent).item() == pytest.approx(-(0.25**2) * math.log(0.75))
     p_m = 1 / (1 + math.exp(1) / 3)
@@ -188,7 +189,7 @@ class TestLimits:
         self.assert_equal(splc(start_epoch=9), focal_margin())
 
     def test_splc_with_tau_zero_takes_every_entry_for_a_label(self) -> None:
-        loss = splc("bce", tau=0, start_epoch=0)
+        loss = splc("bce", tau=0, start_epoch=0, per_label=math.inf)
         everything = bce()(self.logits, torch.ones_like(self.logits))
         torch.testing.assert_close(loss(self.logits, self.targets), everything)
 
@@ -216,13 +217,13 @@ class TestLimits:
 @pytest.mark.parametrize("base", ["bce", "focal", "asl", "focal_margin"])
 @pytest.mark.usefixtures("engine")
 def test_splc_goes_over_any_loss(base: str) -> None:
-    loss = splc(build(base, reduction="none"), tau=0.6, start_epoch=0)
+    loss = splc(build(base, reduction="none"), tau=0.6, start_epoch=0, per_label=math.inf)
     positive, negative = ref.HALVES[base]
     expected = [ref.self_paced(negative, positive, 0.6)(x) for x in GRID]
     logits = torch.tensor([GRID])
     actual = loss(logits, torch.zeros_like(logits))
     torch.testing.assert_close(actual, torch.tensor([expected]), rtol=2e-6, atol=1e-9)
-    by_name = splc(base, reduction="none", start_epoch=0)
+    by_name = splc(base, reduction="none", start_epoch=0, per_label=math.inf)
     torch.testing.assert_close(by_name(logits, torch.zeros_like(logits)), actual)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 import torch
@@ -23,7 +24,17 @@ from hilltop.losses import (
 from tests.losses.conftest import facts
 from tests.losses.fused_head import CLASSES, INPUTS, ROWS, as_a_whole, gradients, head, inputs
 
-WHOLE = {"auto", "em_apl", "kept_by_count", "ll_cp", "ll_ct", "ll_r", "role", "splc_adaptive"}
+WHOLE = {
+    "auto",
+    "em_apl",
+    "kept_by_count",
+    "ll_cp",
+    "ll_ct",
+    "ll_r",
+    "role",
+    "splc",
+    "splc_adaptive",
+}
 SEPARABLE = sorted(set(LOSSES) - WHOLE)
 
 
@@ -102,7 +113,7 @@ def forms(targets: Tensor) -> dict[str, object]:
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("form", FORMS)
 def test_targets_and_observed_of_every_form_give_the_same_loss(form: str) -> None:
-    fused = head(splc(start_epoch=0))
+    fused = head(splc(start_epoch=0, per_label=math.inf))
     features, targets = inputs()
     targets[2] = 0.0
     observed = torch.rand(ROWS, CLASSES) < 0.3
@@ -173,7 +184,7 @@ def test_what_needs_no_gradient_gets_none() -> None:
 
 
 def test_the_correction_of_splc_begins_with_its_epoch() -> None:
-    loss = splc()
+    loss = splc(per_label=math.inf)
     fused, (features, targets) = head(loss), inputs()
     before = fused(features, targets)
     fused.set_epoch(1)
@@ -200,7 +211,7 @@ def test_logits_of_some_classes() -> None:
     torch.testing.assert_close(fused.logits(features, start=2, stop=5), whole[:, 2:5])
 
 
-@pytest.mark.parametrize("name", ["bce", "hill", "splc", "kept_independently"])
+@pytest.mark.parametrize("name", ["bce", "hill", "splc_released", "kept_independently"])
 def test_the_bias_starts_at_the_best_constant_of_the_labels(name: str) -> None:
     targets = (torch.rand(200, CLASSES, generator=torch.Generator().manual_seed(0)) < 0.1).float()
     expected = best_constant(build(name), targets)

@@ -10,12 +10,7 @@ from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.catalogue import LOSSES, build
 from hilltop.losses.choose import choose_observation
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.correction import (
-    CORRECTIONS,
-    Correction,
-    SelectiveCorrection,
-    SelfPacedCorrection,
-)
+from hilltop.losses.correction import CORRECTIONS, Correction, SelectiveCorrection
 from hilltop.losses.counted import KeptByCount, kept_by_count
 from hilltop.losses.entropy import AsymmetricPseudoLabels, EntropyNegative, em_apl
 from hilltop.losses.fused_linear import FusedLinearLoss
@@ -55,12 +50,16 @@ from hilltop.losses.presets import (
     focal_released,
     hill,
     mse,
-    splc,
-    splc_released,
     wan,
 )
 from hilltop.losses.prior import init_head_prior
 from hilltop.losses.role import Role, role, role_threshold
+from hilltop.losses.self_paced import (
+    BoundedSelfPacedCorrection,
+    SelfPacedCorrection,
+    splc,
+    splc_released,
+)
 from hilltop.losses.start import best_constant, init_head
 from hilltop.losses.watch import CollapseWatch
 
@@ -72,6 +71,7 @@ __all__ = [
     "AdaptiveSelfPacedCorrection",
     "AsymmetricPseudoLabels",
     "Auto",
+    "BoundedSelfPacedCorrection",
     "CollapseWatch",
     "Correction",
     "EntropyNegative",

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 
-from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import TrainingFacts
 from hilltop.losses.memory import learns_from
 from hilltop.registry import Registry
@@ -156,70 +153,3 @@ class SelectiveCorrection(Correction):
 
 
 CORRECTIONS: Registry[Correction] = Registry("correction")
-
-
-@CORRECTIONS.register("self_paced")
-class SelfPacedCorrection(Correction):
-    r"""Self-paced loss correction (SPLC): an unlabelled entry with :math:`p > \tau` is a label.
-
-    .. math::
-        \ell^- = \mathbb{I}(p \le \tau)\,loss^-(p) + (1 - \mathbb{I}(p \le \tau))\,loss^+(p)
-
-    Decided anew in every batch, from the second epoch on: by then the few entries that the model
-    is sure of are nearly always right, and later it would have learnt the gaps by heart.
-
-    Args:
-        tau: Probability above which an unlabelled entry counts as present; 1 never corrects.
-        start_epoch: First epoch that corrects, counting from 0.
-
-    Example:
-        >>> correct = SelfPacedCorrection(tau=0.6)
-        >>> logits = torch.tensor([0.0, 0.5])
-        >>> now = {"targets": torch.zeros(2), "epoch": torch.tensor(1)}
-        >>> keep, flip = correct(logits, logits, **now, observed=None, index=None)
-        >>> keep, flip
-        (tensor([1., 0.]), tensor([0., 1.]))
-
-    Reference:
-        Eq. 10 of "Simple and Robust Loss Design for Multi-Label Learning with Missing Labels".
-    """
-
-    can_go_flat = True
-    by_entry = True
-
-    def __init__(self, *, tau: float = 0.6, start_epoch: int = 1) -> None:
-        """Check and keep the constants."""
-        super().__init__()
-        self.tau = check_number("tau", tau, low=0, high=1)
-        self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
-
-    def forward(
-        self,
-        logits: Tensor,
-        loss_neg: Tensor,
-        *,
-        targets: Tensor,
-        observed: Tensor | None,
-        epoch: Tensor,
-        index: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``."""
-        flips = (logits.detach() > _logit(self.tau)) & (epoch >= self.start_epoch)
-        if observed is not None:
-            flips = flips & ~observed
-        flip = flips.to(logits.dtype)
-        return 1 - flip, flip
-
-    def flips_above(self, epoch: int) -> float:
-        """Return the logit of tau, or infinity before the first epoch that corrects."""
-        return _logit(self.tau) if epoch >= self.start_epoch else math.inf
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"tau={self.tau:g}, start_epoch={self.start_epoch}"
-
-
-def _logit(probability: float) -> float:
-    if probability in (0.0, 1.0):
-        return math.copysign(math.inf, probability - 0.5)
-    return math.log(probability) - math.log1p(-probability)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Unpack
 
 import torch
@@ -13,6 +12,7 @@ from hilltop.losses.base import TrainingFacts
 from hilltop.losses.catalogue import LOSSES, Common, corrected
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.correction import CORRECTIONS, SelectiveCorrection
+from hilltop.losses.largest import value_at_place
 from hilltop.losses.memory import (
     batch_rows,
     bring_together,
@@ -179,22 +179,7 @@ def _top(logits: Tensor, candidates: Tensor, many: Tensor) -> Tensor:
     count = torch.ceil(many.float() - 1e-3).long()
     ranks = torch.where(candidates, logits, -torch.inf).flatten()
     place = (count - 1).clamp(0, ranks.numel() - 1)
-    return candidates & (logits >= _at_place(ranks, place)) & (count > 0)
-
-
-def _at_place(values: Tensor, place: Tensor) -> Tensor:
-    """Return the value at a place of the values from the largest down, counting from 0."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        # Sorting takes far longer, but the place may then change from epoch to epoch.
-        return values.sort(descending=True).values.gather(0, place.reshape(1))
-    from_below = values.numel() - 1 - int(place)
-    if values.is_cpu:
-        with contextlib.suppress(ImportError):  # losses need torch alone
-            import numpy as np
-
-            # A tenth of the time that torch takes.
-            return values.new_tensor(np.partition(values.numpy(), from_below)[from_below])
-    return values.kthvalue(from_below + 1).values
+    return candidates & (logits >= value_at_place(ranks, place)) & (count > 0)
 
 
 @LOSSES.register("ll_r")

@@ -1,12 +1,11 @@
-"""Presets: the losses of the paper by the names it gives them, each ready to call."""
+"""Presets: losses of the paper by the names it gives them, ready to call; see self_paced.py too."""
 
 from __future__ import annotations
 
 from typing import Unpack
 
-from hilltop.losses.catalogue import LOSSES, Common, corrected
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.correction import SelfPacedCorrection
 from hilltop.losses.negative import (
     FocalNegative,
     HillNegative,
@@ -206,75 +205,6 @@ def hill(
     """
     return MultiLabelLoss(
         positive=FocalPositive(gamma=gamma, margin=margin), negative=HillNegative(lam=lam), **common
-    )
-
-
-@LOSSES.register("splc")
-def splc(
-    base: MultiLabelLoss | str | None = None,
-    *,
-    tau: float = 0.6,
-    start_epoch: int = 1,
-    **common: Unpack[Common],
-) -> MultiLabelLoss:
-    r"""Self-paced loss correction, the equation: confident unlabelled entries become labels.
-
-    .. math::
-        \ell^- = \mathbb{I}(p \le \tau)\,loss^-(p) + (1 - \mathbb{I}(p \le \tau))\,loss^+(p)
-
-    Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
-
-    Args:
-        base: The loss to correct, as a loss or a name; None takes :func:`focal_margin`.
-        tau: Probability above which an unlabelled entry counts as present. The paper uses 0.6,
-            and 0.65 where 75% of the labels are left.
-        start_epoch: First epoch that corrects, counting from 0.
-        **common: Options of :class:`MultiLabelLoss`, where ``base`` is not a loss already.
-
-    Reference:
-        Eq. 10 of "Simple and Robust Loss Design for Multi-Label Learning with Missing Labels".
-
-    Note:
-        A corrected entry gets the whole positive half of the base, margin included.
-        :func:`splc_released` is the form that produced the paper's numbers.
-    """
-    correction = SelfPacedCorrection(tau=tau, start_epoch=start_epoch)
-    return corrected("splc", "focal_margin" if base is None else base, correction, common)
-
-
-@LOSSES.register("splc_released")
-def splc_released(
-    *,
-    tau: float = 0.6,
-    start_epoch: int = 1,
-    margin: float = 1.0,
-    gamma: float = 2.0,
-    **common: Unpack[Common],
-) -> MultiLabelLoss:
-    r"""Self-paced loss correction as released with the paper: no margin on corrected entries.
-
-    .. math::
-        \ell^+ = -(1-p_m)^\gamma \log p_m, \qquad
-        \ell^- = -\mathbb{I}(p \le \tau)\,p^\gamma \log(1 - p)
-        - (1 - \mathbb{I}(p \le \tau))\,(1-p)^\gamma \log p
-
-    Focal margin for labelled entries, Focal without margin for corrected ones, Focal negatives.
-    Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins. This
-    form, not :func:`splc`, produced the paper's numbers.
-
-    Args:
-        tau: Probability above which an unlabelled entry counts as present.
-        start_epoch: First epoch that corrects, counting from 0.
-        margin: The m in :math:`p_m = \sigma(x - m)` for labelled entries.
-        gamma: How strongly easy entries are played down.
-        **common: Options of :class:`MultiLabelLoss`.
-    """
-    return MultiLabelLoss(
-        positive=FocalPositive(gamma=gamma, margin=margin),
-        negative=FocalNegative(gamma=gamma),
-        recovered=FocalPositive(gamma=gamma),
-        correction=SelfPacedCorrection(tau=tau, start_epoch=start_epoch),
-        **common,
     )
 
 
