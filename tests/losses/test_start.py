@@ -17,6 +17,7 @@ from hilltop.losses import (
     build,
     init_head,
     init_head_prior,
+    kept_by_count,
     kept_independently,
 )
 
@@ -59,6 +60,38 @@ def test_confirmed_absents_and_unknown_pairs_count_for_what_they_are() -> None:
     observed = torch.ones_like(targets, dtype=torch.bool)
     complete = best_constant(kept_independently(keep=0.5), targets, observed=observed)
     assert complete == best_constant(bce(), targets)
+
+
+@pytest.mark.parametrize("classes", [20, 80])
+@pytest.mark.parametrize("r", [0.8, 0.9, 1])
+def test_one_label_an_image_does_not_start_a_count_where_everything_is_present(
+    r: float, classes: int
+) -> None:
+    targets = torch.eye(classes)
+    start = best_constant(kept_by_count(r=r), targets)
+    expected = classes * torch.sigmoid(torch.tensor(start)).item()
+    assert 0.9 < expected < 3, "labels of an image"
+
+
+def test_a_count_that_leaves_everything_open_starts_and_learns() -> None:
+    """At r = 1 the best constant is 'everything', and from there the ranking is never learnt."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(400, 12, generator=generator)
+    true = (features + 0.3 * torch.randn(400, 12, generator=generator)) > 1.2
+    true[torch.arange(400), features.argmax(dim=1)] = True
+    kept = torch.multinomial(true.float(), 1, generator=generator)
+    targets = torch.zeros(400, 12).scatter_(1, kept, 1.0)
+    loss, head = kept_by_count(r=1), torch.nn.Linear(12, 12)
+    torch.nn.init.zeros_(head.weight)
+    init_head(head, loss, targets)
+    optimiser = torch.optim.Adam(head.parameters(), lr=0.02)
+    for _ in range(150):
+        optimiser.zero_grad()
+        loss(head(features), targets).backward()
+        optimiser.step()
+    present = torch.sigmoid(head(features)).detach()
+    assert present[true].mean() > present[~true].mean() + 0.3
+    assert present.sum(dim=1).mean() < 6
 
 
 def test_the_head_of_a_model_starts_there() -> None:

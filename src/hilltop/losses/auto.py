@@ -100,6 +100,10 @@ class Auto(Loss):
         loss: Tensor = self._ready()(logits, targets, observed=observed, index=index)
         return loss
 
+    def starts_as(self) -> Loss:
+        """Return what the chosen loss starts as."""
+        return self._ready().starts_as()
+
     def turned_over(
         self,
         logits: Tensor,

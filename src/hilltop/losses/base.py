@@ -93,6 +93,10 @@ class Loss(nn.Module):
         """
         return False
 
+    def starts_as(self) -> Loss:
+        """Return the loss whose best constant a head should start at: this one, if that helps."""
+        return self
+
     def prepare(self, facts: TrainingFacts) -> None:
         """Tell the loss what it will be trained on; the trainer does, before the first step."""
 

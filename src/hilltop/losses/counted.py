@@ -25,6 +25,8 @@ from hilltop.losses.reduction import Reduction, divisor, reduce
 from hilltop.losses.targets import check_hard, check_inputs, compute_dtype
 from hilltop.losses.watch import CollapseWatch
 
+_LEAST_KEEP_TO_START = Fraction(1, 5)
+
 
 class KeptByCount(Loss):
     r"""Likelihood of the paper's rule: of t labels, n(t) are kept, drawn without replacement.
@@ -69,6 +71,16 @@ class KeptByCount(Loss):
         self.rule = rule
         self.warmup_epochs = check_whole("warmup_epochs", warmup_epochs, low=0)
         self.watch = CollapseWatch() if watch else None
+
+    def starts_as(self) -> Loss:
+        """Return cross-entropy where r is above 0.8.
+
+        At r = 1 one label is as probable of an image with all classes as of one with a single
+        class, so that the best constant is high, and training stays there.
+        """
+        if self.rule.keep >= _LEAST_KEEP_TO_START:
+            return self
+        return KeptByCount(CountRule.of(0), reduction=self.reduction, watch=False)
 
     def forward(
         self,

@@ -18,7 +18,8 @@ def best_constant(loss: Loss, targets: Tensor, *, observed: Tensor | None = None
     .. math:: b = \arg\min_x \sum_{i,c} L(x, y_{ic})
 
     For cross-entropy it is the log odds of a label. Losses that believe in missing labels put it
-    higher: at the share of labels they expect to be true.
+    higher: at the share of labels they expect to be true. See :meth:`Loss.starts_as` for the one
+    that would put it too high.
 
     Args:
         loss: Any loss of this library.
@@ -31,6 +32,7 @@ def best_constant(loss: Loss, targets: Tensor, *, observed: Tensor | None = None
         >>> round(best_constant(bce(), targets), 2), round(best_constant(hill(), targets), 2)
         (-2.94, -1.6)
     """
+    loss = loss.starts_as()
     rows = max(1, _MOST_ENTRIES // max(1, targets.shape[-1]))
     step = -(-len(targets) // rows)  # evenly over the data set, which may be sorted
     targets = targets[::step]

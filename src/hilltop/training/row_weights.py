@@ -46,6 +46,10 @@ class RowWeighted(Loss):
         """Whether the loss within guesses labels."""
         return self.loss.guesses_labels
 
+    def starts_as(self) -> Loss:
+        """Return what the loss within starts as, with the same weights."""
+        return RowWeighted(self.loss.starts_as(), self.weight)
+
     def prepare(self, facts: TrainingFacts) -> None:
         """Pass the facts on."""
         self.loss.prepare(facts)
