@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from hilltop.compare import (
     BASELINE,
@@ -101,3 +103,26 @@ def test_a_table_is_escaped_in_every_form() -> None:
     assert "&lt;b&gt;|_x" in sheet.html().text
     assert "Note &lt; 5%." in sheet.html().text
     assert escape_latex("\\{τ}") == r"\textbackslash{}\{$\tau$\}"
+
+
+def wide_sheet() -> Sheet:
+    numbers = tuple(f"{n}2.34 ± 0.05" for n in range(1, 7))
+    head = ("method", *(f"metric {n}" for n in range(1, 7)))
+    return Sheet("Wide", head, (("kept_by_count:r=0.9", *numbers), ("bce", *numbers)))
+
+
+def test_a_table_in_a_log_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    wide_sheet().print()
+    shown = capsys.readouterr().out
+    for row in wide_sheet().rows:
+        assert any(all(cell in line for cell in row) for line in shown.splitlines())
+
+
+def test_a_table_in_a_narrow_terminal_keeps_its_names_and_numbers() -> None:
+    console = Console(width=80, file=io.StringIO(), force_terminal=True)
+    with console.capture() as caught:
+        console.print(wide_sheet().rich())
+    shown = caught.get()
+    for word in ("kept_by_count:r=0.9", "12.34", "62.34", "0.05"):
+        assert word in shown
+    assert "…" not in shown

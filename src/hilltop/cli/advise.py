@@ -39,8 +39,6 @@ class Advise:
 
     def run(self) -> None:
         """Read, try, print."""
-        from rich.console import Console
-
         from hilltop.advise import advise
         from hilltop.training.features import FeatureInputs, read_features
 
@@ -55,7 +53,7 @@ class Advise:
         print(found.facts)
         sheet = found.sheet()
         if sheet is not None:
-            Console().print(sheet.rich())
+            sheet.print()
         print(found.sentence)
         if features is None and found.facts.unknown:
             print("With --features FILE, losses are tried on your own images.")

@@ -68,8 +68,6 @@ class Compare:
 
     def run(self) -> None:
         """Train what is missing, print and write the tables."""
-        from rich.console import Console
-
         from hilltop.compare.level import parse_levels
         from hilltop.compare.method import parse_methods
         from hilltop.compare.runs import failed_runs, run_study
@@ -81,9 +79,8 @@ class Compare:
         cells = plan_cells(levels, parse_methods(self.methods), parse_seeds(self.seeds))
         study = Study(self.out, self.run_options)
         results = Results(run_study(study, cells, jobs=self.jobs, say=say))
-        console = Console()
         for sheet in write_tables(results, self.out):
-            console.print(sheet.rich())
+            sheet.print()
         say(f"tables: {self.out / 'table.md'}, table.tex, summary.csv, results.csv")
         failed = failed_runs(results.all)
         if failed:

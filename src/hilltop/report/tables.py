@@ -10,6 +10,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -23,6 +26,7 @@ _LATEX = {
 }  # fmt: skip
 
 _ONE_COLUMN = 6  # columns of a table that still fits beside another column of text
+_ENDLESS = 1000  # characters of a line that nothing breaks
 
 
 @dataclass(frozen=True)
@@ -120,10 +124,12 @@ class Sheet:
 
     def rich(self) -> RichTable:
         """Return the table for a terminal."""
-        shown = RichTable(title=self.title, title_justify="left", caption_justify="left")
+        shown = RichTable(title=self.title, box=SIMPLE_HEAD, pad_edge=False)
+        shown.title_justify = shown.caption_justify = "left"
         for column, name in enumerate(self.head):
             text = column < self.text_columns
-            shown.add_column(name, justify="left" if text else "right", no_wrap=not text)
+            # In a narrow terminal numbers break at their spaces before names do.
+            shown.add_column(name, justify="left" if text else "right", no_wrap=text)
         for number, row in enumerate(self.rows):
             shown.add_row(
                 *(
@@ -133,6 +139,14 @@ class Sheet:
             )
         shown.caption = "\n".join(self.notes)
         return shown
+
+    def print(self) -> None:
+        """Print the table; what is no terminal, such as a log, gets lines as long as it takes."""
+        console, shown = Console(), self.rich()
+        if not console.is_terminal:
+            wide = console.options.update(width=_ENDLESS)
+            console.width = max(console.width, Measurement.get(console, wide, shown).maximum)
+        console.print(shown)
 
 
 def write_sheets(sheets: Sequence[Sheet], stem: Path) -> None:
