@@ -13,9 +13,9 @@ from tests.losses.conftest import batch
 @pytest.mark.parametrize(
     ("counts", "name"),
     [
-        ([0, 50], "kept_independently"),
-        ([7, 50], "kept_independently"),  # images without a label say nothing
-        ([0, 85, 14, 1], "kept_by_count"),
+        ([0, 50], "kept_by_count, r = 0.9"),
+        ([7, 50], "kept_by_count, r = 0.9"),  # images without a label say nothing
+        ([0, 85, 14, 1], "kept_by_count, r = 0.8"),
         ([0, 74, 25, 1], "splc_adaptive"),
         ([0, 80, 10, 10], "splc_adaptive"),
         ([0, 30, 30, 20, 10], "splc_adaptive"),
@@ -23,7 +23,7 @@ from tests.losses.conftest import batch
 )
 def test_the_choice_follows_the_number_of_labels_an_image(counts: list[int], name: str) -> None:
     loss, sentence = choose_loss(torch.tensor(counts))
-    assert type(loss) is type(build(name))
+    assert type(loss) is type(build(name.partition(",")[0]))
     assert name in sentence
 
 
@@ -32,7 +32,7 @@ def test_it_is_the_loss_that_it_chose() -> None:
     targets = (torch.arange(5) == torch.arange(6).unsqueeze(1) % 5).to(targets)
     loss = auto(reduction="sum")
     loss.prepare(TrainingFacts.of(targets))
-    expected = build("kept_independently", keep=0.4, reduction="sum")(logits, targets)
+    expected = build("kept_by_count", r=0.9, reduction="sum")(logits, targets)
     torch.testing.assert_close(loss(logits, targets), expected)
     assert loss.note() is not None
 

@@ -34,6 +34,10 @@ def test_the_count_kernel_agrees_with_torch(r: str, scale: float, rows: int, cla
             rtol=1e-4,
             atol=2e-6,
         )
+        probable = loss.posterior(logits.double(), targets, observed=observed)
+        sure = (probable - 0.5).abs() > 1e-5  # beside the limit rounding decides
+        turned = loss.turned_over(logits, targets, observed=observed)
+        assert torch.equal(turned[sure], ((probable > 0.5) & (targets == 0))[sure])
 
 
 def test_the_count_kernel_keeps_ends_of_spans_where_counts_are_wide() -> None:

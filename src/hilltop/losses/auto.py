@@ -10,7 +10,6 @@ from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.choose import ABOUT_ONE, Carried, Choice
 from hilltop.losses.counted import kept_by_count
-from hilltop.losses.observation import kept_independently
 from hilltop.losses.reduction import Reduction
 
 
@@ -34,8 +33,8 @@ def choose_loss(
     """
     carried = Carried.of(labels_per_image)
     if carried.one == 1:
-        meaning = "others were left out everywhere (kept_independently, keep = 0.4)"
-        loss: Loss = kept_independently(0.4, reduction=reduction, watch=watch)
+        meaning = "one was written down, whatever there was (kept_by_count, r = 0.9)"
+        loss: Loss = kept_by_count(r=0.9, reduction=reduction, watch=watch)
     elif carried.about_one:
         meaning = ABOUT_ONE
         loss = kept_by_count(r=0.8, reduction=reduction, watch=watch)
@@ -140,7 +139,7 @@ def auto(*, reduction: Reduction = "mean", watch: bool = True) -> Auto:
         >>> loss = auto()
         >>> loss.prepare(TrainingFacts.of(torch.eye(3)))
         >>> loss.note()
-        '100% of the labelled images carry one label: others were left out everywhere \
-(kept_independently, keep = 0.4).'
+        '100% of the labelled images carry one label: one was written down, whatever there was \
+(kept_by_count, r = 0.9).'
     """
     return Auto(reduction=reduction, watch=watch)

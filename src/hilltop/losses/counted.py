@@ -14,7 +14,8 @@ from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.count_kernel import count_loss_and_slope
 from hilltop.losses.count_rows import Rows, entries, log_chance
 from hilltop.losses.count_rule import CountRule
-from hilltop.losses.observation import warm_share
+from hilltop.losses.kept import KeepRate
+from hilltop.losses.observation import KeptIndependently, warm_share
 from hilltop.losses.one_pass import (
     Evaluated,
     OnePass,
@@ -73,14 +74,15 @@ class KeptByCount(Loss):
         self.watch = CollapseWatch() if watch else None
 
     def starts_as(self) -> Loss:
-        """Return cross-entropy where r is above 0.8.
+        """Return, where r is above 0.8, a likelihood that expects two of three labels to be there.
 
-        At r = 1 one label is as probable of an image with all classes as of one with a single
-        class, so that the best constant is high, and training stays there.
+        At r = 1 a single label says nothing of how many there were. The best constant is that all
+        classes are present, and training stays there; where it starts instead is where it stays
+        near, so a number in the middle of what data sets have is taken.
         """
         if self.rule.keep >= _LEAST_KEEP_TO_START:
             return self
-        return KeptByCount(CountRule.of(0), reduction=self.reduction, watch=False)
+        return KeptIndependently(KeepRate(2 / 3), reduction=self.reduction, watch=False)
 
     def forward(
         self,
@@ -142,7 +144,23 @@ class KeptByCount(Loss):
         index: Tensor | None = None,
     ) -> Tensor:
         """Return True for unlabelled entries that are probably labels."""
-        return (self.posterior(logits, targets, observed=observed) > 0.5) & (targets == 0)
+        if not _kernel_runs(logits):
+            return (self.posterior(logits, targets, observed=observed) > 0.5) & (targets == 0)
+        # The slope by a candidate's logit is its probability without the labels, less that with
+        # them. Rounded to single precision, but far sooner than the posterior.
+        check_inputs(logits, targets, observed)
+        x, y, seen = _rows(logits, targets, observed)
+        result = count_loss_and_slope(self.rule.keep, 1.0, x, y, seen, want_slope=True)
+        if result.invalid:
+            check_hard(targets)
+        assert result.slope is not None
+        probable = torch.sigmoid(x) - result.slope > 0.5
+        if result.hard is not None:
+            confirmed = None if seen is None else seen[result.hard]
+            hard = self.posterior(x[result.hard], y[result.hard], observed=confirmed)
+            probable[result.hard] = hard > 0.5
+        candidates = (y == 0) if seen is None else (y == 0) & ~seen
+        return (probable & candidates).view(logits.shape)
 
     def _entries(self, logits: Tensor, targets: Tensor, observed: Tensor | None) -> Tensor:
         warmed: Tensor | float = 1.0
@@ -167,9 +185,7 @@ class KeptByCount(Loss):
         self, logits: Tensor, targets: Tensor, observed: Tensor | None, want_slope: bool
     ) -> Evaluated:
         """Loss and slope together, by the compiled kernel; rows too hard for it by torch."""
-        shape = (-1, logits.shape[-1] if logits.ndim else 1)
-        x, y = (part.float().reshape(shape).contiguous() for part in (logits, targets))
-        seen = None if observed is None else observed.reshape(shape).contiguous()
+        x, y, seen = _rows(logits, targets, observed)
         warmed = warm_share(int(self.epoch), self.warmup_epochs) if self.warmup_epochs else 1.0
         result = count_loss_and_slope(self.rule.keep, warmed, x, y, seen, want_slope=want_slope)
         if result.invalid:
@@ -223,6 +239,15 @@ def kept_by_count(
     """
     rule = CountRule.of(r)
     return KeptByCount(rule, warmup_epochs=warmup_epochs, reduction=reduction, watch=watch)
+
+
+def _rows(
+    logits: Tensor, targets: Tensor, observed: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return a batch as the kernel takes it: an image a row, in single precision."""
+    shape = (-1, logits.shape[-1] if logits.ndim else 1)
+    x, y = (part.detach().float().reshape(shape).contiguous() for part in (logits, targets))
+    return x, y, None if observed is None else observed.reshape(shape).contiguous()
 
 
 def _kernel_runs(logits: Tensor) -> bool:
