@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from hilltop.losses import LOSSES, Loss, MultiLabelLoss, TrainingFacts, build, kernel
 
 # Losses in which an entry depends on the other entries of its batch.
-WHOLE_BATCH = {"ll_cp", "ll_ct", "ll_r", "role"}
+WHOLE_BATCH = {"ll_cp", "ll_ct", "ll_r", "role", "splc"}
 # Losses that know of no class weights.
 UNWEIGHTED = {"auto", "kept_by_count", "role"}
-# Losses that count the labels of an image: its entries belong together, and targets are 0 or 1.
-COUNTING = {"kept_by_count"}
+# Losses that count the labels of an image, as auto does of one label each: its entries belong
+# together, and targets are 0 or 1.
+COUNTING = {"auto", "kept_by_count"}
 
 
 class AsTrained:
