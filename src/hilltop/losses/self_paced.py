@@ -154,7 +154,8 @@ def splc(
             and 0.65 where 75% of the labels are left.
         start_epoch: First epoch that corrects, counting from 0.
         per_label: At most so many entries of a batch are turned over for each label in it, see
-            :class:`BoundedSelfPacedCorrection`; infinity is the equation to the letter.
+            :class:`BoundedSelfPacedCorrection`; infinity is the equation to the letter,
+            and what :class:`FusedLinearLoss` needs.
         **common: Options of :class:`MultiLabelLoss`, where ``base`` is not a loss already.
 
     Reference:
