@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.losses.count_rule import CountRule
+from hilltop.losses.one_pass import traced
 from hilltop.losses.poisson_binomial import IMPOSSIBLE, log_elementary_sums
 
 
@@ -81,7 +82,7 @@ def entries(rule: CountRule, rows: Rows, warmed: Tensor | float) -> Tensor:
 def _most_missing(rule: CountRule, rows: Rows, left: Tensor, candidates: Tensor) -> int:
     """The largest number of lost labels that needs to be looked at."""
     classes = rows.logits.shape[-1]
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if traced():
         return rule.most_missing_ever(classes)  # values cannot be looked at
     if not left.numel():
         return 0

@@ -7,6 +7,8 @@ import contextlib
 import torch
 from torch import Tensor
 
+from hilltop.losses.one_pass import traced
+
 
 def highest(scores: Tensor, picked: Tensor, many: Tensor) -> Tensor:
     """Return those picked, or where they are more than ``many`` the highest-scored of them.
@@ -16,7 +18,7 @@ def highest(scores: Tensor, picked: Tensor, many: Tensor) -> Tensor:
     if not picked.numel():
         return picked
     few = picked.sum() <= many
-    if not _traced() and few:
+    if not traced() and few:
         return picked
     ranks = torch.where(picked, scores, -torch.inf).flatten()
     first_out = value_at_place(ranks, many.clamp(max=ranks.numel() - 1))
@@ -25,7 +27,7 @@ def highest(scores: Tensor, picked: Tensor, many: Tensor) -> Tensor:
 
 def value_at_place(values: Tensor, place: Tensor) -> Tensor:
     """Return the value at a place of the values from the largest down, counting from 0."""
-    if _traced():
+    if traced():
         # Sorting takes far longer, but the place may then change from epoch to epoch.
         return values.sort(descending=True).values.gather(0, place.reshape(1))
     from_below = values.numel() - 1 - int(place)
@@ -36,8 +38,3 @@ def value_at_place(values: Tensor, place: Tensor) -> Tensor:
             # A tenth of the time that torch takes.
             return values.new_tensor(np.partition(values.numpy(), from_below)[from_below])
     return values.kthvalue(from_below + 1).values
-
-
-def _traced() -> bool:
-    """Whether values are not there to be looked at."""
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()

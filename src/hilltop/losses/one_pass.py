@@ -91,13 +91,18 @@ def slope_by_autograd(
     return values.detach(), slope
 
 
+def traced() -> bool:
+    """Whether torch.compile or torch.func is at work, so that no value can be looked at."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+
+
 def autograd_must_see_inside(logits: Tensor, *others: Tensor | None) -> bool:
     """Whether torch has to trace the formula itself, rather than one opaque step.
 
     So it is under ``torch.compile`` (which fuses the formula), inside ``torch.func`` transforms,
     for tensor subclasses, and where something besides the logits wants a gradient.
     """
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if traced():
         return True
     plain = (torch.Tensor, torch.nn.Parameter)
     tensors = [logits, *(other for other in others if other is not None)]
