@@ -237,6 +237,30 @@ def test_the_observation_model_that_made_the_labels_is_found() -> None:
     assert "as asked" in read_by(logits, half, given=summed_by_count(0.8)).sentence
 
 
+def test_exceptions_from_a_rule_are_not_for_free() -> None:
+    chance = torch.Generator().manual_seed(0)
+    logits = torch.randn(3000, 4, generator=chance) * 3 - 3
+    true = draw(logits, chance)
+    half = true * (torch.rand(true.shape, generator=chance) < 0.5)
+    # Of four classes r = 0.8 leaves one: images with two labels are exceptions.
+    assert (half.sum(dim=1) > 1).float().mean() > 0.03
+    best = read_by(logits, half).best.loss
+    assert not isinstance(best, KeptByCount)
+    assert float(best.rate()) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_rule_is_still_found_when_somebody_has_added_a_few_labels() -> None:
+    chance = torch.Generator().manual_seed(1)
+    logits = torch.randn(3000, 6, generator=chance) * 2 - 1
+    true = draw(logits, chance)
+    order = torch.rand(3000, 6, generator=chance) * true
+    one = torch.nn.functional.one_hot(order.argmax(dim=1), 6) * (true.sum(dim=1, keepdim=True) > 0)
+    one[:20] = true[:20].long()
+    best = read_by(logits, one.float()).best.loss
+    assert isinstance(best, KeptByCount)
+    assert best.rule.kept(6) == 1
+
+
 @pytest.mark.parametrize(
     ("counts", "count_rule"),
     [([5, 75, 23, 2], True), ([0, 74, 26], False), ([0, 90, 7, 3], False), ([0, 10], True)],

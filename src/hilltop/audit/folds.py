@@ -5,8 +5,6 @@ One matrix product serves the heads of all folds, which is as fast as training a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +12,7 @@ from hilltop.checks import check_whole
 from hilltop.errors import DataError
 from hilltop.losses import Loss, best_constant
 from hilltop.models import FeatureHead
+from hilltop.training.in_memory import batches, for_width, plan_batches
 from hilltop.training.optim import build_optimizer, build_schedule
 from hilltop.wording import plural
 
@@ -44,7 +43,7 @@ def out_of_fold_logits(
         observed: True where a person confirmed the target.
         folds: Into how many parts the images are dealt; each is scored by the head of the others.
         partitions: How often they are dealt anew; logits are averaged over the deals.
-        epochs: How often each head goes through its images.
+        epochs: How often each head goes through its images; several times as often if they are few.
         seed: The same seed gives the same logits.
 
     Raises:
@@ -72,14 +71,13 @@ def out_of_fold_logits(
     nn.init.constant_(last.bias, best_constant(loss, targets, observed=observed))
     learns = _one_hot(dealt, folds) == 0
     batch = BATCH_SIZE * folds // (folds - 1)  # so that each head sees that many of them
-    optimizer = build_optimizer(
-        heads, loss, learning_rate=LEARNING_RATE, weight_decay=WEIGHT_DECAY, decoupled=True
-    )
-    steps = epochs * -(-len(features) // batch)
-    schedule = build_schedule(optimizer, steps=steps, warmup=WARMUP)
+    rate, decay = for_width(LEARNING_RATE, WEIGHT_DECAY, features.shape[1])
+    optimizer = build_optimizer(heads, loss, learning_rate=rate, weight_decay=decay, decoupled=True)
+    rounds, parts = plan_batches(len(features), batch)
+    schedule = build_schedule(optimizer, steps=epochs * rounds * parts, warmup=WARMUP)
     for epoch in range(epochs):
         loss.set_epoch(epoch)
-        for rows in _batches(len(features), batch, chance):
+        for rows in batches(len(features), rounds, parts, chance):
             mine = learns[rows]
             logits = heads(features[rows].float()).view(len(rows), -1, classes)[mine]
             image = torch.arange(len(rows)).unsqueeze(1).expand_as(mine)[mine]
@@ -99,10 +97,6 @@ def _deal(images: int, folds: int, chance: torch.Generator) -> Tensor:
 def _one_hot(dealt: Tensor, folds: int) -> Tensor:
     """1 for the heads that are to score an image: one of each partition."""
     return torch.nn.functional.one_hot(dealt, folds).flatten(1)
-
-
-def _batches(images: int, size: int, chance: torch.Generator) -> Iterator[Tensor]:
-    yield from torch.split(torch.randperm(images, generator=chance), size)
 
 
 @torch.no_grad()

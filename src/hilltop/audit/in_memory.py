@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State, assemble
 from hilltop.errors import ArgumentError, DataError
 from hilltop.losses.choose import Likelihood
+from hilltop.losses.counted import KeptByCount
+from hilltop.losses.observation import KeptIndependently
 from hilltop.scores import ScoreTable
 
 Matrix = Any
@@ -46,8 +49,8 @@ def find_missing_labels(
             labels, since one that did has learned that missing pairs are absent.
         observed: ``(N, C)``, with a matrix of labels: True where a person confirmed what it says.
         class_names: With a matrix of labels: names of its columns, for the estimates.
-        likelihood: How labels were lost: ``kept_by_count`` or ``kept_independently`` with
-            ``reduction="sum"``; the most probable one without it.
+        likelihood: How labels were lost, ``kept_by_count(...)`` or ``kept_independently(...)``;
+            the most probable one without it.
         top: How many candidates to keep; all without it, or a million of more than ten million.
         folds: Parts that the images are dealt into.
         seed: The same seed gives the same audit.
@@ -77,7 +80,7 @@ def find_missing_labels(
         table = _table_of(labels, observed, class_names)
     if not table.count(State.PRESENT):
         raise DataError("There is no label at all; nothing can be learned from it.")
-    rows = np.arange(len(table))
+    rows, given = np.arange(len(table)), _summed(likelihood)
     if probabilities is not None:
         values = _two_dimensional("probabilities", probabilities)
         logits = score_blocks(ScoreTable(table.images, table.classes, values), table)
@@ -85,10 +88,24 @@ def find_missing_labels(
         inputs = _features(features, len(table))
         check_whole("folds", folds, low=2)
         alone = score_by_folds(
-            table, inputs, rows, given=likelihood, folds=folds, seed=seed, say=lambda _: None
+            table, inputs, rows, given=given, folds=folds, seed=seed, say=lambda _: None
         )
         logits = blocks_of(alone)
-    return audit(table, Scored(logits, rows), given=likelihood, top=top)
+    return audit(table, Scored(logits, rows), given=given, top=top)
+
+
+def _summed(likelihood: Likelihood | None) -> Likelihood | None:
+    """The same likelihood, summed over pairs; no watch, since heads start where it is least."""
+    if likelihood is None:
+        return None
+    if not isinstance(likelihood, KeptByCount | KeptIndependently):
+        name = type(likelihood).__name__
+        raise ArgumentError(
+            f"likelihood must be kept_by_count() or kept_independently(), but got {name}."
+        )
+    summed = copy.deepcopy(likelihood)
+    summed.reduction, summed.watch = "sum", None
+    return summed
 
 
 def _table_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import torch
 from torch import Tensor
 
 from hilltop.audit.calibrate import calibrate
@@ -58,24 +59,36 @@ def read_by(
     def fitted(loss: Likelihood) -> Fitted:
         return Fitted(loss, calibrate(loss, logits, targets, observed=observed, start=start))
 
-    several = bool((targets.sum(dim=1) > 1).any())
-    # No rule with r = 1 leaves two labels, so its likelihood could not be compared.
-    rules = [summed_by_count(r) for r in RATIOS if r < 1 or not several]
-    counted = min((fitted(rule) for rule in rules), key=lambda one: one.calibration.loss)
+    def cost(model: Fitted) -> float:
+        return model.calibration.loss + _cost_of_exceptions(model.loss, targets, observed)
+
+    counted = min((fitted(summed_by_count(r)) for r in RATIOS), key=cost)
     if given is not None:
         other = alone if isinstance(given, KeptByCount) else counted
         return Reading(fitted(given), (other,), f"ranked by {in_words(given)}, as asked.")
-    best, other = sorted((alone, counted), key=lambda one: one.calibration.loss)
-    behind = (other.calibration.loss - best.calibration.loss) / max(1, len(targets))
+    best, other = sorted((alone, counted), key=cost)
+    behind = (cost(other) - cost(best)) / max(1, len(targets))
     sentence = (
         f"the labels are most probable under {in_words(best.loss)};"
         f" {in_words(other.loss)} is behind by {behind:.3f} nats an image."
     )
-    others = [other]
-    if best is alone:
-        ends = (min(max(end, LEAST_KEEP), 1.0) for end in (keep.low, keep.high))
-        others += [fitted(summed_independently(end)) for end in ends]
-    return Reading(best, tuple(others), sentence)
+    ends = (min(max(end, LEAST_KEEP), 1.0) for end in (keep.low, keep.high))
+    others = (other, *(fitted(summed_independently(end)) for end in ends))
+    return Reading(best, others, sentence)
+
+
+def _cost_of_exceptions(loss: Likelihood, targets: Tensor, observed: Tensor | None) -> float:
+    """What it takes, in nats, to say which images a rule did not leave as they are.
+
+    A rule takes images that it cannot have left for complete. Without this cost a model that may
+    call any image an exception would explain the others better than the truth does.
+    """
+    if not isinstance(loss, KeptByCount):
+        return 0.0
+    left = (targets == 1).sum(dim=1)
+    open_pairs = (targets == 0) if observed is None else (targets == 0) & ~observed
+    share = (~loss.rule.can_leave(left, open_pairs.sum(dim=1))).double().mean()
+    return float(len(targets) * (torch.special.entr(share) + torch.special.entr(1 - share)))
 
 
 def in_words(loss: Likelihood) -> str:

@@ -157,7 +157,8 @@ def audit(
     candidates, tally = rank_candidates(
         table, scored.logits, reading.best, top=top, rows=scored.rows
     )
-    others = tally.missing * _ratios(reading, logits, targets, observed, unknown)
+    share = len(rows) / len(scored.rows)
+    others = tally.missing + _differences(reading, logits, targets, observed, unknown) / share
     labelled = table.select(scored.rows).counts_by_class(State.PRESENT)
     estimates = model_estimates(table.classes, labelled, tally, others=others)
     total = total_of_model(estimates, tally)
@@ -205,14 +206,14 @@ def _sample(table: LabelTable, scored: Scored) -> tuple[Tensor, Places]:
     return torch.cat(parts), scored.rows[places]
 
 
-def _ratios(
+def _differences(
     reading: Reading,
     logits: Tensor,
     targets: Tensor,
     observed: Tensor | None,
     unknown: npt.NDArray[np.bool_],
 ) -> Sums:
-    """How many times as many labels of each class are missing by the other models, a row each."""
+    """How many more labels of each class are missing by the other models, a row each."""
 
     def missing(model: Fitted) -> Sums:
         tally = Tally(targets.shape[1])
@@ -221,5 +222,5 @@ def _ratios(
         tally.add(moved, present, unknown)
         return tally.missing
 
-    mine = missing(reading.best) + 0.5  # half a label, so that an empty class divides nothing by 0
-    return np.stack([(missing(other) + 0.5) / mine for other in reading.others])
+    mine = missing(reading.best)
+    return np.stack([missing(other) - mine for other in reading.others])

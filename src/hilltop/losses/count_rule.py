@@ -53,6 +53,20 @@ class CountRule:
         """Largest number of missing labels for any number that is left."""
         return max(self.most_missing(left, among=classes - left) for left in range(classes + 1))
 
+    def can_leave(self, left: Tensor, candidates: Tensor) -> Tensor:
+        """Whether the rule can leave so many labels of an image with so many other classes.
+
+        Example:
+            >>> CountRule.of(0.8).can_leave(torch.tensor([1, 2, 2]), torch.tensor([3, 2, 3]))
+            tensor([ True, False,  True])
+        """
+        most = int((left + candidates).max()) if left.numel() else 0
+        least: dict[int, int] = {}  # true labels of which so many are left
+        for labels in range(most + 1):
+            least.setdefault(self.kept(labels), labels)
+        needed = torch.tensor([least.get(number, most + 1) for number in range(most + 1)])
+        return needed.to(left.device)[left] <= left + candidates
+
     def log_weights(
         self, left: Tensor, candidates: Tensor, most: int, dtype: torch.dtype
     ) -> Tensor:

@@ -37,8 +37,7 @@ LabelBatch = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 class Recipe:
     """How a head is trained.
 
-    With fewer features than a network has, each weight has to be larger for logits of the same
-    size; so for F features the rate is multiplied, and the decay divided, by sqrt(1280 / F).
+    Rate and decay depend on the number of features, see :func:`for_width`.
 
     Attributes:
         epochs: How often to go through the rows, as the loss counts it.
@@ -75,11 +74,11 @@ class Recipe:
             >>> Recipe().rate_and_decay(1280), Recipe().rate_and_decay(320)
             ((0.0003, 3.0), (0.0006, 1.5))
         """
-        factor = math.sqrt(USUAL_FEATURES / features)
-        rate, decay = self.learning_rate, self.weight_decay
+        rate, decay = for_width(LEARNING_RATE, WEIGHT_DECAY, features)
+        given_rate, given_decay = self.learning_rate, self.weight_decay
         return (
-            LEARNING_RATE * factor if rate is None else rate,
-            WEIGHT_DECAY / factor if decay is None else decay,
+            rate if given_rate is None else given_rate,
+            decay if given_decay is None else given_decay,
         )
 
 
@@ -142,7 +141,7 @@ def fit_head(
         loss = RowWeighted(loss, row_weight)
     rate, decay = recipe.rate_and_decay(features.shape[1])
     optimizer = build_optimizer(head, loss, learning_rate=rate, weight_decay=decay, decoupled=True)
-    rounds, parts = _plan(len(features), recipe.batch_size)
+    rounds, parts = plan_batches(len(features), recipe.batch_size)
     steps = recipe.epochs * rounds * parts
     schedule = build_schedule(optimizer, steps=steps, warmup=WARMUP)
     chance = torch.Generator().manual_seed(seed)
@@ -151,7 +150,7 @@ def fit_head(
     for epoch in range(recipe.epochs):
         loss.set_epoch(epoch)
         total = 0.0
-        for rows in _batches(len(features), rounds, parts, chance):
+        for rows in batches(len(features), rounds, parts, chance):
             targets, observed = labels(rows)
             optimizer.zero_grad()
             value = loss(head(features[rows].to(dtype)), targets, observed=observed, index=rows)
@@ -209,7 +208,17 @@ def _start(
         init_head(head, RowWeighted(loss, weight), targets, observed=observed)
 
 
-def _plan(rows: int, batch_size: int) -> tuple[int, int]:
+def for_width(rate: float, decay: float, features: int) -> tuple[float, float]:
+    """Return learning rate and decay that were chosen for 1280 features, for another number.
+
+    With fewer features each weight has to be larger for logits of the same size; so for F features
+    the rate is multiplied, and the decay divided, by sqrt(1280 / F).
+    """
+    factor = math.sqrt(USUAL_FEATURES / features)
+    return rate * factor, decay / factor
+
+
+def plan_batches(rows: int, batch_size: int) -> tuple[int, int]:
     """How often an epoch goes through the rows, and in how many batches of about one size.
 
     Of one size: Adam makes steps of the same length, so the few rows of a small last batch would
@@ -219,6 +228,7 @@ def _plan(rows: int, batch_size: int) -> tuple[int, int]:
     return max(1, round(USUAL_STEPS / parts)), parts
 
 
-def _batches(rows: int, rounds: int, parts: int, chance: torch.Generator) -> Iterator[Tensor]:
+def batches(rows: int, rounds: int, parts: int, chance: torch.Generator) -> Iterator[Tensor]:
+    """Yield the rows of the batches of an epoch."""
     for _ in range(rounds):
         yield from torch.randperm(rows, generator=chance).tensor_split(parts)
