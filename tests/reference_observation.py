@@ -40,6 +40,22 @@ def by_count(r: Fraction) -> Written:
     return chance
 
 
+def by_count_and_put_back(r: Fraction, added: float) -> Written:
+    """The same, if each label that was not written down was put back with a chance of its own."""
+
+    def chance(true: frozenset[int], written: frozenset[int]) -> float:
+        if not written <= true:
+            return 0.0
+        stay, total = kept_of(len(true), r), 0.0
+        for first in itertools.combinations(sorted(true), stay):
+            if written >= set(first):
+                back = len(written) - stay
+                total += added**back * (1 - added) ** (len(true) - len(written))
+        return total / math.comb(len(true), stay)
+
+    return chance
+
+
 def independently(keep: Sequence[float]) -> Written:
     def chance(true: frozenset[int], written: frozenset[int]) -> float:
         if not written <= true:

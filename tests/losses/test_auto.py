@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hilltop.errors import ArgumentError, DataError
-from hilltop.losses import TrainingFacts, auto, build, choose_loss
+from hilltop.losses import KeptByCount, TrainingFacts, auto, build, choose_loss
 from tests.losses.conftest import batch
 
 
@@ -35,6 +35,12 @@ def test_it_is_the_loss_that_it_chose() -> None:
     expected = build("kept_by_count", r=0.9, reduction="sum")(logits, targets)
     torch.testing.assert_close(loss(logits, targets), expected)
     assert loss.note() is not None
+
+
+def test_about_one_label_an_image_leaves_room_for_labels_that_were_put_back() -> None:
+    chosen = choose_loss(torch.tensor([0, 90, 10])).loss
+    assert isinstance(chosen, KeptByCount)
+    assert chosen.rule.added == 0.1
 
 
 def test_the_epoch_reaches_the_chosen_loss_before_and_after_the_choice() -> None:

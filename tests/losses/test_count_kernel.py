@@ -14,8 +14,12 @@ from tests.losses.test_observation import RATIOS, gradient
 
 @pytest.mark.parametrize("r", RATIOS)
 @pytest.mark.parametrize("scale", [1.0, 30.0, 3000.0])
-@pytest.mark.parametrize(("rows", "classes"), [(30, 9), (19, 80), (9, 600)])
-def test_the_count_kernel_agrees_with_torch(r: str, scale: float, rows: int, classes: int) -> None:
+@pytest.mark.parametrize(
+    ("rows", "classes", "added"), [(30, 9, 0.0), (30, 9, 0.3), (19, 80, 0.0), (9, 600, 0.02)]
+)
+def test_the_count_kernel_agrees_with_torch(
+    r: str, scale: float, rows: int, classes: int, added: float
+) -> None:
     generator = torch.Generator().manual_seed(rows)
     logits = scale * (torch.randn(rows, classes, generator=generator) - 1)
     draws = torch.rand(3, rows, classes, generator=generator)
@@ -23,7 +27,7 @@ def test_the_count_kernel_agrees_with_torch(r: str, scale: float, rows: int, cla
     targets[draws[1] < 0.05] = float("nan")
     observed = draws[2] < 0.1
     for epoch in (0, 1, 4):
-        loss = kept_by_count(r=r, reduction="sum", warmup_epochs=4)
+        loss = kept_by_count(r=r, added=added, reduction="sum", warmup_epochs=4)
         loss.set_epoch(epoch)
         value = loss(logits, targets, observed=observed)
         exact = loss(logits.double(), targets, observed=observed)
@@ -60,6 +64,19 @@ def test_threads_of_the_count_kernel_give_the_same_loss(monkeypatch: pytest.Monk
     monkeypatch.setattr(torch, "get_num_threads", lambda: 5)
     actual = gradient(loss, logits, targets, observed=observed)
     torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_count_kernel_leaves_to_torch_what_no_double_holds() -> None:
+    """Of 400 labels 320 were put back, at e^-4.6 each: weights differ by more than 1e308."""
+    logits = torch.randn(2, 600, generator=torch.Generator().manual_seed(0))
+    targets = torch.zeros(2, 600)
+    targets[0, :400] = targets[1, :3] = 1
+    loss = kept_by_count(r=0.8, added=0.01, reduction="sum")
+    torch.testing.assert_close(
+        gradient(loss, logits, targets), gradient(loss, logits.double(), targets).float()
+    )
+    exact = loss(logits.double(), targets)
+    torch.testing.assert_close(loss(logits, targets).double(), exact, rtol=1e-5, atol=0.0)
 
 
 def test_the_counted_loss_has_the_right_slope_where_its_likelihood_underflows() -> None:

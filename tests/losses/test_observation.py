@@ -79,6 +79,17 @@ def test_counted_likelihood_equals_enumeration(r: str, classes: int) -> None:
     assert_equals_enumeration(loss, ref.by_count(Fraction(r)), classes, 12)
 
 
+@pytest.mark.parametrize("added", [0.01, 0.5])
+@pytest.mark.parametrize("r", RATIOS)
+@pytest.mark.parametrize("classes", [2, 5, 8])
+def test_counted_likelihood_of_labels_put_back_equals_enumeration(
+    r: str, classes: int, added: float
+) -> None:
+    loss = kept_by_count(r=r, added=added, reduction="sum")
+    chance = ref.by_count_and_put_back(Fraction(r), added)
+    assert_equals_enumeration(loss, chance, classes, 8)
+
+
 @pytest.mark.parametrize("classes", [1, 2, 5, 8])
 def test_independent_likelihood_equals_enumeration(classes: int) -> None:
     rates = [0.125 * (1 + number % 8) for number in range(classes)]  # exact in float32
@@ -174,6 +185,25 @@ class TestLimits:
         loss = kept_by_count(r=1)
         torch.testing.assert_close(loss(logits, targets), bce()(logits, targets))
         torch.testing.assert_close(loss.posterior(logits, targets), targets)
+
+
+def test_a_label_that_was_put_back_does_not_stand_for_many_others() -> None:
+    logits = torch.full((1, 20), -3.0)
+    targets = torch.zeros(1, 20)
+    targets[0, :2] = 1
+
+    def missing(loss: Loss) -> float:
+        assert isinstance(loss, ObservationModel)
+        return float(loss.posterior(logits, targets).sum()) - 2
+
+    assert missing(kept_by_count(r=0.8)) >= 3  # two labels are left of five to nine
+    assert missing(kept_by_count(r=0.8, added=0.1)) < 1.0
+
+
+@pytest.mark.parametrize("added", [-0.1, 1.0, float("nan")])
+def test_a_chance_of_being_put_back_is_between_0_and_nine_tenths(added: float) -> None:
+    with pytest.raises(ArgumentError, match="added must be"):
+        kept_by_count(added=added)
 
 
 def test_whether_a_label_is_observed_does_not_matter() -> None:

@@ -6,8 +6,6 @@ see that it says what it should; otherwise it is written anew from the table, in
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,13 +16,12 @@ from hilltop.audit.corrected import Verdicts, corrected, verdicts
 from hilltop.audit.decisions import DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.patches import PATCHES, Change, Original, Patched
+from hilltop.audit.reviewed import provenance_path, read_provenance, write_provenance
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.faults import fault
 from hilltop.errors import DataError, HilltopError
 from hilltop.whole_files import write_whole
 from hilltop.wording import plural
-
-PROVENANCE = ("image", "class", "answer", "reviewer", "time", "probability", "mode", "outcome")
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,8 @@ class Applied:
 
     Attributes:
         path: The new label file.
-        provenance: Every answer that holds, with reviewer, time and probability.
+        provenance: Every answer that holds, with reviewer, time and probability; those of earlier
+            reviews of the same labels too.
         added: Labels that were added.
         absent: Confirmed absents that were recorded.
         unsaid: Confirmed absents that the format cannot express.
@@ -88,8 +86,8 @@ def apply_decisions(
         said = _rewrite(table, out, found.changes, chosen, lossy)
     else:
         said = patched.absents
-    provenance = out.with_name(f"{out.name}.provenance.csv")
-    write_whole(provenance, _provenance(answers))
+    provenance = provenance_path(out)
+    write_whole(provenance, write_provenance([*read_provenance(source), *_provenance(answers)]))
     return _result(out, provenance, found, patched, said, same)
 
 
@@ -182,19 +180,15 @@ def _rewrite(
     return False
 
 
-def _provenance(answers: Answers) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(PROVENANCE)
-    rows = []
+def _provenance(answers: Answers) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     for image, name, votes in answers.all():
         outcome = resolve(votes.values())
         for vote in votes.values():
             chance = "" if vote.probability is None else f"{vote.probability:.6g}"
             who = (vote.answer, vote.reviewer, vote.time, chance, vote.mode, outcome)
             rows.append((image, name, *who))
-    writer.writerows(sorted(rows))
-    return text.getvalue()
+    return rows
 
 
 def _result(

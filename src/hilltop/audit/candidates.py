@@ -83,6 +83,7 @@ def rank_candidates(
     *,
     top: int | None = None,
     rows: npt.NDArray[np.int64] | None = None,
+    before: LabelTable | None = None,
 ) -> tuple[Candidates, Tally]:
     """Rank unlabelled pairs, and add up what they say of each class.
 
@@ -94,6 +95,7 @@ def rank_candidates(
         model: How labels were lost, and how logits become probabilities.
         top: How many to keep; all without it, or a million of more than ten million.
         rows: Image numbers that have logits; all without it.
+        before: The labels as they were lost, if some were put back since.
 
     Raises:
         DataError: Every pair is known already, or there are too many.
@@ -116,6 +118,8 @@ def rank_candidates(
     for first in range(0, len(images), step):
         chosen = images[first : first + step]
         targets, observed, open_pairs = label_block(labels, chosen)
+        if before is not None:
+            targets, observed, _ = label_block(before, chosen)
         moved = model.calibration(logits(first, first + len(chosen)).float())
         present = present_probability(model.loss, moved, targets, observed=observed).numpy()
         tally.add(moved, present, open_pairs)

@@ -20,7 +20,7 @@ from hilltop.errors import ArgumentError, DataError
 from hilltop.losses.choose import Likelihood
 from hilltop.losses.counted import KeptByCount
 from hilltop.losses.observation import KeptIndependently
-from hilltop.scores import ScoreTable
+from hilltop.scores import Places, ScoreTable
 
 Matrix = Any
 """A numpy array or a torch tensor."""
@@ -47,7 +47,8 @@ def find_missing_labels(
             images they score.
         probabilities: ``(N, C)``, instead of features: from a model that did not learn from these
             labels, since one that did has learned that missing pairs are absent.
-        observed: ``(N, C)``, with a matrix of labels: True where a person confirmed what it says.
+        observed: ``(N, C)``, with a matrix of labels: True where a person confirmed since what it
+            says. How labels were lost is judged without those that were put back.
         class_names: With a matrix of labels: names of its columns, for the estimates.
         likelihood: How labels were lost, ``kept_by_count(...)`` or ``kept_independently(...)``;
             the most probable one without it.
@@ -72,12 +73,13 @@ def find_missing_labels(
     """
     if (features is None) == (probabilities is None):
         raise ArgumentError("Give one of features and probabilities.")
+    before = None
     if isinstance(labels, LabelTable):
         if observed is not None or class_names is not None:
             raise ArgumentError("A table has its own class_names and observed; leave them out.")
         table = labels
     else:
-        table = _table_of(labels, observed, class_names)
+        table, before = _tables_of(labels, observed, class_names)
     if not table.count(State.PRESENT):
         raise DataError("There is no label at all; nothing can be learned from it.")
     rows, given = np.arange(len(table)), _summed(likelihood)
@@ -91,7 +93,7 @@ def find_missing_labels(
             table, inputs, rows, given=given, folds=folds, seed=seed, say=lambda _: None
         )
         logits = blocks_of(alone)
-    return audit(table, Scored(logits, rows), given=given, top=top)
+    return audit(table, Scored(logits, rows), given=given, top=top, before=before)
 
 
 def _summed(likelihood: Likelihood | None) -> Likelihood | None:
@@ -108,29 +110,32 @@ def _summed(likelihood: Likelihood | None) -> Likelihood | None:
     return summed
 
 
-def _table_of(
+def _tables_of(
     labels: Matrix, observed: Matrix | None, class_names: Sequence[str] | None
-) -> LabelTable:
-    """The labels of a matrix; images are called by their row."""
+) -> tuple[LabelTable, LabelTable | None]:
+    """The labels of a matrix now and, if some are confirmed, before; images are named by row."""
     rows, columns, shape = _ones("labels", labels)
     names = [str(number) for number in range(shape[1])] if class_names is None else class_names
     check_same_shape("class_names", (len(names),), "a row of labels", shape[1:])
-    states = np.full(len(rows), State.PRESENT, dtype=np.int8)
-    if observed is not None:
-        seen_rows, seen_columns, seen_shape = _ones("observed", observed)
-        check_same_shape("observed", seen_shape, "labels", shape)
-        labelled = rows * shape[1] + columns
-        absent = ~np.isin(seen_rows * shape[1] + seen_columns, labelled)
-        rows = np.concatenate([rows, seen_rows[absent]])
-        columns = np.concatenate([columns, seen_columns[absent]])
-        states = np.concatenate([states, np.full(absent.sum(), State.ABSENT, dtype=np.int8)])
     images = pa.array([str(number) for number in range(shape[0])])
-    return assemble(images, list(names), rows, columns, states, unlisted=State.UNKNOWN)
+
+    def table_of(places: Places, states: npt.ArrayLike | State) -> LabelTable:
+        at = places // shape[1], places % shape[1]
+        return assemble(images, list(names), *at, states, unlisted=State.UNKNOWN)
+
+    labelled = rows * shape[1] + columns
+    if observed is None:
+        return table_of(labelled, State.PRESENT), None
+    seen_rows, seen_columns, seen_shape = _ones("observed", observed)
+    check_same_shape("observed", seen_shape, "labels", shape)
+    seen = seen_rows * shape[1] + seen_columns
+    absent = np.setdiff1d(seen, labelled)
+    states = np.repeat([State.PRESENT, State.ABSENT], [len(labelled), len(absent)])
+    now = table_of(np.concatenate([labelled, absent]), states)
+    return now, table_of(np.setdiff1d(labelled, seen), State.PRESENT)
 
 
-def _ones(
-    name: str, matrix: Matrix
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], tuple[int, int]]:
+def _ones(name: str, matrix: Matrix) -> tuple[Places, Places, tuple[int, int]]:
     """Rows and columns of the ones of a matrix of 0 and 1, and its shape."""
     if hasattr(matrix, "tocoo"):
         sparse = matrix.tocoo()

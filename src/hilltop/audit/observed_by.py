@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-import torch
 from torch import Tensor
 
 from hilltop.audit.calibrate import calibrate
@@ -19,6 +19,12 @@ LEAST_KEEP = 0.01
 """The interval of the keep rate is looked at from here on."""
 RATIOS = (Fraction(1, 2), Fraction(4, 5), Fraction(1))
 """Missing ratios of the paper that are tried."""
+HARDLY_ANY = 0.001
+"""Chance that a lost label was put back, where nobody has reviewed the labels.
+
+Not 0: every rule can then lead to every image, and likelihoods can be compared."""
+PUT_BACK = (0.03, 0.2)
+"""Other chances that are tried for the best ratio: labels that were reviewed come back."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,15 @@ def read_by(
         return Fitted(loss, calibrate(loss, logits, targets, observed=observed, start=start))
 
     def cost(model: Fitted) -> float:
-        return model.calibration.loss + _cost_of_exceptions(model.loss, targets, observed)
+        return model.calibration.loss
 
-    counted = min((fitted(summed_by_count(r)) for r in RATIOS), key=cost)
+    def best_rule(rules: Iterable[tuple[Fraction, float]]) -> tuple[Fraction, float, Fitted]:
+        tried = [(r, added, fitted(summed_by_count(r, added=added))) for r, added in rules]
+        return min(tried, key=lambda one: cost(one[2]))
+
+    ratio, _, first = best_rule((r, HARDLY_ANY) for r in RATIOS)
+    _, _, second = best_rule((ratio, added) for added in PUT_BACK)
+    counted = min(first, second, key=cost)
     if given is not None:
         other = alone if isinstance(given, KeptByCount) else counted
         return Reading(fitted(given), (other,), f"ranked by {in_words(given)}, as asked.")
@@ -77,20 +89,6 @@ def read_by(
     return Reading(best, others, sentence)
 
 
-def _cost_of_exceptions(loss: Likelihood, targets: Tensor, observed: Tensor | None) -> float:
-    """What it takes, in nats, to say which images a rule did not leave as they are.
-
-    A rule takes images that it cannot have left for complete. Without this cost a model that may
-    call any image an exception would explain the others better than the truth does.
-    """
-    if not isinstance(loss, KeptByCount):
-        return 0.0
-    left = (targets == 1).sum(dim=1)
-    open_pairs = (targets == 0) if observed is None else (targets == 0) & ~observed
-    share = (~loss.rule.can_leave(left, open_pairs.sum(dim=1))).double().mean()
-    return float(len(targets) * (torch.special.entr(share) + torch.special.entr(1 - share)))
-
-
 def in_words(loss: Likelihood) -> str:
     """Name a model and its number.
 
@@ -99,7 +97,8 @@ def in_words(loss: Likelihood) -> str:
         ('kept_by_count(r=0.8)', 'kept_independently(keep=0.4)')
     """
     if isinstance(loss, KeptByCount):
-        return f"kept_by_count(r={float(1 - loss.rule.keep):g})"
+        added = f", added={loss.rule.added:g}" if loss.rule.added > HARDLY_ANY else ""
+        return f"kept_by_count(r={float(1 - loss.rule.keep):g}{added})"
     return f"kept_independently(keep={float(loss.rate().mean()):.2g})"
 
 

@@ -141,7 +141,12 @@ def score_by_folds(
 
 
 def audit(
-    table: LabelTable, scored: Scored, *, given: Likelihood | None, top: int | None
+    table: LabelTable,
+    scored: Scored,
+    *,
+    given: Likelihood | None,
+    top: int | None,
+    before: LabelTable | None = None,
 ) -> Audited:
     """Fit the observation models, rank, and estimate.
 
@@ -150,12 +155,15 @@ def audit(
         scored: Out-of-sample logits.
         given: The model to rank by; the most probable one without it.
         top: How many candidates to keep, see :func:`rank_candidates`.
+        before: The labels as they were lost, if some were put back since.
     """
     logits, rows = _sample(table, scored)
     targets, observed, unknown = label_block(table, rows)
+    if before is not None:
+        targets, observed, _ = label_block(before, rows)
     reading = read_by(logits, targets, observed=observed, given=given)
     candidates, tally = rank_candidates(
-        table, scored.logits, reading.best, top=top, rows=scored.rows
+        table, scored.logits, reading.best, top=top, rows=scored.rows, before=before
     )
     share = len(rows) / len(scored.rows)
     others = tally.missing + _differences(reading, logits, targets, observed, unknown) / share

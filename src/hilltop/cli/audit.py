@@ -80,7 +80,9 @@ class Audit:
         given = build_likelihood(self.loss, r=self.r, keep=self.keep)
         check_out(self.out)
         table, format = read_audited(self.labels, format=self.format, options=self.reading)
-        found = audit(table, self._scored(table, given), given=given, top=self.top)
+        before = self._before(table)
+        scored = self._scored(table, given)
+        found = audit(table, scored, given=given, top=self.top, before=before)
         print(found.reading.sentence)
         folder = write_audit(
             found,
@@ -105,6 +107,19 @@ class Audit:
             raise ArgumentError(f"--top must be at least 1, but got {self.top}.")
         if self.folds < 2:
             raise ArgumentError(f"--folds must be at least 2, but got {self.folds}.")
+
+    def _before(self, table: LabelTable) -> LabelTable | None:
+        """The labels before they were reviewed, if they were."""
+        from hilltop.audit.reviewed import before_review, provenance_path, read_provenance
+
+        answers = read_provenance(self.labels)
+        if not answers:
+            return None
+        print(
+            f"{provenance_path(self.labels)}: these labels were reviewed; how labels were lost is"
+            " judged without those that were put back"
+        )
+        return before_review(table, answers)
 
     def _scored(self, table: LabelTable, given: Likelihood | None) -> Scored:
         from hilltop.audit.run import Scored, score_by_folds

@@ -8,7 +8,7 @@ from hilltop.errors import ArgumentError
 from hilltop.losses.adaptive import splc_adaptive
 from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.catalogue import LOSSES
-from hilltop.losses.choose import ABOUT_ONE, Carried, Choice
+from hilltop.losses.choose import ABOUT_ONE, PUT_BACK, Carried, Choice
 from hilltop.losses.counted import kept_by_count
 from hilltop.losses.reduction import Reduction
 
@@ -36,8 +36,8 @@ def choose_loss(
         meaning = "one was written down, whatever there was (kept_by_count, r = 0.9)"
         loss: Loss = kept_by_count(r=0.9, reduction=reduction, watch=watch)
     elif carried.about_one:
-        meaning = ABOUT_ONE
-        loss = kept_by_count(r=0.8, reduction=reduction, watch=watch)
+        meaning = ABOUT_ONE  # and some may have been put back since
+        loss = kept_by_count(r=0.8, added=PUT_BACK, reduction=reduction, watch=watch)
     else:
         meaning = (
             "most labels seem to be there, so only what is all but sure is corrected"

@@ -22,6 +22,10 @@ MOSTLY_ONE = 0.75
 RARELY_THREE = 0.02
 """Share of labelled images with three labels or more up to which they did."""
 
+PUT_BACK = 0.1
+"""Chance that a lost label was put back since: labels that were reviewed come back for training.
+
+On labels that nobody has reviewed it changes next to nothing."""
 
 ABOUT_ONE = "annotators wrote down about one label an image (kept_by_count, r = 0.8)"
 """What is said of labels of which they did."""
@@ -73,9 +77,9 @@ class Carried(NamedTuple):
         return f"{self.one:.0%} of the labelled images carry one label: {meaning}."
 
 
-def summed_by_count(r: float | str | Fraction) -> KeptByCount:
+def summed_by_count(r: float | str | Fraction, *, added: float = 0.0) -> KeptByCount:
     """The likelihood of the rule that keeps a number of labels of an image, summed over pairs."""
-    return KeptByCount(CountRule.of(r), reduction="sum", watch=False)
+    return KeptByCount(CountRule.of(r, added=added), reduction="sum", watch=False)
 
 
 def summed_independently(keep: float) -> KeptIndependently:
@@ -94,12 +98,12 @@ def choose_observation(labels_per_image: Tensor) -> Choice[Likelihood]:
 
     Example:
         >>> choose_observation(torch.tensor([0, 90, 9, 1])).loss
-        KeptByCount(r=4/5, reduction='sum')
+        KeptByCount(r=4/5, added=0.1, reduction='sum')
         >>> choose_observation(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
         '40% of the labelled images carry one label'
     """
     carried = Carried.of(labels_per_image)
     if carried.about_one:
-        return Choice(summed_by_count(0.8), carried.sentence(ABOUT_ONE))
+        return Choice(summed_by_count(0.8, added=PUT_BACK), carried.sentence(ABOUT_ONE))
     meaning = "each true label was kept with a chance of 60% (kept_independently)"
     return Choice(summed_independently(0.6), carried.sentence(meaning))

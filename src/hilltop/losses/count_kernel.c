@@ -4,6 +4,8 @@
  * without replacement. With s labels written down, u more among the candidates (the unlabelled
  * pairs that nobody confirmed absent) have the weight w(u) = [n(s + u) = s] / C(s + u, s), and
  *     L = sum_u w(u) P(u),   P: the Poisson-binomial probabilities of the candidates.
+ * If each lost label was put back with probability `added` since, fewer than s may have been left:
+ *     w(u) = [n <= s] C(s, n) / C(s + u, n) added^(s - n) (1 - added)^u,   n = n(s + u).
  * A state before[k](u) is the probability of u labels among the first k candidates, after(u) the
  * mean weight that the others will bring, given u so far. Both are sums of products of
  * probabilities: nothing cancels. With A and B the weight without and with label k,
@@ -30,6 +32,7 @@ typedef struct {
     int64_t keep_over, keep_under; /* the share kept, 1 - r, as an exact fraction */
     double share;                  /* of the likelihood in the loss; the rest is cross-entropy */
     int64_t room;                  /* vectors for the states: those of a span, and of all ends */
+    double added;                  /* chance that a lost label was put back */
 } rule_t;
 
 typedef struct {
@@ -48,6 +51,11 @@ typedef struct {
 
 INLINE int64_t ceil_divide(int64_t over, int64_t under) { return (over + under - 1) / under; }
 
+INLINE int64_t kept(const rule_t *rule, int64_t labels) {
+    int64_t stay = labels * rule->keep_over / rule->keep_under + 1;
+    return labels < stay ? labels : stay;
+}
+
 /* The numbers u of further labels that the rule allows, low to high. Where it allows none, the
  * image counts as complete: u = 0. */
 INLINE void set_allowed(const rule_t *rule, image_t *image) {
@@ -55,9 +63,9 @@ INLINE void set_allowed(const rule_t *rule, image_t *image) {
     int lossy = rule->keep_over < rule->keep_under; /* r = 0 keeps everything */
     if (s && lossy && rule->keep_over) {
         int64_t start = ceil_divide((s - 1) * rule->keep_under, rule->keep_over);
-        first = start > s ? start : s;
+        first = start > s && rule->added == 0.0 ? start : s;
         last = ceil_divide(s * rule->keep_under, rule->keep_over) - 1;
-    } else if (s == 1 && lossy) {
+    } else if (lossy && (s == 1 || (s && rule->added > 0.0))) {
         last = most;
     }
     last = last < most ? last : most;
@@ -66,12 +74,13 @@ INLINE void set_allowed(const rule_t *rule, image_t *image) {
     image->high = last - s;
 }
 
-/* Weights decrease with u, so if u starts at 0, what lies beyond `high` changes L by at most
- * P(more than high) / P(at most high), which Chernoff's bound puts below e^-25. */
-INLINE int64_t without_tail(int64_t high, double expected) {
+/* Weights grow by at most e^rise from u = 0 on, so if u starts there, what lies beyond `high`
+ * changes L by at most e^rise P(more than high) / P(at most high), which Chernoff's bound puts
+ * below e^-25. */
+INLINE int64_t without_tail(int64_t high, double expected, double rise) {
     for (int64_t end = 8; end <= high; end += 4)
         if ((double)end > expected &&
-            (double)end * (log((double)end / expected) - 1.0) + expected > 25.0)
+            (double)end * (log((double)end / expected) - 1.0) + expected > 25.0 + rise)
             return end - 1;
     return high;
 }
@@ -144,8 +153,9 @@ INLINE void read_image(const rule_t *rule, const group_t *group, int lane, int64
     image->cross_entropy = sum_of(own + 2 * classes, classes);
     image->expected = sum_of(p, classes);
     set_allowed(rule, image);
-    if (!image->low) image->high = without_tail(image->high, image->expected);
     image->lowest = 0.0;
+    if (rule->added > 0.0) image->lowest = (double)(kept(rule, labels) - labels) * log(rule->added);
+    if (!image->low) image->high = without_tail(image->high, image->expected, image->lowest);
     for (int64_t i = 1; image->low && i <= labels; i++)
         image->lowest += log((double)(image->low + i) / (double)i);
 }
@@ -161,13 +171,19 @@ INLINE void settle(const group_t *group, int lane, int64_t classes, float *slope
 }
 
 /* w(u) / w(low) of every image, for u up to `width`. */
-INLINE void fill_weights(const group_t *group, const image_t *images, int count, int64_t width) {
+INLINE void fill_weights(const rule_t *rule, const group_t *group, const image_t *images, int count,
+                         int64_t width) {
     memset(group->after, 0, (width + 1) * sizeof *group->after);
     for (int lane = 0; lane < count; lane++) {
-        double weight = 1.0, s = (double)images[lane].labels;
+        int64_t s = images[lane].labels, t = s + images[lane].low, n = kept(rule, t);
+        double weight = 1.0;
+        if (n > s || rule->added == 0.0) n = s; /* also where the rule allows nothing */
         for (int64_t u = images[lane].low; u <= images[lane].high; u++) {
             group->after[u].at[lane] = weight;
-            weight *= (double)(u + 1) / (s + (double)u + 1.0);
+            int same = n == s || kept(rule, ++t) == n;
+            double over = same ? (double)(s + u + 1 - n) : (double)(s - n) / rule->added;
+            weight *= (1.0 - rule->added) * over / (double)(s + u + 1);
+            n += !same;
         }
     }
 }
@@ -248,7 +264,7 @@ INLINE void sort_rows(int64_t rows, int64_t classes, const float *targets, int64
     for (int64_t row = 0; row < rows; row++) order[start[labels[row]]++] = row;
 }
 
-/* hard[row] is set, and the row left undone, where L underflows. scratch is aligned for vectors
+/* hard[row] is set, and the row left undone, where L is no double. scratch is aligned for vectors
  * and has room for rule->room + 4 * classes + 16 vectors and 2 * rows + classes + 2 numbers. */
 EVERY_CPU
 void hilltop_count_loss(const rule_t *rule, int64_t rows, int64_t classes, const float *logits,
@@ -276,13 +292,14 @@ void hilltop_count_loss(const rule_t *rule, int64_t rows, int64_t classes, const
         }
         lanes_t found = {{0}};
         if (high) {
-            fill_weights(&group, images, count, high + 1);
+            fill_weights(rule, &group, images, count, high + 1);
             found = likelihood(rule, &group, classes, high + 1, slope != 0);
         }
         for (int lane = 0; lane < count; lane++) {
             int64_t row = order[first + lane];
             double smallest = images[lane].clamped ? 1e-24 : 1e-250;
-            hard[row] = images[lane].high && !(found.at[lane] > smallest);
+            int safe = found.at[lane] > smallest && found.at[lane] < 1e250;
+            hard[row] = images[lane].high && !safe;
             total->hard += hard[row];
             if (hard[row]) continue;
             double counted = images[lane].high ? images[lane].lowest - log(found.at[lane])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from ctypes import addressof
-from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hilltop.losses import kernel
+from hilltop.losses.count_rule import CountRule
 from hilltop.losses.kernel import Total, address, in_threads
 
 _ALL, _SPAN, _LANES = 4096, 32, 8  # as in count_kernel.c
@@ -38,6 +38,7 @@ class _Rule(ctypes.Structure):
         ("keep_under", ctypes.c_int64),
         ("share", ctypes.c_double),
         ("room", ctypes.c_int64),
+        ("added", ctypes.c_double),
     )
 
 
@@ -52,7 +53,7 @@ def _compiled() -> Callable[..., None]:
 
 
 def count_loss_and_slope(
-    keep: Fraction,
+    counted: CountRule,
     share: float,
     logits: Tensor,
     targets: Tensor,
@@ -63,7 +64,7 @@ def count_loss_and_slope(
     """Run the kernel over contiguous CPU tensors ``(N, C)``, float32 (``observed``: bool).
 
     Args:
-        keep: The share of labels that the rule keeps.
+        counted: Which labels stay.
         share: How much of the loss is the likelihood; the rest is cross-entropy.
         logits: Raw model output.
         targets: 1, 0 or NaN.
@@ -74,7 +75,9 @@ def count_loss_and_slope(
     slope = torch.empty_like(logits) if want_slope else None
     hard = torch.empty(rows, dtype=torch.bool)
     room = max(_ALL, (_SPAN + 1 + -(-classes // _SPAN)) * (classes + 1))
-    call, rule = _compiled(), _Rule(keep.numerator, keep.denominator, share, room)
+    keep = counted.keep
+    call = _compiled()
+    rule = _Rule(keep.numerator, keep.denominator, share, room, counted.added)
 
     def work(start: int, length: int, total: Total) -> None:
         vectors = _LANES * (room + 4 * classes + 16)

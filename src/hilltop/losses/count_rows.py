@@ -88,11 +88,13 @@ def _most_missing(rule: CountRule, rows: Rows, left: Tensor, candidates: Tensor)
         return 0
     numbers = range(int(left.max()) + 1)
     allowed = torch.tensor([rule.most_missing(number, among=classes) for number in numbers])
-    complete = torch.tensor([rule.kept(number) == number for number in numbers])
+    complete = torch.tensor([bool(rule.added) or rule.kept(n) == n for n in numbers])
+    rise = torch.tensor([rule.log_rise(number) for number in numbers], dtype=torch.float64)
     high = torch.minimum(allowed.to(left.device)[left], candidates)
-    # Weights decrease with u, so if u starts at 0, all beyond the tail changes the sum by at most
-    # P(in the tail) / P(before it), which Bernstein's inequality puts below e^-34.
+    # Weights grow by at most e^rise, so if u starts at 0, all beyond the tail changes the sum by at
+    # most e^rise P(in the tail) / P(before it), which Bernstein's inequality puts below e^-34.
     expected = torch.where(rows.candidates, torch.sigmoid(rows.logits.detach()), 0.0).sum(dim=-1)
-    tail = expected + 34 / 3 + (34 / 3 * 34 / 3 + 68 * expected).sqrt() + 1
+    third = (34 + rise.to(expected)[left]) / 3
+    tail = expected + third + (third * third + 6 * third * expected).sqrt() + 1
     short = complete.to(left.device)[left] & (tail < high)
     return int(torch.where(short, tail.to(high.dtype), high).max())

@@ -9,7 +9,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from hilltop.checks import check_exact
+from hilltop.checks import check_exact, check_number
 from hilltop.losses.poisson_binomial import IMPOSSIBLE
 
 
@@ -19,6 +19,7 @@ class CountRule:
 
     Attributes:
         keep: The share 1 - r, exactly: in floating point 5 * (1 - 0.8) falls below 1.
+        added: Chance that a label that did not stay was put back since.
 
     Example:
         >>> rule = CountRule.of(0.8)
@@ -29,13 +30,16 @@ class CountRule:
     """
 
     keep: Fraction
+    added: float = 0.0
 
     @classmethod
-    def of(cls, r: float | str | Fraction) -> CountRule:
+    def of(cls, r: float | str | Fraction, *, added: float = 0.0) -> CountRule:
         """Take the missing ratio as it is written in decimals."""
         exact = check_exact("r", r, low=0, high=1)
         # Whole-number arithmetic with t must fit into 64 bits.
-        return cls(1 - exact.limit_denominator(10**9))
+        return cls(
+            1 - exact.limit_denominator(10**9), check_number("added", added, low=0, high=0.9)
+        )
 
     def kept(self, labels: int) -> int:
         """Number of labels that stay."""
@@ -46,36 +50,27 @@ class CountRule:
         if not left or self.keep == 1:
             return 0
         if not self.keep:
-            return among if left == 1 else 0
+            return among if left == 1 or self.added else 0
         return min(among, max(0, math.ceil(left / self.keep) - 1 - left))
 
     def most_missing_ever(self, classes: int) -> int:
         """Largest number of missing labels for any number that is left."""
         return max(self.most_missing(left, among=classes - left) for left in range(classes + 1))
 
-    def can_leave(self, left: Tensor, candidates: Tensor) -> Tensor:
-        """Whether the rule can leave so many labels of an image with so many other classes.
-
-        Example:
-            >>> CountRule.of(0.8).can_leave(torch.tensor([1, 2, 2]), torch.tensor([3, 2, 3]))
-            tensor([ True, False,  True])
-        """
-        most = int((left + candidates).max()) if left.numel() else 0
-        least: dict[int, int] = {}  # true labels of which so many are left
-        for labels in range(most + 1):
-            least.setdefault(self.kept(labels), labels)
-        needed = torch.tensor([least.get(number, most + 1) for number in range(most + 1)])
-        return needed.to(left.device)[left] <= left + candidates
+    def log_rise(self, left: int) -> float:
+        """How much the logarithm of a weight may be above that of no missing label."""
+        return (self.kept(left) - left) * math.log(self.added) if self.added else 0.0
 
     def log_weights(
         self, left: Tensor, candidates: Tensor, most: int, dtype: torch.dtype
     ) -> Tensor:
-        r"""Return the log chance of the labels that are left, if u of the candidates are missing.
+        r"""Return the log chance of the labels that are there, if u of the candidates are missing.
 
-        .. math:: w(u) = [n(s + u) = s] / \binom{s + u}{s}
+        .. math:: w(u) = [n \le s] \binom{s}{n} \binom{s + u}{n}^{-1} a^{s - n} (1 - a)^u,
+                  \qquad n = n(s + u)
 
-        Where the rule allows no u at all (two labels left at r = 1, say), somebody has added
-        labels, and the image counts as complete: w(0) = 1.
+        Without labels that were put back, a = 0, this is :math:`[n = s] / \binom{s + u}{s}`. Where
+        that allows no u at all (two labels at r = 1, say), the image counts as complete: w(0) = 1.
 
         Shape:
             left and candidates ``(...)`` to ``(..., most + 1)``, ``IMPOSSIBLE`` where w is 0.
@@ -84,8 +79,12 @@ class CountRule:
         missing = torch.arange(most + 1, device=left.device)
         total = left + missing
         stay = total * self.keep.numerator // self.keep.denominator + 1
-        allowed = (torch.minimum(total, stay) == left) & (missing <= candidates)
+        back = left - torch.minimum(total, stay)  # labels that were put back
+        allowed = ((back >= 0) if self.added else (back == 0)) & (missing <= candidates)
         complete = (missing == 0) & ~allowed.any(dim=-1, keepdim=True)
-        s, u, t = (number.to(dtype) + 1 for number in (left, missing, total))
-        chance = torch.lgamma(s) + torch.lgamma(u) - torch.lgamma(t)
+        back = torch.where(allowed, back, 0)
+        s, u, t, b = (number.to(dtype) + 1 for number in (left, missing, total, back))
+        chance = torch.lgamma(s) - torch.lgamma(b) + torch.lgamma(u + b - 1) - torch.lgamma(t)
+        if self.added:
+            chance = chance + (b - 1) * math.log(self.added) + (u - 1) * math.log1p(-self.added)
         return torch.where(allowed | complete, chance, IMPOSSIBLE)

@@ -40,6 +40,13 @@ class KeptByCount(Loss):
     that u of the remaining entries, the candidates, are present (a Poisson-binomial). It sees an
     image as a whole: one label left at r = 0.8 means one to four, whatever the classes.
 
+    If each lost label was put back with probability a since, by a review for example (``added`` of
+    the rule), fewer than s labels may have been left, and the term in front of P(u) is
+
+    .. math:: [n \le s] \binom{s}{n} \binom{s + u}{n}^{-1} a^{s - n} (1 - a)^u, \qquad n = n(s + u)
+
+    Without that room a second label on an image, at r = 0.8, would mean five to nine in truth.
+
     An entry whose target is NaN is no part of the image: the rule was applied without its class,
     and it takes no part in value, gradient and mean. An image that the rule cannot produce, such
     as one with two labels at r = 1, has had labels added: it counts as complete, which is
@@ -150,7 +157,7 @@ class KeptByCount(Loss):
         # them. Rounded to single precision, but far sooner than the posterior.
         check_inputs(logits, targets, observed)
         x, y, seen = _rows(logits, targets, observed)
-        result = count_loss_and_slope(self.rule.keep, 1.0, x, y, seen, want_slope=True)
+        result = count_loss_and_slope(self.rule, 1.0, x, y, seen, want_slope=True)
         if result.invalid:
             check_hard(targets)
         assert result.slope is not None
@@ -187,7 +194,7 @@ class KeptByCount(Loss):
         """Loss and slope together, by the compiled kernel; rows too hard for it by torch."""
         x, y, seen = _rows(logits, targets, observed)
         warmed = warm_share(int(self.epoch), self.warmup_epochs) if self.warmup_epochs else 1.0
-        result = count_loss_and_slope(self.rule.keep, warmed, x, y, seen, want_slope=want_slope)
+        result = count_loss_and_slope(self.rule, warmed, x, y, seen, want_slope=want_slope)
         if result.invalid:
             check_hard(targets)
         total, slope = result.total, result.slope
@@ -207,13 +214,15 @@ class KeptByCount(Loss):
 
     def extra_repr(self) -> str:
         """Show the rule."""
-        return f"r={1 - self.rule.keep}, reduction={self.reduction!r}"
+        added = f", added={self.rule.added:g}" if self.rule.added else ""
+        return f"r={1 - self.rule.keep}{added}, reduction={self.reduction!r}"
 
 
 @LOSSES.register("kept_by_count")
 def kept_by_count(
     *,
     r: float | str | Fraction = 0.8,
+    added: float = 0.0,
     warmup_epochs: int = 0,
     reduction: Reduction = "mean",
     watch: bool = True,
@@ -228,6 +237,7 @@ def kept_by_count(
 
     Args:
         r: The missing ratio; 0.5, 0.8 and 1 are "75% left", "40% left" and "single label".
+        added: Chance that a lost label was put back since, by a review for example.
         warmup_epochs: During these the loss moves from cross-entropy to the likelihood.
         reduction: ``"mean"``, ``"sum"``, ``"batchmean"`` or ``"none"``.
         watch: Whether to warn when training is going flat.
@@ -237,7 +247,7 @@ def kept_by_count(
         >>> loss(torch.zeros(1, 2), torch.tensor([[1, 0]]))  # -log(1/2) - log(1/2 + 1/2 * 1/2)
         tensor(0.9808)
     """
-    rule = CountRule.of(r)
+    rule = CountRule.of(r, added=added)
     return KeptByCount(rule, warmup_epochs=warmup_epochs, reduction=reduction, watch=watch)
 
 

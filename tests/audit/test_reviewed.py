@@ -1,0 +1,116 @@
+"""Labels that a review has put back: an audit of the corrected file is not misled by them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from hilltop.audit.apply import apply_decisions
+from hilltop.audit.decisions import Answer, DecisionStore
+from hilltop.audit.estimate import read_estimates
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.in_memory import find_missing_labels
+from hilltop.audit.reviewed import (
+    PROVENANCE,
+    before_review,
+    provenance_path,
+    read_provenance,
+    write_provenance,
+)
+from hilltop.cli.main import main
+from hilltop.data import State, assemble, write_labels
+from hilltop.errors import DataError
+from tests.audit.simulated import Simulated, simulate
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Simulated:
+    return simulate(800, 6)
+
+
+def put_back(simulated: Simulated, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels after the first candidates were answered truthfully, and which those are."""
+    found = find_missing_labels(simulated.targets, features=simulated.features, top=number)
+    seen = np.zeros(simulated.targets.shape, dtype=bool)
+    seen[found.candidates.rows(), found.candidates.columns()] = True
+    return np.where(seen, simulated.true.numpy(), simulated.targets.numpy()), seen
+
+
+def test_what_is_still_missing_after_a_review_is_found(simulated: Simulated) -> None:
+    labels, seen = put_back(simulated, 350)
+    missing = ((simulated.true.numpy() == 1) & (labels == 0)).sum()
+    assert missing < 0.8 * simulated.missing.sum()
+    found = find_missing_labels(labels, features=simulated.features, observed=seen)
+    assert 0.6 * missing < found.total.missing < 1.6 * missing
+    # What the review took is gone from where labels are expected: it seems that none was lost.
+    misled = find_missing_labels(labels, features=simulated.features)
+    assert misled.total.missing < 0.5 * missing
+
+
+def row(image: str, name: str, outcome: str) -> tuple[str, ...]:
+    return (image, name, outcome, "Ann", "2026-01-31T12:00:00+00:00", "0.9", "ranked", outcome)
+
+
+def test_what_a_review_settled_was_unknown_before() -> None:
+    states = [State.PRESENT, State.PRESENT, State.ABSENT]
+    table = assemble(["a", "b"], ["x", "y"], [0, 0, 1], [0, 1, 0], states, unlisted=State.UNKNOWN)
+    rows = [row("a", "y", "present"), row("b", "x", "absent"), row("b", "y", "disputed")]
+    before = before_review(table, [*rows, row("c", "x", "present"), row("b", "z", "absent")])
+    assert before.dense().tolist() == [[State.PRESENT, State.UNKNOWN], [State.UNKNOWN] * 2]
+    assert before_review(table, []) == table
+
+
+def test_answers_come_back_from_their_file_once(tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    assert read_provenance(labels) == []
+    rows = [row("b", "x", "present"), row("a, b", 'x"y', "absent")]
+    provenance_path(labels).write_text(write_provenance([*rows, rows[0]]))
+    assert read_provenance(labels) == sorted(rows)
+
+
+@pytest.mark.parametrize("text", ["", "image,class\n", ",".join(PROVENANCE) + "\na,b\n", "\0"])
+def test_another_file_of_that_name_is_not_taken_for_answers(tmp_path: Path, text: str) -> None:
+    labels = tmp_path / "labels.csv"
+    provenance_path(labels).write_text(text)
+    with pytest.raises(DataError, match=r"labels\.csv\.provenance\.csv: these are not the answers"):
+        read_provenance(labels)
+
+
+def review(simulated: Simulated, folder: AuditFolder, number: int) -> None:
+    """Answer the first candidates truthfully."""
+    first = pq.read_table(folder.candidates).slice(0, number).to_pylist()
+    store = DecisionStore(folder.decisions)
+    answers = []
+    for at, one in enumerate(first):
+        column = simulated.labels.classes.index(one["class"])
+        there = simulated.true[simulated.labels.find([one["image"]])[0], column] == 1
+        word = "present" if there else "absent"
+        names = one["image"], one["class"]
+        answers.append(Answer(f"e{at}", f"a{at}", "Ann", "", *names, word, "ranked", 0.5))
+    store.add(answers)
+    store.close()
+
+
+def test_audit_review_apply_and_audit_again(
+    simulated: Simulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features = str(simulated.save_features(tmp_path / "features.npz"))
+    write_labels(simulated.labels, tmp_path / "labels0.csv", format="list_column", lossy=True)
+    for number in range(2):
+        labels, out = tmp_path / f"labels{number}.csv", tmp_path / f"audit{number}"
+        words = ["--unlisted", "unknown", "--features", features, "--out", str(out)]
+        assert main(["audit", "--labels", str(labels), *words]) == 0
+        said = capsys.readouterr().out
+        assert ("judged without those that were put back" in said) == bool(number)
+        folder = AuditFolder.read(out)
+        review(simulated, folder, 175)
+        apply_decisions(folder, tmp_path / f"labels{number + 1}.csv")
+    assert len(read_provenance(tmp_path / "labels1.csv")) == 175
+    assert len(read_provenance(tmp_path / "labels2.csv")) == 350  # those of both reviews
+    estimates = read_estimates(tmp_path / "audit1" / "estimates.csv")
+    labelled = sum(one.labelled for one in estimates)
+    missing = float(simulated.true.sum()) - labelled
+    assert 0.6 * missing < sum(one.missing for one in estimates) < 1.6 * missing
