@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,11 @@ class Heads:
         """Train a linear head and return its mAP, in per cent."""
         loss = build(name, reduction="sum")
         if name == "auto":
-            loss.prepare(TrainingFacts.of(targets))
+            facts = TrainingFacts.of(targets)
+            if observed is not None:
+                before = TrainingFacts.of(targets.masked_fill(observed, 0)).labels_per_image
+                facts = replace(facts, before_review=before)
+            loss.prepare(facts)
         head = fit_head(
             self.inputs,
             lambda rows: (targets[rows], None if observed is None else observed[rows]),
@@ -91,7 +96,7 @@ def measure(
     for number in answers:
         seen = torch.zeros(given.numel(), dtype=torch.bool)
         seen[order[:number]] = True
-        observed = seen.view(given.shape)
+        observed = seen.view(given.shape) & (given == 0)
         corrected = torch.where(observed, true, given)
         value = heads.mean_precision("auto", corrected, seed=seed, observed=observed)
         yield f"{number:,} answers", value

@@ -43,6 +43,24 @@ def test_about_one_label_an_image_leaves_room_for_labels_that_were_put_back() ->
     assert chosen.rule.added == 0.1
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "name"),
+    [
+        ([0, 100], [0, 95, 5], "kept_by_count, r = 0.8"),
+        ([0, 100], [0, 80, 20], "17% of all labels back (kept_independently, keep = 0.4)"),
+        ([0, 90, 10], [0, 60, 40], "kept_independently"),
+        ([10, 30, 30, 20, 10], [0, 30, 30, 20, 20], "splc_adaptive"),
+    ],
+)
+def test_reviewed_labels_are_judged_by_what_was_there_before(
+    before: list[int], now: list[int], name: str
+) -> None:
+    choice = choose_loss(torch.tensor(now), before_review=torch.tensor(before))
+    assert name in choice.sentence
+    if isinstance(choice.loss, KeptByCount):
+        assert choice.loss.rule.added == 0.1
+
+
 def test_the_epoch_reaches_the_chosen_loss_before_and_after_the_choice() -> None:
     loss = auto()
     loss.set_epoch(4)

@@ -16,9 +16,9 @@ from hilltop.audit.corrected import Verdicts, corrected, verdicts
 from hilltop.audit.decisions import DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.patches import PATCHES, Change, Original, Patched
-from hilltop.audit.reviewed import provenance_path, read_provenance, write_provenance
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.faults import fault
+from hilltop.data.reviewed import provenance_path, read_provenance, write_provenance
 from hilltop.errors import DataError, HilltopError
 from hilltop.whole_files import write_whole
 from hilltop.wording import plural

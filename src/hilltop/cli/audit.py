@@ -110,7 +110,7 @@ class Audit:
 
     def _before(self, table: LabelTable) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
-        from hilltop.audit.reviewed import before_review, provenance_path, read_provenance
+        from hilltop.data.reviewed import before_review, provenance_path, read_provenance
 
         answers = read_provenance(self.labels)
         if not answers:

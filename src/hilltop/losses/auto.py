@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from hilltop.errors import ArgumentError
@@ -10,16 +11,25 @@ from hilltop.losses.base import Loss, TrainingFacts
 from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.choose import ABOUT_ONE, PUT_BACK, Carried, Choice
 from hilltop.losses.counted import kept_by_count
+from hilltop.losses.observation import kept_independently
 from hilltop.losses.reduction import Reduction
+
+MANY_PUT_BACK = 0.1
+"""Share of the labels that a review put back from which the rest no longer follows a count."""
 
 
 def choose_loss(
-    labels_per_image: Tensor, *, reduction: Reduction = "mean", watch: bool = True
+    labels_per_image: Tensor,
+    *,
+    before_review: Tensor | None = None,
+    reduction: Reduction = "mean",
+    watch: bool = True,
 ) -> Choice[Loss]:
     """Choose a loss by how many labels images carry.
 
     Args:
         labels_per_image: Entry s is the number of images with s labels.
+        before_review: The same before a review put labels back, if there was one.
         reduction: As in :class:`MultiLabelLoss`.
         watch: Whether to warn when training is going flat.
 
@@ -31,10 +41,19 @@ def choose_loss(
         >>> choose_loss(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
         '40% of the labelled images carry one label'
     """
-    carried = Carried.of(labels_per_image)
-    if carried.one == 1:
+    carried = Carried.of(labels_per_image if before_review is None else before_review)
+    put_back = (
+        0.0 if before_review is None else 1 - _labels(before_review) / _labels(labels_per_image)
+    )
+    if carried.about_one and put_back > MANY_PUT_BACK:
+        meaning = (
+            "annotators wrote down about one label an image, and a review has put"
+            f" {put_back:.0%} of all labels back (kept_independently, keep = 0.4)"
+        )
+        loss: Loss = kept_independently(keep=0.4, reduction=reduction, watch=watch)
+    elif carried.one == 1 and not put_back:
         meaning = "one was written down, whatever there was (kept_by_count, r = 0.9)"
-        loss: Loss = kept_by_count(r=0.9, reduction=reduction, watch=watch)
+        loss = kept_by_count(r=0.9, reduction=reduction, watch=watch)
     elif carried.about_one:
         meaning = ABOUT_ONE  # and some may have been put back since
         loss = kept_by_count(r=0.8, added=PUT_BACK, reduction=reduction, watch=watch)
@@ -45,6 +64,10 @@ def choose_loss(
         )
         loss = splc_adaptive(reduction=reduction, watch=watch)
     return Choice(loss, carried.sentence(meaning))
+
+
+def _labels(labels_per_image: Tensor) -> int:
+    return int((labels_per_image * torch.arange(len(labels_per_image))).sum())
 
 
 class Auto(Loss):
@@ -67,7 +90,10 @@ class Auto(Loss):
     def prepare(self, facts: TrainingFacts) -> None:
         """Choose by the number of labels of each image."""
         chosen, self._sentence = choose_loss(
-            facts.labels_per_image, reduction=self.reduction, watch=self._watches
+            facts.labels_per_image,
+            before_review=facts.before_review,
+            reduction=self.reduction,
+            watch=self._watches,
         )
         chosen.prepare(facts)
         chosen.set_epoch(int(self.epoch))

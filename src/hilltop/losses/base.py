@@ -21,12 +21,14 @@ class TrainingFacts:
         positives: For each class, the number of images labelled with it.
         labels_per_image: Entry s is the number of images with s labels.
         epochs: How often training goes through the images.
+        before_review: As ``labels_per_image``, before a review put labels back; None without one.
     """
 
     images: int
     positives: Tensor
     labels_per_image: Tensor
     epochs: int
+    before_review: Tensor | None = None
 
     @classmethod
     def of(cls, targets: Tensor, epochs: int = 1) -> TrainingFacts:

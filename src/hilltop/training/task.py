@@ -12,12 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
+from hilltop.data.reviewed import (
+    before_review,
+    provenance_path,
+    read_provenance,
+    write_provenance,
+)
 from hilltop.errors import DataError
 from hilltop.losses import Loss, TrainingFacts, build, init_head, init_head_prior
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
 from hilltop.training.features import FeatureInputs, Features, read_features
 from hilltop.training.run_folder import RunFolder
+from hilltop.whole_files import write_whole
 
 
 class Inputs(Protocol):
@@ -60,6 +67,9 @@ def store_labels(config: TrainConfig, folder: RunFolder) -> None:
         if not table.count(State.PRESENT):
             raise DataError(f"There is no label at all among the {len(table)} {name} images.")
     write_labels(train, folder.train_labels)
+    answers = read_provenance(config.labels)
+    if answers:
+        write_whole(provenance_path(folder.train_labels), write_provenance(answers))
     write_labels(val, folder.val_labels)
 
 
@@ -99,7 +109,11 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
     # L2 penalty of Adam would outweigh it, and most so for losses with small slopes.
     loss = build(config.loss, **{"reduction": "sum", **config.loss_options})
-    loss.prepare(training_facts(train, config.epochs))
+    answers = read_provenance(folder.train_labels)
+    before = before_review(train, answers) if answers else None
+    if before is not None and not before.count(State.PRESENT):
+        before = None  # whoever reviewed them wrote all labels
+    loss.prepare(training_facts(train, config.epochs, before=before))
     _start_head(classifier_of(model), loss, train)
     return Task(train, val, train_inputs, val_inputs, model, loss, _true_labels(config, train))
 
@@ -114,13 +128,20 @@ def _start_head(classifier: nn.Module, loss: Loss, table: LabelTable, most: int 
     init_head(classifier, loss, targets, observed=observed)
 
 
-def training_facts(table: LabelTable, epochs: int) -> TrainingFacts:
-    """What a loss may know of the labels before training starts."""
+def training_facts(
+    table: LabelTable, epochs: int, *, before: LabelTable | None = None
+) -> TrainingFacts:
+    """What a loss may know of the labels, now and before a review, before training starts."""
+
+    def labels_per_image(labels: LabelTable) -> Tensor:
+        return torch.from_numpy(np.bincount(labels.labels_per_image()))
+
     return TrainingFacts(
         images=len(table),
         positives=torch.from_numpy(table.counts_by_class(State.PRESENT)),
-        labels_per_image=torch.from_numpy(np.bincount(table.labels_per_image())),
+        labels_per_image=labels_per_image(table),
         epochs=epochs,
+        before_review=None if before is None else labels_per_image(before),
     )
 
 

@@ -13,16 +13,17 @@ from hilltop.audit.decisions import Answer, DecisionStore
 from hilltop.audit.estimate import read_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.in_memory import find_missing_labels
-from hilltop.audit.reviewed import (
+from hilltop.cli.main import main
+from hilltop.data import State, assemble, write_labels
+from hilltop.data.reviewed import (
     PROVENANCE,
     before_review,
     provenance_path,
     read_provenance,
     write_provenance,
 )
-from hilltop.cli.main import main
-from hilltop.data import State, assemble, write_labels
 from hilltop.errors import DataError
+from hilltop.training.run_folder import RunFolder
 from tests.audit.simulated import Simulated, simulate
 
 
@@ -114,3 +115,26 @@ def test_audit_review_apply_and_audit_again(
     labelled = sum(one.labelled for one in estimates)
     missing = float(simulated.true.sum()) - labelled
     assert 0.6 * missing < sum(one.missing for one in estimates) < 1.6 * missing
+
+
+def test_training_chooses_by_the_labels_that_were_there_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels, features, run = (tmp_path / name for name in ("labels.csv", "features.npz", "run"))
+    names = [f"{number}.jpg" for number in range(60)]
+    numbers, again = np.arange(60), np.arange(20)
+    rows = np.concatenate([numbers, again])
+    columns = np.concatenate([numbers % 3, (again + 1) % 3])
+    table = assemble(names, list("xyz"), rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
+    write_labels(table, labels, format="list_column", lossy=True)
+    answers = [row(names[number], "xyz"[(number + 1) % 3], "present") for number in again]
+    provenance_path(labels).write_text(write_provenance(answers))
+    np.savez(features, ids=np.array(names), X=np.random.default_rng(0).random((60, 4)))
+    words = ["--labels", labels, "--val-labels", labels, "--features", features, "--out", run]
+    options = ["--unlisted", "unknown", "--epochs", "1"]
+    assert main(["train", *map(str, words), *options]) == 0
+    assert (
+        "100% of the labelled images carry one label: annotators wrote down about one label an"
+        " image, and a review has put 25% of all labels back (kept_independently, keep = 0.4)."
+    ) in capsys.readouterr().out
+    assert read_provenance(RunFolder(run).train_labels) == sorted(answers)

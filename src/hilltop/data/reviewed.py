@@ -11,10 +11,13 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from hilltop.audit.corrected import corrected
-from hilltop.audit.patches.base import Change
-from hilltop.data import LabelTable, State
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.data.assemble import assemble
 from hilltop.data.faults import fault
+from hilltop.data.label_table import LabelTable, State
 
 PROVENANCE = ("image", "class", "answer", "reviewer", "time", "probability", "mode", "outcome")
 _NOT_OURS = "these are not the answers of a review; move the file away if it is not ours"
@@ -51,21 +54,24 @@ def write_provenance(rows: Sequence[tuple[str, ...]]) -> str:
 def before_review(table: LabelTable, rows: Sequence[tuple[str, ...]]) -> LabelTable:
     """Return the labels as they were before a review: what it settled is unknown.
 
-    Answers about pairs that the table does not have, or that are unknown now, change nothing.
+    Answers about pairs that the table does not have change nothing.
     """
-    image_of = {name: number for number, name in enumerate(table.images.to_pylist())}
     class_of = {name: number for number, name in enumerate(table.classes)}
-    pairs = {
-        (image_of[image], class_of[name]): (image, name)
+    said = [
+        (image, class_of[name])
         for image, name, *_, outcome in rows
-        if outcome in ("present", "absent") and image in image_of and name in class_of
-    }
-    width = max(1, len(table.classes))
-    listed = table.rows * width + table.columns
-    known = set(listed[table.states != State.UNKNOWN].tolist())
-    changes = [
-        Change(row, column, *names, State.UNKNOWN)
-        for (row, column), names in sorted(pairs.items())
-        if row * width + column in known or table.unlisted != State.UNKNOWN
+        if outcome in ("present", "absent") and name in class_of
     ]
-    return corrected(table, changes) if changes else table
+    images = pa.array([image for image, _ in said], pa.string())
+    places = pc.index_in(images, value_set=table.images).fill_null(-1).to_numpy()
+    here = places >= 0
+    width = len(table.classes)
+    settled = (places * width + np.array([column for _, column in said], dtype=np.int64))[here]
+    listed = table.rows * width + table.columns
+    stays = ~np.isin(listed, settled)
+    settled = np.unique(settled)
+    keys = np.concatenate([listed[stays], settled])
+    states = np.concatenate([table.states[stays], np.full(len(settled), State.UNKNOWN)])
+    return assemble(
+        table.images, table.classes, keys // width, keys % width, states, unlisted=table.unlisted
+    )
