@@ -46,7 +46,8 @@ def test_about_one_label_an_image_leaves_room_for_labels_that_were_put_back() ->
 @pytest.mark.parametrize(
     ("before", "now", "name"),
     [
-        ([0, 100], [0, 95, 5], "kept_by_count, r = 0.8"),
+        ([0, 100], [0, 95, 5], "kept_by_count, r = 0.9"),
+        ([0, 90, 10], [0, 85, 15], "kept_by_count, r = 0.8"),
         ([0, 100], [0, 80, 20], "17% of all labels back (kept_independently, keep = 0.4)"),
         ([0, 90, 10], [0, 60, 40], "kept_independently"),
         ([10, 30, 30, 20, 10], [0, 30, 30, 20, 20], "splc_adaptive"),

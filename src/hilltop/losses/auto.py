@@ -51,9 +51,10 @@ def choose_loss(
             f" {put_back:.0%} of all labels back (kept_independently, keep = 0.4)"
         )
         loss: Loss = kept_independently(keep=0.4, reduction=reduction, watch=watch)
-    elif carried.one == 1 and not put_back:
+    elif carried.one == 1:
         meaning = "one was written down, whatever there was (kept_by_count, r = 0.9)"
-        loss = kept_by_count(r=0.9, reduction=reduction, watch=watch)
+        added = PUT_BACK if put_back else 0.0
+        loss = kept_by_count(r=0.9, added=added, reduction=reduction, watch=watch)
     elif carried.about_one:
         meaning = ABOUT_ONE  # and some may have been put back since
         loss = kept_by_count(r=0.8, added=PUT_BACK, reduction=reduction, watch=watch)
