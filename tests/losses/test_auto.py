@@ -40,7 +40,7 @@ def test_it_is_the_loss_that_it_chose() -> None:
 def test_about_one_label_an_image_leaves_room_for_labels_that_were_put_back() -> None:
     chosen = choose_loss(torch.tensor([0, 90, 10])).loss
     assert isinstance(chosen, KeptByCount)
-    assert chosen.rule.added == 0.1
+    assert chosen.rule.added == 0.03
 
 
 @pytest.mark.parametrize(

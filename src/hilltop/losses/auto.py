@@ -14,6 +14,8 @@ from hilltop.losses.counted import kept_by_count
 from hilltop.losses.observation import kept_independently
 from hilltop.losses.reduction import Reduction
 
+KNOWN_PUT_BACK = 0.1
+"""Chance that a lost label was put back, where it is known that some were."""
 MANY_PUT_BACK = 0.1
 """Share of the labels that a review put back from which the rest no longer follows a count."""
 
@@ -53,11 +55,12 @@ def choose_loss(
         loss: Loss = kept_independently(keep=0.4, reduction=reduction, watch=watch)
     elif carried.one == 1:
         meaning = "one was written down, whatever there was (kept_by_count, r = 0.9)"
-        added = PUT_BACK if put_back else 0.0
+        added = KNOWN_PUT_BACK if put_back else 0.0
         loss = kept_by_count(r=0.9, added=added, reduction=reduction, watch=watch)
     elif carried.about_one:
-        meaning = ABOUT_ONE  # and some may have been put back since
-        loss = kept_by_count(r=0.8, added=PUT_BACK, reduction=reduction, watch=watch)
+        meaning = ABOUT_ONE
+        added = KNOWN_PUT_BACK if put_back else PUT_BACK
+        loss = kept_by_count(r=0.8, added=added, reduction=reduction, watch=watch)
     else:
         meaning = (
             "most labels seem to be there, so only what is all but sure is corrected"

@@ -22,10 +22,11 @@ MOSTLY_ONE = 0.75
 RARELY_THREE = 0.02
 """Share of labelled images with three labels or more up to which they did."""
 
-PUT_BACK = 0.1
-"""Chance that a lost label was put back since: labels that were reviewed come back for training.
+PUT_BACK = 0.03
+"""Chance that a lost label was put back, where nothing is known of a review.
 
-On labels that nobody has reviewed it changes next to nothing."""
+On labels that nobody has reviewed it changes next to nothing; without it, each label that a review
+puts back would make a model worse."""
 
 ABOUT_ONE = "annotators wrote down about one label an image (kept_by_count, r = 0.8)"
 """What is said of labels of which they did."""
@@ -98,7 +99,7 @@ def choose_observation(labels_per_image: Tensor) -> Choice[Likelihood]:
 
     Example:
         >>> choose_observation(torch.tensor([0, 90, 9, 1])).loss
-        KeptByCount(r=4/5, added=0.1, reduction='sum')
+        KeptByCount(r=4/5, added=0.03, reduction='sum')
         >>> choose_observation(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
         '40% of the labelled images carry one label'
     """
