@@ -9,7 +9,7 @@ from torch import Tensor
 from hilltop.errors import ArgumentError
 from hilltop.feature_head import FeatureHead
 from hilltop.losses import bce, gr, init_head_prior, kept_independently
-from hilltop.training.in_memory import Recipe, _batches, _plan, _start, fit_head
+from hilltop.training.in_memory import Recipe, _start, batches, fit_head, plan_batches
 from hilltop.training.row_weights import RowWeighted
 
 
@@ -31,12 +31,12 @@ def test_a_weighted_scale_is_that_of_repeated_rows(same_length: bool) -> None:
 
 
 def test_batches_are_of_one_size_and_go_through_all_rows() -> None:
-    assert _plan(130, 128) == (25, 2)
-    assert _plan(6400, 128) == (1, 50)
-    assert _plan(100_000, 128) == (1, 782)
-    sizes = [len(rows) for rows in _batches(130, 2, 2, torch.Generator().manual_seed(0))]
+    assert plan_batches(130, 128) == (25, 2)
+    assert plan_batches(6400, 128) == (1, 50)
+    assert plan_batches(100_000, 128) == (1, 782)
+    sizes = [len(rows) for rows in batches(130, 2, 2, torch.Generator().manual_seed(0))]
     assert sizes == [65, 65, 65, 65]
-    first, second, *_ = _batches(131, 1, 2, torch.Generator().manual_seed(0))
+    first, second, *_ = batches(131, 1, 2, torch.Generator().manual_seed(0))
     assert sorted([*first.tolist(), *second.tolist()]) == list(range(131))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -68,13 +67,13 @@ def read_by(
     def cost(model: Fitted) -> float:
         return model.calibration.loss
 
-    def best_rule(rules: Iterable[tuple[Fraction, float]]) -> tuple[Fraction, float, Fitted]:
-        tried = [(r, added, fitted(summed_by_count(r, added=added))) for r, added in rules]
-        return min(tried, key=lambda one: cost(one[2]))
+    def by_count(r: Fraction, added: float) -> Fitted:
+        return fitted(summed_by_count(r, added=added))
 
-    ratio, _, first = best_rule((r, HARDLY_ANY) for r in RATIOS)
-    _, _, second = best_rule((ratio, added) for added in PUT_BACK)
-    counted = min(first, second, key=cost)
+    counted, ratio = min(
+        ((by_count(r, HARDLY_ANY), r) for r in RATIOS), key=lambda one: cost(one[0])
+    )
+    counted = min(counted, *(by_count(ratio, added) for added in PUT_BACK), key=cost)
     if given is not None:
         other = alone if isinstance(given, KeptByCount) else counted
         return Reading(fitted(given), (other,), f"ranked by {in_words(given)}, as asked.")

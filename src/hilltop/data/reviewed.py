@@ -25,7 +25,7 @@ _NOT_OURS = "these are not the answers of a review; move the file away if it is 
 
 def provenance_path(labels: Path) -> Path:
     """Where the answers stand that a file of labels was corrected by."""
-    return labels.with_name(f"{labels.name}.provenance.csv")
+    return labels.parent / f"{labels.name}.provenance.csv"
 
 
 def read_provenance(labels: Path) -> list[tuple[str, ...]]:
