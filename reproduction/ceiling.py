@@ -1,4 +1,4 @@
-"""How much of what missing labels cost can be won back, by whom who knows what?
+"""How much of what missing labels cost can be won back, and what must one know for it?
 
 Linear heads on features, trained as ``hilltop train`` trains them, on labels that the paper's rule
 has thinned:

@@ -60,8 +60,11 @@ def test_what_a_review_settled_was_unknown_before() -> None:
     table = assemble(["a", "b"], ["x", "y"], [0, 0, 1], [0, 1, 0], states, unlisted=State.UNKNOWN)
     rows = [row("a", "y", "present"), row("b", "x", "absent"), row("b", "y", "disputed")]
     before = before_review(table, [*rows, row("c", "x", "present"), row("b", "z", "absent")])
+    assert before is not None
     assert before.dense().tolist() == [[State.PRESENT, State.UNKNOWN], [State.UNKNOWN] * 2]
-    assert before_review(table, []) == table
+    assert before_review(table, []) is None
+    everything = [row("a", "x", "present"), row("a", "y", "present")]
+    assert before_review(table, everything) is None
 
 
 def test_answers_come_back_from_their_file_once(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 import torch
+from torch import Tensor
 
 from hilltop.audit.calibrate import Calibration, calibrate
 from hilltop.audit.candidate_index import CandidateIndex
@@ -225,13 +226,18 @@ def test_calibration_finds_slope_and_shifts() -> None:
     assert found.shift.tolist() == pytest.approx(shift.tolist(), abs=0.2)
 
 
-def test_the_observation_model_that_made_the_labels_is_found() -> None:
-    chance = torch.Generator().manual_seed(1)
+def of_each_image_one_label(chance: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, labels drawn from them, and one of the labels of each image."""
     logits = torch.randn(3000, 6, generator=chance) * 2 - 1
     true = draw(logits, chance)
-    order = torch.rand(3000, 6, generator=chance) * true
-    one = torch.nn.functional.one_hot(order.argmax(dim=1), 6) * (true.sum(dim=1, keepdim=True) > 0)
-    assert isinstance(read_by(logits, one.float()).best.loss, KeptByCount)
+    first = (torch.rand(3000, 6, generator=chance) * true).argmax(dim=1)
+    return logits, true, torch.nn.functional.one_hot(first, 6) * true
+
+
+def test_the_observation_model_that_made_the_labels_is_found() -> None:
+    chance = torch.Generator().manual_seed(1)
+    logits, true, one = of_each_image_one_label(chance)
+    assert isinstance(read_by(logits, one).best.loss, KeptByCount)
     half = true * (torch.rand(true.shape, generator=chance) < 0.5)
     assert not isinstance(read_by(logits, half).best.loss, KeptByCount)
     assert "as asked" in read_by(logits, half, given=summed_by_count(0.8)).sentence
@@ -251,12 +257,9 @@ def test_exceptions_from_a_rule_are_not_for_free() -> None:
 
 def test_a_rule_is_still_found_when_somebody_has_added_a_few_labels() -> None:
     chance = torch.Generator().manual_seed(1)
-    logits = torch.randn(3000, 6, generator=chance) * 2 - 1
-    true = draw(logits, chance)
-    order = torch.rand(3000, 6, generator=chance) * true
-    one = torch.nn.functional.one_hot(order.argmax(dim=1), 6) * (true.sum(dim=1, keepdim=True) > 0)
-    one[:20] = true[:20].long()
-    best = read_by(logits, one.float()).best.loss
+    logits, true, one = of_each_image_one_label(chance)
+    one[:20] = true[:20]
+    best = read_by(logits, one).best.loss
     assert isinstance(best, KeptByCount)
     assert best.rule.kept(6) == 1
 

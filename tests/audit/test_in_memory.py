@@ -122,6 +122,15 @@ def test_what_a_person_confirmed_is_no_candidate(simulated: Simulated) -> None:
     assert len(audited.candidates) == int((simulated.targets[150:] == 0).sum())
 
 
+def test_labels_that_are_all_confirmed_say_how_they_were_lost(
+    simulated: Simulated, found: Audited
+) -> None:
+    again = find_missing_labels(
+        simulated.targets, features=simulated.features, observed=simulated.targets
+    )
+    assert pairs(again) == pairs(found)
+
+
 def matrix(*rows: list[float]) -> np.ndarray:
     return np.array(rows * 20)
 

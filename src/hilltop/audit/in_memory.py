@@ -132,7 +132,8 @@ def _tables_of(
     absent = np.setdiff1d(seen, labelled)
     states = np.repeat([State.PRESENT, State.ABSENT], [len(labelled), len(absent)])
     now = table_of(np.concatenate([labelled, absent]), states)
-    return now, table_of(np.setdiff1d(labelled, seen), State.PRESENT)
+    before = table_of(np.setdiff1d(labelled, seen), State.PRESENT)
+    return now, before if before.count(State.PRESENT) else None  # nothing follows from no label
 
 
 def _ones(name: str, matrix: Matrix) -> tuple[Places, Places, tuple[int, int]]:

@@ -112,14 +112,13 @@ class Audit:
         """The labels before they were reviewed, if they were."""
         from hilltop.data.reviewed import before_review, provenance_path, read_provenance
 
-        answers = read_provenance(self.labels)
-        if not answers:
-            return None
-        print(
-            f"{provenance_path(self.labels)}: these labels were reviewed; how labels were lost is"
-            " judged without those that were put back"
-        )
-        return before_review(table, answers)
+        before = before_review(table, read_provenance(self.labels))
+        if before is not None:
+            print(
+                f"{provenance_path(self.labels)}: these labels were reviewed; how labels were lost"
+                " is judged without those that were put back"
+            )
+        return before
 
     def _scored(self, table: LabelTable, given: Likelihood | None) -> Scored:
         from hilltop.audit.run import Scored, score_by_folds

@@ -51,8 +51,10 @@ def write_provenance(rows: Sequence[tuple[str, ...]]) -> str:
     return text.getvalue()
 
 
-def before_review(table: LabelTable, rows: Sequence[tuple[str, ...]]) -> LabelTable:
+def before_review(table: LabelTable, rows: Sequence[tuple[str, ...]]) -> LabelTable | None:
     """Return the labels as they were before a review: what it settled is unknown.
+
+    None if there was no review, or no label before it, since nothing follows from that.
 
     Answers about pairs that the table does not have change nothing.
     """
@@ -72,6 +74,7 @@ def before_review(table: LabelTable, rows: Sequence[tuple[str, ...]]) -> LabelTa
     settled = np.unique(settled)
     keys = np.concatenate([listed[stays], settled])
     states = np.concatenate([table.states[stays], np.full(len(settled), State.UNKNOWN)])
-    return assemble(
+    before = assemble(
         table.images, table.classes, keys // width, keys % width, states, unlisted=table.unlisted
     )
+    return before if len(settled) and before.count(State.PRESENT) else None

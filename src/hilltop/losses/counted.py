@@ -49,8 +49,8 @@ class KeptByCount(Loss):
 
     An entry whose target is NaN is no part of the image: the rule was applied without its class,
     and it takes no part in value, gradient and mean. An image that the rule cannot produce, such
-    as one with two labels at r = 1, has had labels added: it counts as complete, which is
-    cross-entropy. So does an image without labels, since the rule leaves at least one.
+    as one with two labels at r = 1 and ``added`` = 0, counts as complete, which is cross-entropy.
+    So does an image without labels, since the rule leaves at least one.
 
     Args:
         rule: Which labels stay.

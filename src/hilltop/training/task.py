@@ -109,10 +109,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
     # L2 penalty of Adam would outweigh it, and most so for losses with small slopes.
     loss = build(config.loss, **{"reduction": "sum", **config.loss_options})
-    answers = read_provenance(folder.train_labels)
-    before = before_review(train, answers) if answers else None
-    if before is not None and not before.count(State.PRESENT):
-        before = None  # whoever reviewed them wrote all labels
+    before = before_review(train, read_provenance(folder.train_labels))
     loss.prepare(training_facts(train, config.epochs, before=before))
     _start_head(classifier_of(model), loss, train)
     return Task(train, val, train_inputs, val_inputs, model, loss, _true_labels(config, train))
