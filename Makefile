@@ -8,7 +8,7 @@ help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 # Recreated when what is installed would change: dependencies, or the compiled kernel.
-KERNEL := $(wildcard src/hilltop/losses/*.[ch])
+KERNEL := $(wildcard src/hilltop/losses/engine/*.[ch])
 .venv/.done: pyproject.toml constraints.txt hatch_build.py $(KERNEL)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip -c constraints.txt
@@ -58,4 +58,4 @@ docs: .venv/.docs  ## Build the documentation into build/site; warnings are erro
 	@echo "build/site/index.html"
 
 clean:  ## Remove what the other targets made.
-	rm -rf .venv build dist demo src/hilltop/losses/_kernel.so
+	rm -rf .venv build dist demo src/hilltop/losses/engine/_kernel.so

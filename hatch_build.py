@@ -29,7 +29,7 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and mark the wheel as made for this platform if that worked."""
-        folder = Path(self.root, "src", "hilltop", "losses")
+        folder = Path(self.root, "src", "hilltop", "losses", "engine")
         library = folder / "_kernel.so"
         library.unlink(missing_ok=True)
         problem = compile_kernel([folder / name for name in SOURCES], library)

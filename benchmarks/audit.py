@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.audit.candidates import Candidates, rank_candidates
+from hilltop.audit.find.candidates import Candidates, rank_candidates
+from hilltop.audit.find.score_blocks import score_blocks
 from hilltop.audit.run import Audited, Scored, audit
-from hilltop.audit.score_blocks import score_blocks
 from hilltop.data import LabelTable, State, assemble
-from hilltop.scores import ScoreTable
+from hilltop.data.scores import ScoreTable
 from memory import traced_mib
 from results import finish, installed, parser
 from timing import Row, Work, compare

@@ -19,12 +19,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
-from hilltop.audit.folds import out_of_fold_logits
+from hilltop.audit.find.score_blocks import score_blocks
 from hilltop.audit.run import PARTITIONS, Scored, audit, score_by_folds
-from hilltop.audit.score_blocks import score_blocks
 from hilltop.data import LabelTable, State, assemble
+from hilltop.data.scores import ScoreTable
 from hilltop.losses import bce
-from hilltop.scores import ScoreTable
+from hilltop.training.folds import out_of_fold_logits
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "coco16k_lite0.npz"
 TRAINING_ROWS = 12_000

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 def eager_hill(logits: Tensor, targets: Tensor) -> Tensor:
-    """Hill in the plain form: log of a sigmoid, weights by power, halves added."""
+    """Hill in the plain form: log of a sigmoid, weights by power, terms added."""
     probs, probs_margin = torch.sigmoid(logits), torch.sigmoid(logits - 1.0)
     weight = ((1 - probs_margin) * targets + (1 - targets)) ** 2.0
     positive = targets * torch.log(probs_margin)

@@ -1,7 +1,7 @@
 """How many images a second does one core turn from JPEG files into model input at 448 px?
 
 Compared with PIL and the v1 transforms of torchvision, with the same augmentations: squash to a
-square, cutout of half the side, RandAugment. The files are generated: smoothed noise, 640 x 480.
+square, cutout of term the side, RandAugment. The files are generated: smoothed noise, 640 x 480.
 Evaluation is also timed over files of 1,000 to 10 million pixels.
 Run it with: python benchmarks/input_path.py [--quick] [--save]
 """
@@ -19,8 +19,8 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 from torchvision import transforms as v1
 
-from hilltop.data.decode import read_image
-from hilltop.data.transforms import evaluation_pixels, model_input, training_pixels
+from hilltop.inputs.decode import read_image
+from hilltop.inputs.transforms import evaluation_pixels, model_input, training_pixels
 from results import finish, parser
 from timing import Row, Work, compare
 
@@ -45,7 +45,7 @@ def write_images(folder: Path, files: int, *, width: int = 640, height: int = 48
 
 
 def cutout_pil(image: Image.Image, generator: np.random.Generator) -> Image.Image:
-    """Draw a square of half the side in one colour."""
+    """Draw a square of term the side in one colour."""
     x, y = (int(place) - SIZE // 4 for place in generator.integers(SIZE, size=2))
     colour = tuple(int(value) for value in generator.integers(256, size=3))
     corner = (x + SIZE // 2 - 1, y + SIZE // 2 - 1)

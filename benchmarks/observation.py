@@ -11,7 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from hilltop.losses import kept_by_count, kept_independently, kernel
+from hilltop.losses import kept_by_count, kept_independently
+from hilltop.losses.engine import kernel
 from results import finish, parser
 from timing import Row, compare
 

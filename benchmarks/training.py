@@ -29,9 +29,9 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from hilltop.data import LabelTable, State, assemble, drop_positives, read_labels, write_labels
+from hilltop.inputs.features import read_features
 from hilltop.metrics import average_precision
 from hilltop.training import TrainConfig, train
-from hilltop.training.features import read_features
 from results import finish, parser
 from timing import Row
 

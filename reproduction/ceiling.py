@@ -24,18 +24,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hilltop.audit.observed_by import read_by
-from hilltop.audit.posterior import present_probability
 from hilltop.audit.run import score_by_folds
-from hilltop.compare.level import parse_levels
-from hilltop.compare.study import read_complete
+from hilltop.calibration.observation import select_model
+from hilltop.calibration.posterior import present_probability
+from hilltop.checks import pluralize
 from hilltop.data import LabelTable, drop_positives
-from hilltop.losses import TrainingFacts, build
+from hilltop.inputs.features import FeatureInputs, read_features
+from hilltop.losses import LabelStats, build
 from hilltop.metrics import classification_report
+from hilltop.studies.compare.level import parse_levels
+from hilltop.studies.compare.study import read_complete
 from hilltop.training import TrainConfig
-from hilltop.training.features import FeatureInputs, read_features
 from hilltop.training.in_memory import Recipe, fit_head
-from hilltop.wording import plural
 
 
 class Heads:
@@ -46,7 +46,7 @@ class Heads:
         held = read_features(features)
         self.inputs = FeatureInputs(held, learned.images).values.float()
         self.others = FeatureInputs(held, judged.images).values.float()
-        self.truth = torch.from_numpy(judged.as_truth())
+        self.truth = torch.from_numpy(judged.eval_targets())
 
     def mean_precision(
         self, name: str, targets: Tensor, *, seed: int, observed: Tensor | None = None
@@ -54,9 +54,9 @@ class Heads:
         """Train a linear head and return its mAP, in per cent."""
         loss = build(name, reduction="sum")
         if name == "auto":
-            facts = TrainingFacts.of(targets)
+            facts = LabelStats.of(targets)
             if observed is not None:
-                before = TrainingFacts.of(targets.masked_fill(observed, 0)).labels_per_image
+                before = LabelStats.of(targets.masked_fill(observed, 0)).labels_per_image
                 facts = replace(facts, before_review=before)
             loss.prepare(facts)
         head = fit_head(
@@ -78,7 +78,7 @@ def believed(heads: Heads, left: LabelTable, targets: Tensor, seed: int) -> Tens
     logits = score_by_folds(
         left, heads.inputs, rows, given=None, folds=4, seed=seed, say=lambda _: None
     )
-    best = read_by(logits, targets).best
+    best = select_model(logits, targets).best
     return present_probability(best.loss, best.calibration(logits), targets)
 
 
@@ -125,7 +125,7 @@ def main() -> None:
         runs = [dict(measure(heads, complete, level.r, answers, seed)) for seed in seeds]
         means = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
         low, high = means["bce"], means["complete"]
-        over = plural(len(seeds), "seed", "seeds")
+        over = pluralize(len(seeds), "seed", "seeds")
         print(f"{level.title}, {over}: mAP, and share of the gap that is closed")
         for name, value in means.items():
             print(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-Half = Callable[[float], float]
+Term = Callable[[float], float]
 
 
 def sigmoid(x: float) -> float:
@@ -56,12 +56,12 @@ def focal_margin_positive(x: float) -> float:
     return focal_positive(x, margin=1.0)
 
 
-def self_paced(loss_neg: Half, recovered: Half, tau: float) -> Half:
+def self_paced(loss_neg: Term, recovered: Term, tau: float) -> Term:
     return lambda x: loss_neg(x) if sigmoid(x) <= tau else recovered(x)
 
 
-def loss_of(positive: Half, negative: Half, x: float, y: float) -> float:
-    """One term of Eq. 1, its minus sign folded into the halves."""
+def loss_of(positive: Term, negative: Term, x: float, y: float) -> float:
+    """One term of Eq. 1, its minus sign folded into the terms."""
     return y * positive(x) + (1 - y) * negative(x)
 
 
@@ -78,7 +78,7 @@ def preset(name: str, x: float, y: float, classes: int, epoch: int) -> float:
     return loss_of(positive, negative, x, y)
 
 
-HALVES: dict[str, tuple[Half, Half]] = {
+HALVES: dict[str, tuple[Term, Term]] = {
     "asl": (log_positive, asl_negative),
     "asl_released": (log_positive, asl_negative),
     "bce": (log_positive, log_negative),

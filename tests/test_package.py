@@ -13,7 +13,8 @@ import pytest
 
 import hilltop
 from hilltop.data import FORMATS
-from hilltop.losses import LOSSES, kernel
+from hilltop.losses import LOSSES
+from hilltop.losses.engine import kernel
 
 ROOT = Path(__file__).parents[1]
 

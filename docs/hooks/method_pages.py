@@ -15,7 +15,7 @@ import yaml
 from hilltop.errors import HilltopError
 from hilltop.losses import LOSSES, MultiLabelLoss
 from hilltop.losses.catalogue import Common
-from hilltop.losses.part import check_separable
+from hilltop.losses.engine.partial import check_separable
 from hilltop.report.gradient_figures import draw_loss_gradients
 
 WHEN = Path(__file__).parents[1] / "methods" / "when.yaml"
@@ -23,7 +23,7 @@ SECTION = re.compile(r"^(Args|Example|Reference|Note|Shape|Raises|Returns):$", r
 ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 MATH = ".. math::"
 SHARED = (
-    "Options that all losses made of halves share: `reduction` (`mean`, `sum`, `batchmean` or"
+    "Options that all losses made of terms share: `reduction` (`mean`, `sum`, `batchmean` or"
     " `none`), `class_weight` and `pos_weight` (one number, or one for each class), and `watch`"
     " (warn when training goes flat)."
 )

@@ -99,3 +99,13 @@ def invalid_targets_message(example: float) -> str:
             " or 0 to assume it absent."
         )
     return message
+
+
+def pluralize(count: int, one: str, many: str) -> str:
+    """Return a count with the words that go with it.
+
+    Example:
+        >>> pluralize(1, "answer is", "answers are"), pluralize(1200, "answer is", "answers are")
+        ('1 answer is', '1,200 answers are')
+    """
+    return f"{count:,} {one if count == 1 else many}"

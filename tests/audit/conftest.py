@@ -11,9 +11,9 @@ import pytest
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import drop_positives, write_labels
-from hilltop.data.synthetic import write_dataset
+from hilltop.inputs.synthetic import write_dataset
 from tests.audit.made_up import Pair, write_audit
-from tests.audit.tab import CHROMIUM, QUIET
+from tests.audit.review.tab import CHROMIUM, QUIET
 
 HOSTILE = (
     "<script>alert(1)</script>",

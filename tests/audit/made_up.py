@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hilltop.audit.apply import read_answers
-from hilltop.audit.corrected import corrected, verdicts
+from hilltop.audit.decisions.apply import read_answers
+from hilltop.audit.decisions.corrected import corrected, verdicts
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from hilltop.audit.apply import apply_decisions
-from hilltop.audit.decisions import Answer, DecisionStore
-from hilltop.audit.estimate import read_estimates
+from hilltop.audit.api import find_missing_labels
+from hilltop.audit.decisions.apply import apply_decisions
+from hilltop.audit.decisions.store import Answer, DecisionStore
+from hilltop.audit.find.estimate import read_estimates
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.in_memory import find_missing_labels
 from hilltop.cli.main import main
 from hilltop.data import State, assemble, write_labels
 from hilltop.data.reviewed import (

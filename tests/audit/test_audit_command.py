@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 import torch
 
-from hilltop.audit.answers import Answers
-from hilltop.audit.candidate_index import CandidateIndex
-from hilltop.audit.corrected import corrected, verdicts
-from hilltop.audit.decisions import Answer, DecisionStore
-from hilltop.audit.estimate import read_estimates
+from hilltop.audit.decisions.answers import Answers
+from hilltop.audit.decisions.corrected import corrected, verdicts
+from hilltop.audit.decisions.store import Answer, DecisionStore
+from hilltop.audit.find.candidate_index import CandidateIndex
+from hilltop.audit.find.estimate import read_estimates
+from hilltop.audit.find.score_blocks import blocks_of
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.run import Scored, audit, score_by_folds
-from hilltop.audit.score_blocks import blocks_of
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, write_labels
+from hilltop.data.scores import ScoreTable
 from hilltop.losses import build, init_head
 from hilltop.models import FeatureHead
-from hilltop.scores import ScoreTable
 from hilltop.training.optim import build_optimizer
 from hilltop.training.task import training_batch
 from tests.audit.simulated import Simulated, average_precision, simulate

@@ -11,8 +11,8 @@ import timm
 from safetensors.torch import save_file
 
 from hilltop.cli.main import main
-from hilltop.data.faults import DataError
-from hilltop.training.features import read_features
+from hilltop.data.data_errors import DataError
+from hilltop.inputs.features import read_features
 from tests.data.conftest import picture
 
 

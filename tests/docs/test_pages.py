@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hilltop import losses
-from hilltop.audit.decisions import Answer, DecisionStore, now
+from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import COMMANDS, main, parse
 from hilltop.losses import LOSSES, build

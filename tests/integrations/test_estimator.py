@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.integrations import HilltopClassifier
 from hilltop.losses import LOSSES, hill
-from hilltop.losses.auto import choose_loss
+from hilltop.losses.methods.auto import choose_loss
 from hilltop.training.config import TrainConfig
 from hilltop.training.in_memory import Recipe
 from tests.integrations.conftest import Generated, generate

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hilltop.losses import LOSSES, Loss, MultiLabelLoss, TrainingFacts, build, kernel
+from hilltop.losses import LOSSES, LabelStats, Loss, MultiLabelLoss, build
+from hilltop.losses.engine import kernel
 
 # Losses in which an entry depends on the other entries of its batch.
 WHOLE_BATCH = {"ll_cp", "ll_ct", "ll_r", "role", "splc"}
@@ -39,10 +40,10 @@ class AsTrained:
         return args, options
 
 
-def facts(classes: int, *, images: int = 500, epochs: int = 10) -> TrainingFacts:
+def facts(classes: int, *, images: int = 500, epochs: int = 10) -> LabelStats:
     """What is known of a small data set, a label for every image."""
     positives = torch.full((classes,), images // max(1, classes))
-    return TrainingFacts(images, positives, torch.tensor([0, images]), epochs)
+    return LabelStats(images, positives, torch.tensor([0, images]), epochs)
 
 
 def ready(name: str, **options: object) -> Loss:

@@ -247,4 +247,4 @@ def test_any_half_goes_with_any_other_and_a_correction(positive: str, negative: 
     logits = torch.tensor([[-2.0, 0.2, 3.0]])
     assert torch.equal(
         loss(logits, torch.zeros(1, 3))[:, 2], loss(logits, torch.ones(1, 3))[:, 2]
-    ), "an entry above tau gets the positive half whether labelled or not"
+    ), "an entry above tau gets the positive term whether labelled or not"

@@ -1,4 +1,4 @@
-"""Faults that were found once and must not come back."""
+"""ErrorCollector that were found once and must not come back."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hilltop.losses import (
     LogNegative,
     LogPositive,
     MultiLabelLoss,
-    NegativeHalf,
+    NegativeTerm,
     SelfPacedCorrection,
     bce,
     build,
     hill,
-    kernel,
     splc,
 )
+from hilltop.losses.engine import kernel
 from tests.losses.conftest import batch, facts
 
 
@@ -144,7 +144,7 @@ def test_forward_hooks_on_halves_are_heard() -> None:
     assert loss(zeros, zeros).item() == pytest.approx(0.5)
 
 
-class Softmax(NegativeHalf):
+class Softmax(NegativeTerm):
     """Not entry by entry, against the contract."""
 
     def forward(self, logits: Tensor) -> Tensor:
@@ -216,11 +216,11 @@ def test_the_slope_of_hill_does_not_cancel_near_one() -> None:
 
 
 def test_parts_in_the_wrong_place_are_refused() -> None:
-    with pytest.raises(ArgumentTypeError, match="positive must be a PositiveHalf, but got HillN"):
+    with pytest.raises(ArgumentTypeError, match="positive must be a PositiveTerm, but got HillN"):
         MultiLabelLoss(positive=HillNegative(), negative=LogNegative())  # type: ignore[arg-type]
-    with pytest.raises(ArgumentTypeError, match="negative must be a NegativeHalf, but got str"):
+    with pytest.raises(ArgumentTypeError, match="negative must be a NegativeTerm, but got str"):
         MultiLabelLoss(positive=FocalPositive(), negative="hill")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentTypeError, match="base must be a hilltop loss made of halves"):
+    with pytest.raises(ArgumentTypeError, match="base must be a hilltop loss made of terms"):
         splc(nn.BCEWithLogitsLoss())  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match=r"margin must be a number, but got"):
         hill(margin="0.5")  # type: ignore[arg-type]

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
-from hilltop.losses import MultiLabelLoss, kernel
+from hilltop.losses import MultiLabelLoss
+from hilltop.losses.engine import kernel
 from tests.losses.conftest import (
     COUNTING,
     UNWEIGHTED,
@@ -167,7 +168,7 @@ def test_class_weight_and_pos_weight_scale_as_in_torch(make: Make, loss_name: st
     if type(plain.label_smoothing) is float and plain.label_smoothing:
         negative = plain(logits, torch.zeros_like(logits))
         share = plain.label_smoothing
-        # Undo the smoothing: solve for the two halves.
+        # Undo the smoothing: solve for the two terms.
         positive, negative = (
             ((1 - share) * positive - share * negative) / (1 - 2 * share),
             ((1 - share) * negative - share * positive) / (1 - 2 * share),

@@ -1,4 +1,4 @@
-"""Losses under autocast, compilation, function transforms, custom halves and many processes."""
+"""Losses under autocast, compilation, function transforms, custom terms and many processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hilltop.losses import (
     FocalPositive,
     LogPositive,
     MultiLabelLoss,
-    NegativeHalf,
+    NegativeTerm,
     build,
     hill,
 )
@@ -120,7 +120,7 @@ def test_vmap_over_seeds_without_gradients(make: Make) -> None:
     torch.testing.assert_close(stacked, torch.stack(separate))
 
 
-class LearnedNegative(NegativeHalf):
+class LearnedNegative(NegativeTerm):
     """A user's half with a weight of its own."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from hilltop.errors import HilltopError
 from hilltop.losses import bce, hill, kept_independently, splc, splc_released, wan
-from hilltop.losses.large_loss import ll_r
+from hilltop.losses.methods.large_loss import ll_r
 from hilltop.report.gradient_figures import draw_loss_gradients, loss_gradient
 
 P = np.clip(np.linspace(0, 1, 1001), 1e-6, 1 - 1e-6)

@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from hilltop.data import State, assemble, write_labels
+from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError
 from hilltop.report import DemoMethod, DemoPairs, write_demo_report, write_run_report
 from hilltop.report.demo_audit import DemoAudit
 from hilltop.report.demo_report import gap_closed, highest_unlabelled, result_rows, share_found
-from hilltop.scores import ScoreTable
 
 AUDIT = DemoAudit(np.array([True, False]), 5, 1.4, 0.0, 3.0, Path("demo/audit"))
 EVIL = "<script>alert('x')</script>"

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hilltop.cli.main import main
-from hilltop.data.synthetic import write_dataset
+from hilltop.data.scores import ScoreTable
 from hilltop.errors import HilltopWarning
-from hilltop.scores import ScoreTable
+from hilltop.inputs.synthetic import write_dataset
 from tests.training.conftest import start
 
 
@@ -42,7 +42,7 @@ def test_a_backbone_trains_predicts_and_exports(pictures: Path, tmp_path: Path) 
     val = ScoreTable.load(run / "val_scores.npy")
     np.testing.assert_allclose(table.aligned(val.images, val.classes), val.values, atol=1e-5)
     assert main(["export", str(run), "--out", str(model)]) == 0
-    from hilltop.data.images import ImageInputs
+    from hilltop.inputs.images import ImageInputs
 
     inputs = ImageInputs(
         folder, table.images, size=32, augment="none", seed=0, workers=0, skip_broken=False

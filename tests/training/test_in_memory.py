@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.feature_head import FeatureHead
 from hilltop.losses import bce, gr, init_head_prior, kept_independently
+from hilltop.models import FeatureHead
 from hilltop.training.in_memory import Recipe, _start, batches, fit_head, plan_batches
 from hilltop.training.row_weights import RowWeighted
 

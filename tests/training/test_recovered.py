@@ -64,9 +64,9 @@ def test_what_is_above_the_threshold_is_what_splc_turned_over(run: Path) -> None
     precision, recall = read_histograms(run / "histograms.npz").above(0.6)
     with (run / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert float(rows[0]["turned_over"]) == 0, "SPLC waits for the second epoch"
+    assert float(rows[0]["pseudo_labels"]) == 0, "SPLC waits for the second epoch"
     turned = rows[1:]
-    assert sum(float(row["turned_over"]) for row in turned) > 20
+    assert sum(float(row["pseudo_labels"]) for row in turned) > 20
     np.testing.assert_allclose(
         precision[1:], [float(row["turned_over_precision"]) for row in turned]
     )

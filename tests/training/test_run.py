@@ -15,8 +15,8 @@ import torch
 
 from hilltop.cli.main import main
 from hilltop.data import State, read_labels
+from hilltop.data.scores import ScoreTable
 from hilltop.losses import LOSSES
-from hilltop.scores import ScoreTable
 from hilltop.training.checkpoint import load_tensors
 from tests.training.conftest import CLASSES, command, start
 

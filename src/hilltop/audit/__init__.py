@@ -5,17 +5,47 @@ What is exported loads when first used: serving the review page needs no torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
-    from hilltop.audit.in_memory import find_missing_labels
+    from hilltop.audit.api import find_missing_labels
+    from hilltop.audit.decisions.apply import apply_decisions
+    from hilltop.audit.decisions.store import DecisionStore
+    from hilltop.audit.find.candidate_index import CandidateIndex
+    from hilltop.audit.find.candidates import Candidates
+    from hilltop.audit.find.estimate import Estimate
+    from hilltop.audit.folder import AuditFolder
+    from hilltop.audit.run import Audited, Scored, audit, score_by_folds, write_audit
 
-__all__ = ["find_missing_labels"]
+__all__ = [
+    "AuditFolder",
+    "Audited",
+    "CandidateIndex",
+    "Candidates",
+    "DecisionStore",
+    "Estimate",
+    "Scored",
+    "apply_decisions",
+    "audit",
+    "find_missing_labels",
+    "score_by_folds",
+    "write_audit",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name in __all__:
-        from hilltop.audit import in_memory
-
-        return getattr(in_memory, name)
-    raise AttributeError(f"module 'hilltop.audit' has no attribute {name!r}")
+_HOMES = {
+    "AuditFolder": "folder",
+    "Audited": "run",
+    "CandidateIndex": "find.candidate_index",
+    "Candidates": "find.candidates",
+    "DecisionStore": "decisions.store",
+    "Estimate": "find.estimate",
+    "Scored": "run",
+    "apply_decisions": "decisions.apply",
+    "audit": "run",
+    "find_missing_labels": "api",
+    "score_by_folds": "run",
+    "write_audit": "run",
+}
+__getattr__, __dir__ = open_doors(__name__, _HOMES)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hilltop.data import FORMATS, LabelTable, ReadOptions, read_labels
-from hilltop.data.faults import Faults, fault
-from hilltop.whole_files import write_whole
+from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.files import atomic_write
 
 VERSION = 1
 _ABOUT = "audit.json"
@@ -72,7 +72,7 @@ class AuditFolder:
         }
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-        write_whole(self.path / _ABOUT, text)
+        atomic_write(self.path / _ABOUT, text)
 
     @classmethod
     def read(cls, path: Path) -> AuditFolder:
@@ -83,15 +83,17 @@ class AuditFolder:
         """
         about = path / _ABOUT
         if not path.is_dir():
-            raise fault(path, "there is no such folder. Name the one that `hilltop audit` wrote.")
+            raise data_error(
+                path, "there is no such folder. Name the one that `hilltop audit` wrote."
+            )
         if not about.is_file():
-            raise fault(
+            raise data_error(
                 path,
                 f"this is not the folder of an audit: it holds no {_ABOUT}. Name the one that"
                 " `hilltop audit` wrote.",
             )
         found = cls._parse(path, about)
-        faults = Faults(path)
+        faults = ErrorCollector(path)
         for needed in (found.candidates, found.audited_labels):
             if not needed.is_file():
                 faults.add(f"{needed.name} is missing. Run `hilltop audit` again.")
@@ -103,11 +105,11 @@ class AuditFolder:
         try:
             content = json.loads(about.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
-            raise fault(about, "this is not valid JSON. Run `hilltop audit` again.") from None
+            raise data_error(about, "this is not valid JSON. Run `hilltop audit` again.") from None
         if not isinstance(content, dict):
-            raise fault(about, "expected a JSON object. Run `hilltop audit` again.")
+            raise data_error(about, "expected a JSON object. Run `hilltop audit` again.")
         if content.get("version") != VERSION:
-            raise fault(
+            raise data_error(
                 about,
                 f"this audit has version {content.get('version')!r}, but this hilltop reads"
                 f" {VERSION}. Run `hilltop audit` again, or install the hilltop that wrote it.",
@@ -131,20 +133,20 @@ def _plain(value: Any) -> Any:
 def _text(about: Path, content: dict[str, Any], key: str) -> str:
     value = content.get(key)
     if not isinstance(value, str) or not value:
-        raise fault(about, f"{key!r} must be a path, but got {value!r}.")
+        raise data_error(about, f"{key!r} must be a path, but got {value!r}.")
     return value
 
 
 def _format(about: Path, content: dict[str, Any]) -> str:
     name = content.get("format")
     if name not in FORMATS:
-        raise fault(about, f"'format' must be one of {', '.join(FORMATS)}, but got {name!r}.")
+        raise data_error(about, f"'format' must be one of {', '.join(FORMATS)}, but got {name!r}.")
     return str(name)
 
 
 def _reading(about: Path, content: Any) -> ReadOptions:
     known = {option.name for option in fields(ReadOptions)}
     if not isinstance(content, dict) or not set(content) <= known:
-        raise fault(about, f"'reading' must hold options among {', '.join(sorted(known))}.")
+        raise data_error(about, f"'reading' must hold options among {', '.join(sorted(known))}.")
     classes = content.get("classes")
     return ReadOptions(**{**content, "classes": None if classes is None else Path(classes)})

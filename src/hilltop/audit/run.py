@@ -12,8 +12,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hilltop.audit.candidates import Candidates, rank_candidates, write_candidates
-from hilltop.audit.estimate import (
+from hilltop.audit.find.candidates import Candidates, rank_candidates, write_candidates
+from hilltop.audit.find.estimate import (
     Estimate,
     Sums,
     Tally,
@@ -22,20 +22,20 @@ from hilltop.audit.estimate import (
     total_of_model,
     write_estimates,
 )
+from hilltop.audit.find.score_blocks import LogitBlocks, label_block
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.folds import out_of_fold_logits
-from hilltop.audit.keep import Fitted, KeepEstimate
-from hilltop.audit.observed_by import Reading, read_by
-from hilltop.audit.posterior import present_probability
-from hilltop.audit.score_blocks import LogitBlocks, label_block
+from hilltop.calibration.keep_rate import Fitted, KeepEstimate
+from hilltop.calibration.observation import ModelSelection, select_model
+from hilltop.calibration.posterior import present_probability
+from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, write_labels
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats import recognise
 from hilltop.data.formats.base import Source
+from hilltop.data.scores import Places
 from hilltop.errors import DataError
-from hilltop.losses.choose import Likelihood, choose_observation
-from hilltop.scores import Places
-from hilltop.wording import plural
+from hilltop.losses.likelihood.choose import Likelihood, choose_observation
+from hilltop.training.folds import out_of_fold_logits
 
 PARTITIONS = 2
 _SAMPLE_ENTRIES = 2_000_000
@@ -71,14 +71,14 @@ class Audited:
     estimates: list[Estimate]
     total: Estimate
     keep: KeepEstimate
-    reading: Reading
+    reading: ModelSelection
 
 
 def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tuple[LabelTable, str]:
     """Read the labels, and return them with the name of their format."""
     table = read_labels(path, format=format, options=options)
     if not table.count(State.PRESENT):
-        raise fault(path, "there is no label at all; nothing can be learned from it.")
+        raise data_error(path, "there is no label at all; nothing can be learned from it.")
     name = format or recognise(Source(path)).name
     assert name in FORMATS
     return table, name
@@ -88,11 +88,11 @@ def check_out(out: Path) -> None:
     """Raise if the folder holds anything but an audit."""
     kept = {"features.npz", "features.json"}
     if out.is_file():
-        raise fault(out, "this is a file; --out names a folder.")
+        raise data_error(out, "this is a file; --out names a folder.")
     if out.is_dir() and not (out / "audit.json").is_file():
         others = sorted(entry.name for entry in out.iterdir() if entry.name not in kept)
         if others:
-            raise fault(
+            raise data_error(
                 out, f"this folder holds other files, such as {others[0]!r}; choose a new one."
             )
 
@@ -119,7 +119,7 @@ def score_by_folds(
         say: Takes a sentence for the user.
     """
     if len(features) < 2 * folds:
-        are = plural(len(features), "image is", "images are")
+        are = pluralize(len(features), "image is", "images are")
         raise DataError(
             f"{are} too few for {folds} folds, which need {2 * folds}; use fewer with --folds."
         )
@@ -161,7 +161,7 @@ def audit(
     targets, observed, unknown = label_block(table, rows)
     if before is not None:
         targets, observed, _ = label_block(before, rows)
-    reading = read_by(logits, targets, observed=observed, given=given)
+    reading = select_model(logits, targets, observed=observed, given=given)
     candidates, tally = rank_candidates(
         table, scored.logits, reading.best, top=top, rows=scored.rows, before=before
     )
@@ -215,7 +215,7 @@ def _sample(table: LabelTable, scored: Scored) -> tuple[Tensor, Places]:
 
 
 def _differences(
-    reading: Reading,
+    reading: ModelSelection,
     logits: Tensor,
     targets: Tensor,
     observed: Tensor | None,

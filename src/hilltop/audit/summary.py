@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hilltop.audit.estimate import Estimate
-from hilltop.audit.sampled import Sampled
-from hilltop.wording import plural
+from hilltop.audit.find.estimate import Estimate
+from hilltop.audit.find.sampled import Sampled
+from hilltop.checks import pluralize
 
 _MOST_CLASSES = 15
 
@@ -46,7 +46,7 @@ def print_summary(
     rest = shown[_MOST_CLASSES:]
     if rest:
         missing = sum(one.missing for one in rest)
-        classes = plural(len(rest), "more class", "more classes")
+        classes = pluralize(len(rest), "more class", "more classes")
         console.print(f"and {missing:,.0f} in {classes} (estimates.csv)")
     console.print(f"share of the true labels that is there: {keep}", markup=False)
     if sampled is not None:

@@ -39,8 +39,8 @@ class Advise:
 
     def run(self) -> None:
         """Read, try, print."""
-        from hilltop.advise import advise
-        from hilltop.training.features import FeatureInputs, read_features
+        from hilltop.inputs.features import FeatureInputs, read_features
+        from hilltop.studies.advise import advise
 
         table = read_labels(self.labels, format=self.format, options=self.reading)
         features = None

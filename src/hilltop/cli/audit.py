@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import tyro
 
+from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.data import LabelTable, ReadOptions
 from hilltop.errors import ArgumentError
-from hilltop.wording import plural
 
 if TYPE_CHECKING:
     from hilltop.audit.folder import AuditFolder
     from hilltop.audit.run import Scored
-    from hilltop.losses.choose import Likelihood
+    from hilltop.losses.likelihood.choose import Likelihood
 
 _PAGE_PAIRS = 200
 
@@ -73,8 +73,8 @@ class Audit:
 
     def run(self) -> None:
         """Score, rank, estimate, write, say what was found."""
-        from hilltop.audit.observed_by import build_likelihood
         from hilltop.audit.run import audit, check_out, read_audited, write_audit
+        from hilltop.calibration.observation import build_likelihood
 
         self._check()
         given = build_likelihood(self.loss, r=self.r, keep=self.keep)
@@ -94,7 +94,7 @@ class Audit:
             images=self.images,
         )
         _finish(folder)
-        print(f"{folder.candidates}: {plural(len(found.candidates), 'candidate', 'candidates')}")
+        print(f"{folder.candidates}: {pluralize(len(found.candidates), 'candidate', 'candidates')}")
         self._write_page(folder)
         print(f"next: hilltop review {self.out}")
 
@@ -121,10 +121,10 @@ class Audit:
         return before
 
     def _scored(self, table: LabelTable, given: Likelihood | None) -> Scored:
+        from hilltop.audit.find.score_blocks import blocks_of, score_blocks
         from hilltop.audit.run import Scored, score_by_folds
-        from hilltop.audit.score_blocks import blocks_of, score_blocks
-        from hilltop.scores import ScoreTable
-        from hilltop.training.features import FeatureInputs, read_features
+        from hilltop.data.scores import ScoreTable
+        from hilltop.inputs.features import FeatureInputs, read_features
 
         rows = np.arange(len(table))
         if self.scores is not None:
@@ -133,8 +133,8 @@ class Audit:
         if self.features is not None:
             values = FeatureInputs(read_features(self.features), table.images).values
         else:
-            from hilltop.audit.features import cached_features
-            from hilltop.backbone import Backbone, check_weights
+            from hilltop.audit.find.features import cached_features
+            from hilltop.inputs.backbone import Backbone, check_weights
 
             assert self.images is not None
             values, names = cached_features(
@@ -155,11 +155,11 @@ class Audit:
     def _write_page(self, folder: AuditFolder) -> None:
         if self.images is None or not self.page or importlib.util.find_spec("PIL") is None:
             return
-        from hilltop.audit.static_page import write_static_review
+        from hilltop.audit.review.static_page import write_static_review
 
         path = self.out / "review.html"
         pairs = write_static_review(folder, path, top=self.page)
-        print(f"{path}: {plural(pairs, 'pair', 'pairs')}, a page for people without Python")
+        print(f"{path}: {pluralize(pairs, 'pair', 'pairs')}, a page for people without Python")
 
 
 @dataclass(frozen=True)
@@ -191,9 +191,9 @@ def _finish(folder: AuditFolder) -> bool:
     """Add reviewed samples to the estimates, print all; return whether there are any."""
     from rich.console import Console
 
-    from hilltop.audit.keep import KeepEstimate
-    from hilltop.audit.sampled import add_samples
+    from hilltop.audit.find.sampled import add_samples
     from hilltop.audit.summary import print_summary
+    from hilltop.calibration.keep_rate import KeepEstimate
 
     estimates, sampled = add_samples(folder)
     source = "by the model"

@@ -68,11 +68,11 @@ class Compare:
 
     def run(self) -> None:
         """Train what is missing, print and write the tables."""
-        from hilltop.compare.level import parse_levels
-        from hilltop.compare.method import parse_methods
-        from hilltop.compare.runs import failed_runs, run_study
-        from hilltop.compare.study import Study, plan_cells
-        from hilltop.compare.table import Results, write_tables
+        from hilltop.studies.compare.level import parse_levels
+        from hilltop.studies.compare.method import parse_methods
+        from hilltop.studies.compare.runs import failed_runs, run_study
+        from hilltop.studies.compare.study import Study, plan_cells
+        from hilltop.studies.compare.table import Results, write_tables
 
         check_common("compare", self.run_options)
         levels = parse_levels(self.keep, self.reduced)

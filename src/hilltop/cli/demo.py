@@ -20,6 +20,6 @@ class Demo:
 
     def run(self) -> None:
         """Run it."""
-        from hilltop.demo import run_demo
+        from hilltop.studies.demo import run_demo
 
         run_demo(self.out, seed=self.seed)

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import tyro
 
+from hilltop.checks import pluralize
 from hilltop.errors import ArgumentError
-from hilltop.wording import plural
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,13 @@ class Features:
 
     def run(self) -> None:
         """Compute and write."""
-        from hilltop.backbone import Backbone, check_weights, extract_features, write_features
-        from hilltop.data.image_files import list_images
+        from hilltop.inputs.backbone import (
+            Backbone,
+            check_weights,
+            extract_features,
+            write_features,
+        )
+        from hilltop.inputs.image_files import list_images
 
         if self.out.suffix != ".npz":
             raise ArgumentError(f"--out must end in .npz, but got {self.out.name!r}.")
@@ -51,5 +56,5 @@ class Features:
             say=print,
         )
         write_features(self.out, values, names)
-        numbers = plural(values.shape[1], "number", "numbers")
-        print(f"{self.out}: {plural(len(names), 'image', 'images')}, {numbers} each")
+        numbers = pluralize(values.shape[1], "number", "numbers")
+        print(f"{self.out}: {pluralize(len(names), 'image', 'images')}, {numbers} each")

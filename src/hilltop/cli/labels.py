@@ -10,6 +10,7 @@ from typing import Annotated
 
 import tyro
 
+from hilltop.checks import pluralize
 from hilltop.data import (
     FORMATS,
     LabelTable,
@@ -22,10 +23,9 @@ from hilltop.data import (
     single_positive,
     write_labels,
 )
-from hilltop.data.faults import Faults
+from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.summary import statistics_row, summarise
 from hilltop.errors import ArgumentError
-from hilltop.wording import plural
 
 _KNOWN = f"Known: {', '.join(FORMATS)}."
 _READ = f"Name of the format; recognised from the content without it. {_KNOWN}"
@@ -118,7 +118,7 @@ class Simulate:
         dropped = thinned.dropped.count(State.PRESENT)
         print(f"{self.labels}: {_counts(table)}")
         print(f"{self.out}: {_counts(thinned.table)}")
-        print(f"{aside}: {plural(dropped, 'label', 'labels')} dropped")
+        print(f"{aside}: {pluralize(dropped, 'label', 'labels')} dropped")
 
     def _thin(self, table: LabelTable) -> Thinned:
         given = [self.r is not None, self.keep is not None, self.single]
@@ -160,13 +160,13 @@ class Statistics:
 
 def _counts(table: LabelTable) -> str:
     said = [
-        plural(len(table), "image", "images"),
-        plural(len(table.classes), "class", "classes"),
-        plural(table.count(State.PRESENT), "label", "labels"),
+        pluralize(len(table), "image", "images"),
+        pluralize(len(table.classes), "class", "classes"),
+        pluralize(table.count(State.PRESENT), "label", "labels"),
     ]
     absent = table.count(State.ABSENT)
     if absent:
-        said.append(plural(absent, "confirmed absent", "confirmed absents"))
+        said.append(pluralize(absent, "confirmed absent", "confirmed absents"))
     return ", ".join(said)
 
 
@@ -178,7 +178,7 @@ def _keep(text: str) -> float | dict[str, float]:
         path = Path(text)
     if not path.is_file():
         raise ArgumentError(f"--keep must be a number or a CSV file, but got {text!r}.")
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     chances: dict[str, float] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):

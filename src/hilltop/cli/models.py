@@ -9,12 +9,12 @@ from typing import Literal
 
 import tyro
 
+from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.data import ReadOptions, read_labels
+from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
 from hilltop.metrics import classification_report, fit_thresholds
-from hilltop.scores import ScoreTable
-from hilltop.wording import plural
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Predict:
         trained = load_run(self.run_folder, which=self.which)
         scores, broken = predict_run(trained, images=self.images, features=self.features)
         scores.save(self.out)
-        images = plural(len(scores.images), "image", "images")
-        print(f"{self.out}: {images}, {plural(len(scores.classes), 'class', 'classes')}")
+        images = pluralize(len(scores.images), "image", "images")
+        print(f"{self.out}: {images}, {pluralize(len(scores.classes), 'class', 'classes')}")
         if broken:
-            print(f"left out: {plural(len(broken), 'image', 'images')} that could not be read")
+            print(f"left out: {pluralize(len(broken), 'image', 'images')} that could not be read")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Evaluate:
         table = read_labels(self.labels, format=self.format, options=self.reading)
         scores = ScoreTable.load(self.scores)
         values = scores.aligned(table.images, table.classes)
-        targets = table.as_truth()
+        targets = table.eval_targets()
         threshold = fit_thresholds(values, targets) if self.fit else self.threshold
         report = classification_report(
             values, targets, threshold, cf1=self.cf1, class_names=table.classes
@@ -115,5 +115,5 @@ class Export:
             export_onnx(trained, self.out)
         else:
             export_folder(trained, self.run_folder, self.out)
-        classes = plural(len(trained.classes), "class", "classes")
+        classes = pluralize(len(trained.classes), "class", "classes")
         print(f"{self.out}: {trained.config.model.model}, {classes}")

@@ -16,7 +16,7 @@ from hilltop.errors import ArgumentError, HilltopError
 from hilltop.training.config import TrainConfig
 
 if TYPE_CHECKING:
-    from hilltop.reproduce.source import Source
+    from hilltop.studies.reproduce.source import Source
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Reproduce:
     @classmethod
     def defaults(cls, words: Sequence[str]) -> Reproduce:
         """Options from ``--config``; on images without one, the paper's way of training."""
-        from hilltop.reproduce.recipe import PAPER_TRAINING, recipe_folder
+        from hilltop.studies.reproduce.recipe import PAPER_TRAINING, recipe_folder
 
         names = {word.partition("=")[0] for word in words}
         if "--images" in names and "--config" not in names:
@@ -73,9 +73,9 @@ class Reproduce:
 
     def run(self) -> None:
         """List, or make what was asked for."""
-        from hilltop.reproduce.recipe import choose_recipes, read_recipes
-        from hilltop.reproduce.report import write_reproduction_report
-        from hilltop.reproduce.run import reproduce
+        from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes
+        from hilltop.studies.reproduce.report import write_reproduction_report
+        from hilltop.studies.reproduce.run import reproduce
 
         recipes = read_recipes()
         if self.show:
@@ -99,8 +99,8 @@ class Reproduce:
             raise HilltopError(made.failed)
 
     def _source(self) -> Source:
-        from hilltop.reproduce.embedded import embedded_source
-        from hilltop.reproduce.source import given_source
+        from hilltop.studies.reproduce.embedded import embedded_source
+        from hilltop.studies.reproduce.source import given_source
 
         if self.source is None:
             check_common("reproduce", self.run_options)

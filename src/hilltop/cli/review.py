@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from hilltop.audit.folder import AuditFolder
+from hilltop.checks import pluralize
 from hilltop.errors import OptionNeeded
-from hilltop.wording import plural
 
 if TYPE_CHECKING:
-    from hilltop.audit.review import Review as RunningReview
+    from hilltop.audit.review.session import Review as RunningReview
 
 Import = Annotated[Path | None, tyro.conf.arg(name="import")]
 
@@ -57,17 +57,17 @@ class Review:
             _import(folder, self.import_)
         elif self.static is not None:
             need_review_extra("PIL")
-            from hilltop.audit.static_page import write_static_review
+            from hilltop.audit.review.static_page import write_static_review
 
             count = write_static_review(folder, self.static, top=self.top, images=self.images)
-            pairs = plural(count, "pair", "pairs")
+            pairs = pluralize(count, "pair", "pairs")
             print(f"{self.static}: {pairs}; take its answers in with --import")
         else:
             self._serve(folder)
 
     def _serve(self, folder: AuditFolder) -> None:
         need_review_extra("PIL", "starlette", "uvicorn")
-        from hilltop.audit.server import serve
+        from hilltop.audit.review.server import serve
 
         events = serve(
             folder,
@@ -77,16 +77,16 @@ class Review:
             token=self.token,
             ready=self._ready,
         )
-        print(f"\n{folder.decisions}: {plural(events, 'answer or undo', 'answers and undos')}")
+        print(f"\n{folder.decisions}: {pluralize(events, 'answer or undo', 'answers and undos')}")
         print(f"next: hilltop apply {folder.path} --out FILE")
 
     def _ready(self, address: str, review: RunningReview) -> None:
-        images = plural(len(review.index.images()), "image", "images")
-        print(f"{plural(len(review.index), 'candidate', 'candidates')} in {images}")
+        images = pluralize(len(review.index.images()), "image", "images")
+        print(f"{pluralize(len(review.index), 'candidate', 'candidates')} in {images}")
         if review.pictures is None:
             print("no folder of images is known: the page shows names only; pass --images")
         elif review.pictures.missing:
-            have = plural(review.pictures.missing, f"of {images} has", f"of {images} have")
+            have = pluralize(review.pictures.missing, f"of {images} has", f"of {images} have")
             print(f"{have} no file: the page shows names instead")
         print(f"Review at {address}  (Ctrl-C to stop)", flush=True)
         if self.open:
@@ -102,9 +102,9 @@ def need_review_extra(*modules: str) -> None:
 
 
 def _import(folder: AuditFolder, path: Path) -> None:
-    from hilltop.audit.candidate_index import CandidateIndex
-    from hilltop.audit.decisions import DecisionStore
-    from hilltop.audit.incoming import import_answers
+    from hilltop.audit.decisions.incoming import import_answers
+    from hilltop.audit.decisions.store import DecisionStore
+    from hilltop.audit.find.candidate_index import CandidateIndex
 
     labels = folder.table()
     store = DecisionStore(folder.decisions)
@@ -112,7 +112,7 @@ def _import(folder: AuditFolder, path: Path) -> None:
         count = import_answers(path, labels, CandidateIndex.read(folder, labels), store)
     finally:
         store.close()
-    new = plural(count, "new answer or undo", "new answers and undos")
+    new = pluralize(count, "new answer or undo", "new answers and undos")
     print(f"{folder.decisions}: {new} from {path}")
 
 
@@ -148,7 +148,7 @@ class Apply:
         if self.answers is not None:
             _import(folder, self.answers)
         if self.export is not None:
-            from hilltop.audit.export import export_audit
+            from hilltop.audit.decisions.export import export_audit
 
             for path in export_audit(folder, self.out, to=self.export):
                 print(path)
@@ -156,14 +156,14 @@ class Apply:
         self._apply(folder)
 
     def _apply(self, folder: AuditFolder) -> None:
-        from hilltop.audit.apply import apply_decisions
+        from hilltop.audit.decisions.apply import apply_decisions
 
         done = apply_decisions(
             folder, self.out, format=self.format, labels=self.labels, lossy=self.lossy
         )
-        absents = plural(done.absent, "confirmed absent", "confirmed absents")
+        absents = pluralize(done.absent, "confirmed absent", "confirmed absents")
         recorded = f", {absents}" if done.absent else ""
-        print(f"{done.path}: {plural(done.added, 'label', 'labels')} added{recorded}")
+        print(f"{done.path}: {pluralize(done.added, 'label', 'labels')} added{recorded}")
         if done.unsure or done.disputed:
             print(f"left as they were: {done.unsure:,} unsure, {done.disputed:,} disputed")
         print(f"{done.provenance}: who answered what")

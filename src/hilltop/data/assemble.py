@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.data.faults import Faults, unknown_class
+from hilltop.checks import pluralize
+from hilltop.data.data_errors import ErrorCollector, unknown_class
 from hilltop.data.label_table import LabelTable, State, Step
-from hilltop.wording import plural
 
 
 def assemble(
@@ -49,7 +49,7 @@ def assemble(
     Raises:
         DataError: A pair is both present and absent, or names are not all different.
     """
-    faults = Faults(source or Path("labels"))
+    faults = ErrorCollector(source or Path("labels"))
     ids = images if isinstance(images, pa.Array) else pa.array(images, pa.string())
     _check_distinct(faults, "image", ids)
     _check_distinct(faults, "class", pa.array(classes, pa.string()))
@@ -94,7 +94,7 @@ class Collector:
 
     def __init__(self, path: Path, classes: Sequence[str] | None = None) -> None:
         """Start with a closed list of classes, or with None: classes are taken as they come."""
-        self.faults = Faults(path)
+        self.faults = ErrorCollector(path)
         self._closed = classes is not None
         self._classes = {name: number for number, name in enumerate(classes or ())}
         self._images: dict[str, int] = {}
@@ -162,11 +162,11 @@ class Collector:
         if not repeated:
             return []
         differ = [row for row, sets in repeated.items() if any(one != sets[0] for one in sets)]
-        stand = plural(len(repeated), "image id stands", "image ids stand")
+        stand = pluralize(len(repeated), "image id stands", "image ids stand")
         text = f"{stand} in more than one record; the labels are merged."
         if differ:
             example = list(self._images)[differ[0]]
-            have = plural(len(differ), "of them has", "of them have")
+            have = pluralize(len(differ), "of them has", "of them have")
             text += f" {have} different labels there, the first is {example!r}."
         return [text]
 
@@ -176,7 +176,7 @@ def ascending(names: pa.Array) -> bool:
     return pc.all(pc.greater(names[1:], names[:-1]), min_count=0).as_py() is True
 
 
-def _check_distinct(faults: Faults, kind: str, names: pa.Array) -> None:
+def _check_distinct(faults: ErrorCollector, kind: str, names: pa.Array) -> None:
     if ascending(names) or len(names) == len(names.unique()):
         return
     counted = pc.value_counts(names)

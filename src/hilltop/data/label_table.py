@@ -12,9 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.checks import did_you_mean
+from hilltop.checks import did_you_mean, pluralize
 from hilltop.errors import ArgumentError, DataError
-from hilltop.wording import plural
 
 Ints = npt.NDArray[np.int64]
 
@@ -160,7 +159,7 @@ class LabelTable:
         matrix[np.repeat(np.arange(len(chosen)), lengths), self.columns[at]] = self.states[at]
         return matrix
 
-    def as_truth(self) -> npt.NDArray[np.float32]:
+    def eval_targets(self) -> npt.NDArray[np.float32]:
         """What scores are judged by: 1, 0, or NaN for pairs that are left out.
 
         Where absents are listed, or everything unlisted is absent, unknown pairs are left out. A
@@ -185,10 +184,10 @@ class LabelTable:
         rows = pc.index_in(wanted, value_set=self.images)
         if rows.null_count:
             missing = wanted.filter(rows.is_null())
-            total = plural(len(wanted), "image", "images")
+            total = pluralize(len(wanted), "image", "images")
             raise DataError(
-                f"{plural(len(missing), f'of {total} is', f'of {total} are')} not in the table of"
-                f" {len(self)}, the first one is {missing[0].as_py()!r}."
+                f"{pluralize(len(missing), f'of {total} is', f'of {total} are')} not in the table"
+                f" of {len(self)}, the first one is {missing[0].as_py()!r}."
             )
         return np.asarray(rows.to_numpy(), dtype=np.int64)
 
@@ -212,9 +211,9 @@ class LabelTable:
         number = {name: at for at, name in enumerate(classes)}
         missing = [name for name in self.classes if name not in number]
         if missing:
-            total = plural(len(self.classes), "class", "classes")
+            total = pluralize(len(self.classes), "class", "classes")
             raise DataError(
-                f"{plural(len(missing), f'of {total} is', f'of {total} are')} not among the"
+                f"{pluralize(len(missing), f'of {total} is', f'of {total} are')} not among the"
                 f" {len(classes)} expected ones, such as {missing[0]!r}."
                 f"{did_you_mean(missing[0], classes)}"
             )

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pyarrow.compute as pc
 
+from hilltop.checks import pluralize
 from hilltop.data.label_table import LabelTable, State
-from hilltop.wording import plural
 
 _RARE = 0.1  # a typo is rare beside the class it was meant to be
 _SHORTEST = 5  # shorter names differ by one letter for good reasons: cat, car, cap
@@ -40,7 +40,7 @@ def _typos(table: LabelTable) -> list[str]:
 
 
 def _labels(count: np.int64) -> str:
-    return plural(int(count), "label", "labels")
+    return pluralize(int(count), "label", "labels")
 
 
 def _near_pairs(names: tuple[str, ...]) -> set[tuple[int, int]]:
@@ -85,7 +85,7 @@ def _same_but_for_case(table: LabelTable) -> list[str]:
     if not fewer:
         return []
     return [
-        f"{plural(fewer, 'image id differs', 'image ids differ')} from another one only in case."
+        f"{pluralize(fewer, 'image id differs', 'image ids differ')} from another one only in case."
     ]
 
 
@@ -97,7 +97,7 @@ def _inverted(table: LabelTable) -> list[str]:
         if not raw or read_as is None:
             continue
         ones, zeros, minus = raw.get("1", 0), raw.get("0", 0), raw.get("-1", 0)
-        cells = plural(minus, "cell", "cells")
+        cells = pluralize(minus, "cell", "cells")
         if read_as == "unknown" and minus > ones > zeros:
             return [
                 f"-1 is the commonest value ({cells}) and 0 the rarest ({zeros}), as in files"

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.label_table import LabelTable, State
 
 PROVENANCE = ("image", "class", "answer", "reviewer", "time", "probability", "mode", "outcome")
@@ -36,9 +36,9 @@ def read_provenance(labels: Path) -> list[tuple[str, ...]]:
     try:
         lines = [tuple(row) for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8")))]
     except (ValueError, csv.Error) as error:
-        raise fault(path, f"{_NOT_OURS}: {error}.") from None
+        raise data_error(path, f"{_NOT_OURS}: {error}.") from None
     if not lines or lines[0] != PROVENANCE or any(len(row) != len(lines[0]) for row in lines):
-        raise fault(path, f"{_NOT_OURS}; expected the columns {', '.join(PROVENANCE)}.")
+        raise data_error(path, f"{_NOT_OURS}; expected the columns {', '.join(PROVENANCE)}.")
     return lines[1:]
 
 

@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_sample_weight
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.feature_head import FeatureHead
 from hilltop.metrics import classification_report
+from hilltop.models import FeatureHead
 
 
 def set_aside(rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import assert_all_finite, check_array, column_or_1
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.losses import TrainingFacts
+from hilltop.losses import LabelStats
 
 Kind = Literal["binary", "multiclass", "multilabel"]
 
@@ -53,9 +53,9 @@ class Labels:
         chosen = self.matrix[rows.numpy()]
         return torch.from_numpy(chosen.toarray() if sparse.issparse(chosen) else chosen)
 
-    def facts(self, epochs: int, weight: Tensor | None) -> TrainingFacts:
+    def facts(self, epochs: int, weight: Tensor | None) -> LabelStats:
         """What a loss may know of the labels before training starts; rows may have weights."""
-        return TrainingFacts(
+        return LabelStats(
             images=len(self),
             positives=self._labels(axis=0),
             labels_per_image=torch.bincount(self._labels(axis=1), weights=weight),

@@ -1,23 +1,31 @@
 """Losses for multi-label learning with missing labels. Needs torch alone.
 
 ``hill()`` and the other presets return a module that is called like ``BCEWithLogitsLoss``;
-:class:`MultiLabelLoss` combines halves and corrections freely.
+:class:`MultiLabelLoss` combines terms and corrections freely.
 """
 
-from hilltop.losses.adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
-from hilltop.losses.auto import Auto, auto, choose_loss
-from hilltop.losses.base import Loss, TrainingFacts
+from hilltop.losses.base import LabelStats, Loss
 from hilltop.losses.catalogue import LOSSES, build
-from hilltop.losses.choose import choose_observation
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.correction import CORRECTIONS, Correction, SelectiveCorrection
-from hilltop.losses.counted import KeptByCount, kept_by_count
-from hilltop.losses.entropy import AsymmetricPseudoLabels, EntropyNegative, em_apl
-from hilltop.losses.fused_linear import FusedLinearLoss
-from hilltop.losses.gr import GeneralisedNegative, GeneralisedPositive, GradualCorrection, gr
-from hilltop.losses.half import NegativeHalf, PositiveHalf
-from hilltop.losses.kept import KeepRate, KeptNegative, KeptPositive
-from hilltop.losses.large_loss import (
+from hilltop.losses.engine.fused_linear import FusedLinearLoss
+from hilltop.losses.init import best_constant, init_head, init_head_prior
+from hilltop.losses.likelihood.by_count import KeptByCount, kept_by_count
+from hilltop.losses.likelihood.choose import choose_observation
+from hilltop.losses.likelihood.independent import (
+    KeptIndependently,
+    ObservationModel,
+    kept_independently,
+)
+from hilltop.losses.likelihood.keep_rate import KeepRate, KeptNegative, KeptPositive
+from hilltop.losses.methods.auto import Auto, auto, choose_loss
+from hilltop.losses.methods.em_apl import AsymmetricPseudoLabels, EntropyNegative, em_apl
+from hilltop.losses.methods.gr import (
+    GeneralisedNegative,
+    GeneralisedPositive,
+    GradualCorrection,
+    gr,
+)
+from hilltop.losses.methods.large_loss import (
     LargeLossCorrection,
     LargeLossPermanent,
     LargeLossRejection,
@@ -25,22 +33,7 @@ from hilltop.losses.large_loss import (
     ll_ct,
     ll_r,
 )
-from hilltop.losses.negative import (
-    NEGATIVES,
-    FocalNegative,
-    HillNegative,
-    LogNegative,
-    MseNegative,
-    ShiftedFocalNegative,
-    WeakNegative,
-)
-from hilltop.losses.observation import (
-    KeptIndependently,
-    ObservationModel,
-    kept_independently,
-)
-from hilltop.losses.positive import POSITIVES, FocalPositive, LogPositive
-from hilltop.losses.presets import (
+from hilltop.losses.methods.presets import (
     asl,
     asl_released,
     bce,
@@ -52,15 +45,26 @@ from hilltop.losses.presets import (
     mse,
     wan,
 )
-from hilltop.losses.prior import init_head_prior
-from hilltop.losses.role import Role, role, role_threshold
-from hilltop.losses.self_paced import (
+from hilltop.losses.methods.role import Role, role, role_threshold
+from hilltop.losses.methods.splc import (
     BoundedSelfPacedCorrection,
     SelfPacedCorrection,
     splc,
     splc_released,
 )
-from hilltop.losses.start import best_constant, init_head
+from hilltop.losses.methods.splc_adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
+from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
+from hilltop.losses.terms.correction import CORRECTIONS, Correction, SelectiveCorrection
+from hilltop.losses.terms.negative import (
+    NEGATIVES,
+    FocalNegative,
+    HillNegative,
+    LogNegative,
+    MseNegative,
+    ShiftedFocalNegative,
+    WeakNegative,
+)
+from hilltop.losses.terms.positive import POSITIVES, FocalPositive, LogPositive
 from hilltop.losses.watch import CollapseWatch
 
 __all__ = [
@@ -87,6 +91,7 @@ __all__ = [
     "KeptIndependently",
     "KeptNegative",
     "KeptPositive",
+    "LabelStats",
     "LargeLossCorrection",
     "LargeLossPermanent",
     "LargeLossRejection",
@@ -95,14 +100,13 @@ __all__ = [
     "Loss",
     "MseNegative",
     "MultiLabelLoss",
-    "NegativeHalf",
+    "NegativeTerm",
     "ObservationModel",
-    "PositiveHalf",
+    "PositiveTerm",
     "Role",
     "SelectiveCorrection",
     "SelfPacedCorrection",
     "ShiftedFocalNegative",
-    "TrainingFacts",
     "WeakNegative",
     "asl",
     "asl_released",

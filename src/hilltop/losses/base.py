@@ -13,7 +13,7 @@ from hilltop.losses.watch import CollapseWatch
 
 
 @dataclass(frozen=True)
-class TrainingFacts:
+class LabelStats:
     """What a loss may know of a run before it starts.
 
     Attributes:
@@ -31,11 +31,11 @@ class TrainingFacts:
     before_review: Tensor | None = None
 
     @classmethod
-    def of(cls, targets: Tensor, epochs: int = 1) -> TrainingFacts:
+    def of(cls, targets: Tensor, epochs: int = 1) -> LabelStats:
         """Count in the training targets ``(N, C)``: 1 for labelled, anything else for not.
 
         Example:
-            >>> TrainingFacts.of(torch.tensor([[1, 0], [1, 1]])).labels_per_image
+            >>> LabelStats.of(torch.tensor([[1, 0], [1, 1]])).labels_per_image
             tensor([0, 1, 1])
         """
         labelled = targets == 1
@@ -88,18 +88,18 @@ class Loss(nn.Module):
         self.epoch.fill_(check_whole("epoch", epoch, low=0))
 
     @property
-    def guesses_labels(self) -> bool:
+    def self_labelling(self) -> bool:
         """Whether targets are guessed from the model's output from the first step on.
 
         The constant that minimises such a loss says nothing: it agrees with its own guesses.
         """
         return False
 
-    def starts_as(self) -> Loss:
+    def init_loss(self) -> Loss:
         """Return the loss whose best constant a head should start at: this one, if that helps."""
         return self
 
-    def prepare(self, facts: TrainingFacts) -> None:
+    def prepare(self, facts: LabelStats) -> None:
         """Tell the loss what it will be trained on; the trainer does, before the first step."""
 
     def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
@@ -121,7 +121,7 @@ class Loss(nn.Module):
         """
         return 0.5
 
-    def turned_over(
+    def pseudo_labels(
         self,
         logits: Tensor,
         targets: Tensor,

@@ -7,8 +7,8 @@ from typing import Any, TypedDict
 from hilltop.errors import ArgumentTypeError
 from hilltop.losses.base import Loss
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.correction import Correction
 from hilltop.losses.reduction import Reduction
+from hilltop.losses.terms.correction import Correction
 from hilltop.losses.weights import ClassWeight
 from hilltop.registry import Registry
 
@@ -45,7 +45,7 @@ def corrected(
 
     Args:
         name: Name of the preset that asks, for messages.
-        base: A loss made of halves, or its name.
+        base: A loss made of terms, or its name.
         correction: Which unlabelled entries to take for missing labels.
         common: Options of :class:`MultiLabelLoss`, where ``base`` is a name.
     """
@@ -58,6 +58,6 @@ def corrected(
     if not isinstance(inner, MultiLabelLoss):
         kind = type(inner).__name__
         raise ArgumentTypeError(
-            f"base must be a hilltop loss made of halves, or its name, but got {kind}."
+            f"base must be a hilltop loss made of terms, or its name, but got {kind}."
         )
     return inner.with_correction(correction)

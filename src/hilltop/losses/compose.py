@@ -1,4 +1,4 @@
-"""MultiLabelLoss: the one sum over halves, corrections and weights (Eq. 1)."""
+"""MultiLabelLoss: the one sum over terms, corrections and weights (Eq. 1)."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
-from hilltop.losses.base import Loss, TrainingFacts
-from hilltop.losses.by_kernel import evaluate_by_kernel, kernel_form
-from hilltop.losses.correction import Correction
-from hilltop.losses.half import NegativeHalf, PositiveHalf
-from hilltop.losses.one_pass import (
+from hilltop.losses.base import LabelStats, Loss
+from hilltop.losses.engine.dispatch import evaluate_by_kernel, kernel_form
+from hilltop.losses.engine.one_pass import (
     Evaluated,
     OnePass,
-    autograd_must_see_inside,
+    needs_graph,
     slope_by_autograd,
 )
 from hilltop.losses.reduction import Reduction, divisor, reduce
 from hilltop.losses.targets import check_inputs, check_values, compute_dtype
+from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
+from hilltop.losses.terms.correction import Correction
 from hilltop.losses.watch import CollapseWatch
 from hilltop.losses.weights import ClassWeight, weight_buffer, weights_by_class
 
 
 class MultiLabelLoss(Loss):
-    r"""Any positive half with any negative half and any correction.
+    r"""Any positive term with any negative term and any correction.
 
     .. math:: L = \sum y\,\ell^+(x) + (1 - y)\,[keep\;\ell^-(x) + flip\;\ell^{rec}(x)]
 
@@ -33,17 +33,17 @@ class MultiLabelLoss(Loss):
     negative=HillNegative())`` is its "Hill-". Called like ``torch.nn.BCEWithLogitsLoss``.
 
     Args:
-        positive: The half for entries labelled present.
-        negative: The half for entries not labelled.
+        positive: The term for entries labelled present.
+        negative: The term for entries not labelled.
         correction: Which unlabelled entries to take for missing labels; None takes none.
-        recovered: The half for those; None uses ``positive``, without ``pos_weight``.
-        confirmed: The half for entries that a person confirmed absent (``observed``, not
+        recovered: The term for those; None uses ``positive``, without ``pos_weight``.
+        confirmed: The term for entries that a person confirmed absent (``observed``, not
             labelled); None uses ``negative``.
         reduction: ``"mean"`` over entries, ``"sum"`` (the paper), ``"batchmean"`` (sum over
             classes, mean over images) or ``"none"``.
         label_smoothing: The eps that turns targets 1 and 0 into 1 - eps and eps.
-        class_weight: One factor, or one for each class, on both halves.
-        pos_weight: One factor, or one for each class, on the positive half of labelled entries.
+        class_weight: One factor, or one for each class, on both terms.
+        pos_weight: One factor, or one for each class, on the positive term of labelled entries.
         watch: Whether to warn when training is going flat, for parts with which it can.
 
     Shape:
@@ -70,11 +70,11 @@ class MultiLabelLoss(Loss):
     def __init__(
         self,
         *,
-        positive: PositiveHalf,
-        negative: NegativeHalf,
+        positive: PositiveTerm,
+        negative: NegativeTerm,
         correction: Correction | None = None,
-        recovered: PositiveHalf | None = None,
-        confirmed: NegativeHalf | None = None,
+        recovered: PositiveTerm | None = None,
+        confirmed: NegativeTerm | None = None,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
         class_weight: ClassWeight | None = None,
@@ -83,11 +83,11 @@ class MultiLabelLoss(Loss):
     ) -> None:
         """Check and keep the parts."""
         super().__init__(reduction=reduction)
-        check_kind("positive", positive, PositiveHalf)
-        check_kind("negative", negative, NegativeHalf)
+        check_kind("positive", positive, PositiveTerm)
+        check_kind("negative", negative, NegativeTerm)
         check_kind("correction", correction, Correction, none=True)
-        check_kind("recovered", recovered, PositiveHalf, none=True)
-        check_kind("confirmed", confirmed, NegativeHalf, none=True)
+        check_kind("recovered", recovered, PositiveTerm, none=True)
+        check_kind("confirmed", confirmed, NegativeTerm, none=True)
         self.positive, self.negative = positive, negative
         self.correction, self.recovered, self.confirmed = correction, recovered, confirmed
         self.watched = watch
@@ -97,11 +97,11 @@ class MultiLabelLoss(Loss):
         self.register_buffer("pos_weight", weight_buffer("pos_weight", pos_weight))
 
     @property
-    def guesses_labels(self) -> bool:
+    def self_labelling(self) -> bool:
         """Whether the correction guesses labels from the first step on."""
-        return self.correction is not None and self.correction.guesses_labels
+        return self.correction is not None and self.correction.self_labelling
 
-    def prepare(self, facts: TrainingFacts) -> None:
+    def prepare(self, facts: LabelStats) -> None:
         """Pass the facts on to the correction."""
         if self.correction is not None:
             self.correction.prepare(facts)
@@ -143,7 +143,7 @@ class MultiLabelLoss(Loss):
             self.watch.step(logits, targets)
         # The buffers are read straight: for a small batch, attribute look-ups count.
         weights = weights_by_class(self._buffers, logits)
-        opaque = not autograd_must_see_inside(logits, targets, *weights)
+        opaque = not needs_graph(logits, targets, *weights)
         form = kernel_form(self, logits) if opaque else None
         if form is None and opaque:
             # A half of the user's own may learn, or mix entries, which one slope cannot tell.
@@ -153,18 +153,18 @@ class MultiLabelLoss(Loss):
             check_values(targets)
             entries = self._entries(logits, targets, observed, index)
             return reduce(entries, targets, self.reduction)
-        want_slope = torch.is_grad_enabled() and logits.requires_grad
+        needs_grad = torch.is_grad_enabled() and logits.requires_grad
 
         def evaluate(logits: Tensor) -> Evaluated:
             batch = logits, targets, observed, index
             if form is not None:
-                return evaluate_by_kernel(self, form, *batch, weights, want_slope)
-            return self._by_autograd(*batch, want_slope)
+                return evaluate_by_kernel(self, form, *batch, weights, needs_grad)
+            return self._by_autograd(*batch, needs_grad)
 
         return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return]
 
     @torch.no_grad()
-    def turned_over(
+    def pseudo_labels(
         self,
         logits: Tensor,
         targets: Tensor,
@@ -222,14 +222,14 @@ class MultiLabelLoss(Loss):
         targets: Tensor,
         observed: Tensor | None,
         index: Tensor | None,
-        want_slope: bool,
+        needs_grad: bool,
     ) -> Evaluated:
-        """Loss and slope together, for any halves on any device."""
+        """Loss and slope together, for any terms on any device."""
         check_values(targets)
         entries, slope = slope_by_autograd(
             lambda leaf: self._entries(leaf, targets, observed, index),
             logits.to(compute_dtype(logits)),
-            want_slope,
+            needs_grad,
         )
         parts = divisor(targets, self.reduction)
         if isinstance(parts, Tensor):

@@ -33,7 +33,7 @@ def batch_rows(
     """
     if pairs is None:
         raise ArgumentError(
-            f"{name} remembers every image: call prepare(TrainingFacts.of(targets, epochs)) before"
+            f"{name} remembers every image: call prepare(LabelStats.of(targets, epochs)) before"
             " training."
         )
     if index is None:
@@ -109,11 +109,11 @@ def bring_together(table: Tensor, written: Tensor) -> None:
     content.copy_(torch.where(rows.bool(), theirs, content))
 
 
-def in_words(size: int) -> str:
+def describe_bytes(size: int) -> str:
     """Return a number of bytes as people say it.
 
     Example:
-        >>> in_words(640), in_words(26_214_400)
+        >>> describe_bytes(640), describe_bytes(26_214_400)
         ('640 bytes', '26.2 MB')
     """
     for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):

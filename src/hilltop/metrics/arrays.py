@@ -29,7 +29,7 @@ class Column(NamedTuple):
     present: npt.NDArray[np.bool_]
 
 
-class Judged:
+class ScoredTargets:
     """Scores with the targets they are judged by, ready to be read column by column.
 
     Args:

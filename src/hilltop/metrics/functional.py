@@ -8,10 +8,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hilltop.checks import check_choice
+from hilltop.checks import check_choice, pluralize
 from hilltop.errors import HilltopWarning
-from hilltop.metrics.arrays import Column, Floats, Judged
-from hilltop.wording import plural
+from hilltop.metrics.arrays import Column, Floats, ScoredTargets
 
 Empty = Literal["skip", "zero"]
 
@@ -37,7 +36,7 @@ def average_precision(scores: Any, targets: Any, *, known: Any = None) -> Floats
         >>> average_precision([[0.9, 0.1], [0.8, 0.7], [0.3, 0.6]], [[1, 0], [0, 0], [1, 1]])
         array([0.83333333, 0.5       ])
     """  # noqa: E501 (an equation is one line)
-    return np.array(Judged(scores, targets, known).each_class(column_average_precision))
+    return np.array(ScoredTargets(scores, targets, known).each_class(column_average_precision))
 
 
 def mean_average_precision(
@@ -66,12 +65,12 @@ def mean_average_precision(
         0.5
     """
     check_choice("empty", empty, get_args(Empty))
-    judged = Judged(scores, targets, known, class_names)
+    judged = ScoredTargets(scores, targets, known, class_names)
     precisions = np.array(judged.each_class(column_average_precision))
     without = [judged.names[number] for number in np.flatnonzero(np.isnan(precisions))]
     if empty == "skip" and without:
-        total = plural(judged.classes, "class", "classes")
-        left_out = plural(
+        total = pluralize(judged.classes, "class", "classes")
+        left_out = pluralize(
             len(without),
             f"of {total} has no positive entry and is",
             f"of {total} have no positive entry and are",

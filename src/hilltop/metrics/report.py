@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError
-from hilltop.metrics.arrays import Column, Floats, Judged
+from hilltop.metrics.arrays import Column, Floats, ScoredTargets
 from hilltop.metrics.functional import (
     Empty,
     column_average_precision,
@@ -103,7 +103,7 @@ def classification_report(
     """
     check_choice("cf1", cf1, get_args(CF1Kind))
     check_choice("empty", empty, get_args(Empty))
-    judged = Judged(scores, targets, known, class_names)
+    judged = ScoredTargets(scores, targets, known, class_names)
     thresholds = _thresholds(threshold, judged.classes)
     precisions, hits, predicted, positives = _measured(judged, thresholds)
     precision, recall = _share(hits, predicted), _share(hits, positives)
@@ -133,7 +133,7 @@ def classification_report(
     )
 
 
-def _measured(judged: Judged, thresholds: Floats) -> Floats:
+def _measured(judged: ScoredTargets, thresholds: Floats) -> Floats:
     """Average precision, hits, predictions and positives: four rows, one entry a class."""
 
     def measure(column: Column) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hilltop.checks import check_number
-from hilltop.metrics.arrays import Column, Floats, Judged
+from hilltop.metrics.arrays import Column, Floats, ScoredTargets
 
 
 def fit_thresholds(
@@ -43,7 +43,7 @@ def fit_thresholds(
     def fit(column: Column) -> float:
         return _fit(column, precision)
 
-    return np.array(Judged(scores, targets, known).each_class(fit))
+    return np.array(ScoredTargets(scores, targets, known).each_class(fit))
 
 
 def _fit(column: Column, wanted: float | None) -> float:

@@ -20,15 +20,15 @@ from hilltop.losses import (
     FocalNegative,
     FocalPositive,
     HillNegative,
+    LabelStats,
     LogNegative,
     LogPositive,
     MseNegative,
     MultiLabelLoss,
     ShiftedFocalNegative,
-    TrainingFacts,
 )
-from hilltop.losses.half import Half
-from hilltop.losses.part import check_separable
+from hilltop.losses.engine.partial import check_separable
+from hilltop.losses.terms.base import Term
 from hilltop.report.paper_style import (
     COLUMN,
     INK,
@@ -51,11 +51,11 @@ _BESIDE = r"gradient by logit $|\partial\mathcal{L}/\partial x|$"
 _BELOW = r"probability $p$"
 
 
-def gradient_by_logit(half: Half, probs: Sequence[float] | npt.NDArray[Any]) -> Curve:
-    r"""Return the derivative of a half by the logit, at the logits of ``probs``.
+def gradient_by_logit(half: Term, probs: Sequence[float] | npt.NDArray[Any]) -> Curve:
+    r"""Return the derivative of a term by the logit, at the logits of ``probs``.
 
     Args:
-        half: Any positive or negative half; the derivative of a positive one is negative.
+        half: Any positive or negative term; the derivative of a positive one is negative.
         probs: Probabilities between 0 and 1, both excluded.
 
     Example:
@@ -76,7 +76,7 @@ def loss_gradient(loss: MultiLabelLoss, target: int) -> Curve:
     whole = copy.deepcopy(check_separable(loss))
     whole.reduction, whole.watch = "sum", None
     classes, epochs = 80, 10
-    whole.prepare(TrainingFacts.of(torch.eye(classes), epochs=epochs))
+    whole.prepare(LabelStats.of(torch.eye(classes), epochs=epochs))
     whole.set_epoch(epochs - 1)
     logits = torch.logit(torch.as_tensor(_PROBS)).unsqueeze(1).repeat(1, classes).requires_grad_()
     with torch.enable_grad():
@@ -116,7 +116,7 @@ def draw_negative_gradients() -> Figure:
     figure = sheet(COLUMN, 2.35)
     axes = figure.subplots()
     # Where each name stands: at a probability, moved by points.
-    named: Mapping[str, tuple[Half, str, str, float, tuple[float, float]]] = {
+    named: Mapping[str, tuple[Term, str, str, float, tuple[float, float]]] = {
         "BCE": (LogNegative(), SOFT, "--", 0.42, (-12, 2)),
         "Focal": (FocalNegative(), SERIES[3], "-", 0.80, (-15, 4)),
         "ASL": (ShiftedFocalNegative(), SERIES[4], "-", 0.78, (-13, 0)),
@@ -194,8 +194,8 @@ def _draw_asl_panel(axes: Axes, gamma: float, shifts: Sequence[float]) -> None:
         _mark_peak(axes, curve, colour)
 
 
-def _draw(axes: Axes, half: Half, name: str, colour: str, style: str, width: float) -> Curve:
-    """Draw the size of a half's gradient and return it."""
+def _draw(axes: Axes, half: Term, name: str, colour: str, style: str, width: float) -> Curve:
+    """Draw the size of a term's gradient and return it."""
     curve: Curve = np.abs(gradient_by_logit(half, _PROBS))
     axes.plot(_PROBS, curve, style, color=colour, linewidth=width, label=name)
     return curve

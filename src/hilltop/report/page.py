@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from hilltop.whole_files import write_whole
+from hilltop.data.files import atomic_write
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 
@@ -61,7 +61,7 @@ def write_page(path: Path, *, title: str, lead: str, sections: Sequence[Html]) -
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     body = "\n".join(section.text for section in sections)
     page = _PAGE.substitute(title=escape(title), lead=escape(lead), style=style, body=body)
-    write_whole(path, page)
+    atomic_write(path, page)
 
 
 def section(heading: str, *parts: Html) -> Html:

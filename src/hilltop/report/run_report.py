@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import yaml
 
+from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, read_labels
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
+from hilltop.data.scores import ScoreTable
 from hilltop.metrics import average_precision
 from hilltop.report.figures import (
     loss_panel,
@@ -30,11 +32,9 @@ from hilltop.report.page import (
     table,
     write_page,
 )
-from hilltop.scores import ScoreTable
-from hilltop.wording import plural
 
 _CLASSES_SHOWN = 8
-_WHOLE_COUNTS = ("epoch", "turned_over")
+_WHOLE_COUNTS = ("epoch", "pseudo_labels")
 
 
 def write_run_report(folder: Path) -> Path:
@@ -91,16 +91,16 @@ def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
 
 def _rule(rows: Sequence[Mapping[str, float]]) -> str:
     return (
-        f"{plural(len(rows), 'epoch was', 'epochs were')} trained. The best epoch was chosen on the"
-        " same validation images that it is judged by, so its number is a little too good; the last"
-        " epoch's is not."
+        f"{pluralize(len(rows), 'epoch was', 'epochs were')} trained. The best epoch was chosen on"
+        " the same validation images that it is judged by, so its number is a little too good; the"
+        " last epoch's is not."
     )
 
 
 def _score_sections(scores: ScoreTable, labels: LabelTable) -> list[Html]:
     """Histogram and classes, from the scores of the validation images."""
     values = np.asarray(scores.aligned(labels.images, labels.classes))
-    judged = np.where(np.isnan(values), np.nan, labels.as_truth())
+    judged = np.where(np.isnan(values), np.nan, labels.eval_targets())
     probs = {"present": values[judged == 1], "absent": values[judged == 0]}
     note = "Each kind of pair as a share of its own number, on a square-root scale."
     if labels.unlisted == State.UNKNOWN:
@@ -170,26 +170,28 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 def _read_metrics(path: Path) -> list[dict[str, float]]:
     if not path.is_file():
-        raise fault(path, "there is no such file; a report needs the metrics of a run.")
+        raise data_error(path, "there is no such file; a report needs the metrics of a run.")
     with path.open(newline="", encoding="utf-8") as file:
         lines = list(csv.DictReader(file))
     try:
         rows = [{key: float(value) for key, value in line.items()} for line in lines]
     except (TypeError, ValueError):
-        raise fault(path, "this is not a table of numbers; train again or restore it.") from None
+        raise data_error(
+            path, "this is not a table of numbers; train again or restore it."
+        ) from None
     for name in ("epoch", "loss", "mAP"):
         if not rows or name not in rows[0]:
             what = "there is no epoch" if not rows else f"there is no column {name!r}"
-            raise fault(path, f"{what}; a report needs at least one epoch with loss and mAP.")
+            raise data_error(path, f"{what}; a report needs at least one epoch with loss and mAP.")
     return rows
 
 
 def _read_config(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise fault(path, "there is no such file; a report needs the configuration of a run.")
+        raise data_error(path, "there is no such file; a report needs the configuration of a run.")
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
-        raise fault(path, f"this is not YAML: {reason}.") from None
+        raise data_error(path, f"this is not YAML: {reason}.") from None
     return values if isinstance(values, dict) else {}

@@ -5,19 +5,41 @@ Names load when first used, so that the parts that need torch alone can be had w
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
     from hilltop.training.config import ModelConfig, TrainConfig
+    from hilltop.training.folds import out_of_fold_logits
+    from hilltop.training.in_memory import Recipe, fit_head
+    from hilltop.training.predict import load_run, predict_run
+    from hilltop.training.run_folder import RunFolder
     from hilltop.training.stages import resume, train
 
-__all__ = ["ModelConfig", "TrainConfig", "resume", "train"]
+__all__ = [
+    "ModelConfig",
+    "Recipe",
+    "RunFolder",
+    "TrainConfig",
+    "fit_head",
+    "load_run",
+    "out_of_fold_logits",
+    "predict_run",
+    "resume",
+    "train",
+]
 
-_HOMES = {"ModelConfig": "config", "TrainConfig": "config", "resume": "stages", "train": "stages"}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"hilltop.training.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'hilltop.training' has no attribute {name!r}")
+_HOMES = {
+    "ModelConfig": "config",
+    "Recipe": "in_memory",
+    "RunFolder": "run_folder",
+    "TrainConfig": "config",
+    "fit_head": "in_memory",
+    "load_run": "predict",
+    "out_of_fold_logits": "folds",
+    "predict_run": "predict",
+    "resume": "stages",
+    "train": "stages",
+}
+__getattr__, __dir__ = open_doors(__name__, _HOMES)

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 
 Tensors = dict[str, Tensor]
 
@@ -49,13 +49,13 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, A
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
     """Read what :func:`save_tensors` wrote."""
     if not path.is_file():
-        raise fault(path, "there is no such file.")
+        raise data_error(path, "there is no such file.")
     try:
         with safe_open(path, framework="pt") as file:
             note = json.loads((file.metadata() or {}).get("hilltop", "{}"))
             return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118
     except (SafetensorError, ValueError, OSError) as error:
-        raise fault(path, f"this is not a whole safetensors file: {error}.") from None
+        raise data_error(path, f"this is not a whole safetensors file: {error}.") from None
 
 
 def save_state(
@@ -105,11 +105,11 @@ def load_state(
         optimizer.load_state_dict({"state": state, "param_groups": note["groups"]})
         for name, other in others.items():
             other.load_state_dict(note["others"][name])
-        set_chance(_under(tensors, "random."), rank)
+        set_rng_state(_under(tensors, "random."), rank)
         made = note["progress"]
         return Progress(**{**made, "recovered": tuple(made["recovered"])})
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise fault(path, f"this state does not fit the run: {error}.") from None
+        raise data_error(path, f"this state does not fit the run: {error}.") from None
 
 
 def chance() -> Tensors:
@@ -120,7 +120,7 @@ def chance() -> Tensors:
     return states
 
 
-def set_chance(states: Tensors, rank: int) -> None:
+def set_rng_state(states: Tensors, rank: int) -> None:
     """Put the generators where a rank left them; a rank that was not there starts as the first."""
     for name, rows in states.items():
         state = rows[rank if rank < len(rows) else 0].clone()

@@ -40,7 +40,7 @@ def share(rows: Sequence[int], rank: int, world: int) -> list[int]:
     return list(rows[rank::world])
 
 
-def brought_together(part: Tensor) -> Tensor:
+def all_reduce_sum(part: Tensor) -> Tensor:
     """Add up what the ranks have, each with zeros in the rows of the others."""
     if _several():
         dist.all_reduce(part)
@@ -64,7 +64,7 @@ def average_gradients(module: nn.Module) -> None:
         parameter.register_post_accumulate_grad_hook(average)  # type: ignore[no-untyped-call]
 
 
-def stacked(part: Tensor, fabric: Fabric) -> Tensor:
+def all_gather(part: Tensor, fabric: Fabric) -> Tensor:
     """What each rank has, a row each."""
     if fabric.world_size == 1:
         return part.unsqueeze(0)
@@ -72,7 +72,7 @@ def stacked(part: Tensor, fabric: Fabric) -> Tensor:
     return rows.cpu()
 
 
-def from_all_ranks(items: list[T]) -> list[T]:
+def all_gather_object(items: list[T]) -> list[T]:
     """The items of all ranks, one after another."""
     if not _several():
         return items
@@ -83,7 +83,7 @@ def from_all_ranks(items: list[T]) -> list[T]:
 
 def any_rank(flag: bool, device: torch.device) -> bool:
     """Whether the flag is up on any rank."""
-    return bool(brought_together(torch.tensor([int(flag)], device=device)).item())
+    return bool(all_reduce_sum(torch.tensor([int(flag)], device=device)).item())
 
 
 def _several() -> bool:

@@ -9,13 +9,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from hilltop.data.faults import fault
+from hilltop.checks import pluralize
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import atomic_write
 from hilltop.errors import MissingExtra
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
 from hilltop.training.run_folder import RunFolder
-from hilltop.whole_files import write_whole
-from hilltop.wording import plural
 
 
 def export_onnx(trained: TrainedModel, out: Path) -> None:
@@ -51,7 +51,7 @@ def export_onnx(trained: TrainedModel, out: Path) -> None:
 def export_folder(trained: TrainedModel, run: Path, out: Path) -> None:
     """Write a folder with model.safetensors, config.json and a model card, README.md."""
     if out.exists() and not out.is_dir():
-        raise fault(out, "there is a file here, but a folder is to be written.")
+        raise data_error(out, "there is a file here, but a folder is to be written.")
     out.mkdir(parents=True, exist_ok=True)
     save_tensors(
         out / "model.safetensors", trained.model.state_dict(), {"classes": trained.classes}
@@ -62,8 +62,8 @@ def export_folder(trained: TrainedModel, run: Path, out: Path) -> None:
         "classes": trained.classes,
         "output": "logits; apply a sigmoid for probabilities",
     }
-    write_whole(out / "config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-    write_whole(out / "README.md", _card(trained, RunFolder(run)))
+    atomic_write(out / "config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    atomic_write(out / "README.md", _card(trained, RunFolder(run)))
 
 
 def _card(trained: TrainedModel, folder: RunFolder) -> str:
@@ -75,11 +75,11 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
     lines = [
         f"# {config.model.model}, trained with {config.loss}",
         "",
-        f"A multi-label classifier for {plural(len(trained.classes), 'class', 'classes')}, trained"
-        f" by Hilltop on {config.kind}.",
+        f"A multi-label classifier for {pluralize(len(trained.classes), 'class', 'classes')},"
+        f" trained by Hilltop on {config.kind}.",
         "",
         f"- Input: {' x '.join(map(str, trained.input_shape))}; output: one logit for each class.",
-        f"- Loss: {config.loss}; {plural(config.epochs, 'epoch', 'epochs')},"
+        f"- Loss: {config.loss}; {pluralize(config.epochs, 'epoch', 'epochs')},"
         f" batch {config.batch_size}, learning rate {config.learning_rate:g}, seed {config.seed}.",
         f"- Weights of epoch {trained.epoch}, {which}.",
         "",

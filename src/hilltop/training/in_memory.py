@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
-from hilltop.feature_head import FeatureHead
 from hilltop.losses import Loss, init_head, init_head_prior
-from hilltop.losses.prior import last_bias
+from hilltop.losses.init import last_bias
+from hilltop.models import FeatureHead
 from hilltop.training.optim import build_optimizer, build_schedule
 from hilltop.training.row_weights import RowWeighted
 
@@ -201,7 +201,7 @@ def _start(
         init_head(head, loss, targets, observed=observed)
         return
     weight = row_weight[::step]
-    if loss.guesses_labels:
+    if loss.self_labelling:
         known = weight @ (~targets.isnan()).to(weight)
         init_head_prior(head, (weight @ targets.nan_to_num().to(weight)) / known.clamp(min=1e-9))
     else:

@@ -16,19 +16,19 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import AveragedModel
 
+from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError
 from hilltop.metrics import classification_report
 from hilltop.models import classifier_parameters, hold_statistics
-from hilltop.scores import ScoreTable
 from hilltop.training.checkpoint import Progress, chance, load_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import (
+    all_gather,
+    all_gather_object,
+    all_reduce_sum,
     any_rank,
     average_gradients,
-    brought_together,
-    from_all_ranks,
     share,
-    stacked,
 )
 from hilltop.training.fabric import Fabric
 from hilltop.training.interrupt import Interrupt
@@ -98,7 +98,7 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
                 best_epoch=progress.best_epoch,
             )
             _save(folder, parts, others, progress, fabric)
-    broken = from_all_ranks(task.train_inputs.broken + task.val_inputs.broken)
+    broken = all_gather_object(task.train_inputs.broken + task.val_inputs.broken)
     if fabric.is_global_zero:
         reporter.finish(rows, broken)
     fabric.barrier()
@@ -174,7 +174,7 @@ def _train_epoch(
     sums = torch.tensor([total, count], dtype=torch.float64, device=fabric.device)
     if recovered is not None:
         sums = torch.cat([sums, recovered.counts])
-    total, count, *turned = brought_together(sums).tolist()
+    total, count, *turned = all_reduce_sum(sums).tolist()
     return dataclasses.replace(
         progress, step=step, loss_sum=total, loss_count=int(count), recovered=tuple(turned)
     )
@@ -210,7 +210,7 @@ def predict(
             scores[where], read[where] = probs, 1.0
     if scores is None:
         raise DataError("There is nothing to predict: not one image could be read.")
-    scores, read = brought_together(scores), brought_together(read)
+    scores, read = all_reduce_sum(scores), all_reduce_sum(read)
     scores[read == 0] = torch.nan
     return scores.cpu()
 
@@ -226,7 +226,7 @@ def _judge(
     """Metrics of an epoch, and whether it is the best so far."""
     readable = ~torch.isnan(scores).any(dim=1).numpy()
     threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
-    judged = task.val.as_truth()[readable]
+    judged = task.val.eval_targets()[readable]
     report = classification_report(scores.numpy()[readable], judged, threshold)
     row = {
         "epoch": progress.epoch + 1,
@@ -268,7 +268,7 @@ def _save(
     progress: Progress,
     fabric: Fabric,
 ) -> None:
-    states = {name: stacked(state, fabric) for name, state in chance().items()}
+    states = {name: all_gather(state, fabric) for name, state in chance().items()}
     if fabric.is_global_zero:
         save_state(folder.state, parts.modules, parts.optimizer, others, progress, states)
     fabric.barrier()

@@ -9,14 +9,14 @@ import pyarrow as pa
 import torch
 from torch import nn
 
-from hilltop.data.image_files import list_images
+from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
+from hilltop.inputs.features import FeatureInputs, read_features
+from hilltop.inputs.image_files import list_images
 from hilltop.models import FeatureHead, build_image_model
-from hilltop.scores import ScoreTable
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import launch
-from hilltop.training.features import FeatureInputs, read_features
 from hilltop.training.loop import predict
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Inputs
@@ -107,7 +107,7 @@ def _inputs(config: TrainConfig, given: Path) -> tuple[pa.StringArray, Inputs]:
 def _inputs_of(config: TrainConfig, given: Path, ids: pa.StringArray) -> Inputs:
     if config.kind == "features":
         return FeatureInputs(read_features(given), ids)
-    from hilltop.data.images import ImageInputs  # needs torchvision, which features do not
+    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
 
     return ImageInputs(
         given,

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from hilltop.checks import check_number
 from hilltop.data import LabelTable, State
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import atomic_write
 from hilltop.losses import Loss
-from hilltop.whole_files import write_whole
 
 KINDS = ("labelled", "missing", "absent")
 """Kinds of pairs: labels that training sees, labels that were left out, and true negatives."""
@@ -51,7 +51,7 @@ class Recovered:
     ) -> None:
         """Count one batch."""
         logits = logits.detach()
-        turned = self._loss.turned_over(logits, targets, observed=observed, index=index)
+        turned = self._loss.pseudo_labels(logits, targets, observed=observed, index=index)
         present = torch.from_numpy(self._true_labels.dense(rows) == State.PRESENT)
         labelled = targets > 0
         missing = present.to(targets.device) & ~labelled
@@ -67,11 +67,11 @@ def recovered_columns(counts: Sequence[float]) -> dict[str, Any]:
 
     Example:
         >>> recovered_columns([4, 3, 6])
-        {'turned_over': 4, 'turned_over_precision': 0.75, 'turned_over_recall': 0.5}
+        {'pseudo_labels': 4, 'turned_over_precision': 0.75, 'turned_over_recall': 0.5}
     """
     turned, right, missing = counts[:_TURNED]
     return {
-        "turned_over": int(turned),
+        "pseudo_labels": int(turned),
         "turned_over_precision": right / turned if turned else float("nan"),
         "turned_over_recall": right / missing if missing else float("nan"),
     }
@@ -121,7 +121,7 @@ def read_histograms(path: Path) -> Histograms:
         with np.load(path, allow_pickle=False) as content:
             return Histograms(content["edges"], content["counts"])
     except (OSError, ValueError, KeyError) as error:
-        raise fault(path, f"these histograms cannot be read: {error}.") from None
+        raise data_error(path, f"these histograms cannot be read: {error}.") from None
 
 
 def keep_histogram(path: Path, epoch: int, counts: Sequence[float]) -> None:
@@ -130,4 +130,4 @@ def keep_histogram(path: Path, epoch: int, counts: Sequence[float]) -> None:
     before = read_histograms(path).counts[:epoch] if epoch and path.exists() else drawn[:0]
     content = io.BytesIO()
     np.savez(content, edges=np.linspace(0, 1, BINS + 1), counts=np.concatenate([before, drawn]))
-    write_whole(path, content.getvalue())
+    atomic_write(path, content.getvalue())

@@ -9,11 +9,11 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from hilltop.checks import pluralize
 from hilltop.report import write_run_report
 from hilltop.training.config import TrainConfig
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
-from hilltop.wording import plural
 
 
 class Reporter:
@@ -32,8 +32,8 @@ class Reporter:
             from torch.utils.tensorboard import SummaryWriter
 
             self._writer = SummaryWriter(folder.path / "tensorboard")
-        images = plural(len(task.train), "image", "images")
-        classes = plural(len(task.train.classes), "class", "classes")
+        images = pluralize(len(task.train), "image", "images")
+        classes = pluralize(len(task.train.classes), "class", "classes")
         self._say(
             f"training {config.model.model} with {config.loss} on {images} ({classes}),"
             f" validating on {len(task.val):,}"
@@ -82,7 +82,7 @@ class Reporter:
         if unique:
             text = "".join(f"{image}\t{reason}\n" for image, reason in unique)
             (self._folder.path / "broken.txt").write_text(text, encoding="utf-8")
-            were = plural(
+            were = pluralize(
                 len(unique), "image could not be read and was", "images could not be read and were"
             )
             self._say(f"{were} left out: see broken.txt")

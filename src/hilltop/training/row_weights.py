@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.losses import Loss, TrainingFacts
+from hilltop.losses import LabelStats, Loss
 
 
 class RowWeighted(Loss):
@@ -42,15 +42,15 @@ class RowWeighted(Loss):
         self.register_buffer("weight", weight)
 
     @property
-    def guesses_labels(self) -> bool:
+    def self_labelling(self) -> bool:
         """Whether the loss within guesses labels."""
-        return self.loss.guesses_labels
+        return self.loss.self_labelling
 
-    def starts_as(self) -> Loss:
+    def init_loss(self) -> Loss:
         """Return what the loss within starts as, with the same weights."""
-        return RowWeighted(self.loss.starts_as(), self.weight)
+        return RowWeighted(self.loss.init_loss(), self.weight)
 
-    def prepare(self, facts: TrainingFacts) -> None:
+    def prepare(self, facts: LabelStats) -> None:
         """Pass the facts on."""
         self.loss.prepare(facts)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from hilltop.data.faults import fault
-from hilltop.whole_files import write_whole
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import atomic_write
 
 
 class RunFolder:
@@ -37,19 +37,19 @@ class RunFolder:
     def check(self) -> None:
         """Raise if no run was ever started here."""
         if not self.config.is_file():
-            raise fault(
+            raise data_error(
                 self.path, "there is no run here: config.yaml is missing. Name the folder of a run."
             )
 
     def create(self, config: Mapping[str, Any]) -> None:
         """Make the folder and write the configuration; a folder in use is left alone."""
         if self.config.exists():
-            raise fault(
+            raise data_error(
                 self.path, "there is a run here already. Choose another --out, or resume it."
             )
         self.path.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
-        write_whole(self.config, text)
+        atomic_write(self.config, text)
 
     def record(self, rows: list[dict[str, Any]]) -> None:
         """Write all rows of metrics, one an epoch; numbers keep every digit."""
@@ -57,7 +57,7 @@ class RunFolder:
         writer = csv.DictWriter(text, list(rows[0]) if rows else ["epoch"], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        write_whole(self.metrics, text.getvalue())
+        atomic_write(self.metrics, text.getvalue())
 
     def recorded(self) -> list[dict[str, Any]]:
         """Read the rows of metrics."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
+from hilltop.data.files import atomic_write
 from hilltop.data.reviewed import (
     before_review,
     provenance_path,
@@ -19,12 +20,11 @@ from hilltop.data.reviewed import (
     write_provenance,
 )
 from hilltop.errors import DataError
-from hilltop.losses import Loss, TrainingFacts, build, init_head, init_head_prior
+from hilltop.inputs.features import FeatureInputs, Features, read_features
+from hilltop.losses import LabelStats, Loss, build, init_head, init_head_prior
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
-from hilltop.training.features import FeatureInputs, Features, read_features
 from hilltop.training.run_folder import RunFolder
-from hilltop.whole_files import write_whole
 
 
 class Inputs(Protocol):
@@ -69,7 +69,7 @@ def store_labels(config: TrainConfig, folder: RunFolder) -> None:
     write_labels(train, folder.train_labels)
     answers = read_provenance(config.labels)
     if answers:
-        write_whole(provenance_path(folder.train_labels), write_provenance(answers))
+        atomic_write(provenance_path(folder.train_labels), write_provenance(answers))
     write_labels(val, folder.val_labels)
 
 
@@ -117,7 +117,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
 
 def _start_head(classifier: nn.Module, loss: Loss, table: LabelTable, most: int = 2000) -> None:
     """Set the bias, by some rows from all over the table where one number is to be found."""
-    if loss.guesses_labels:
+    if loss.self_labelling:
         init_head_prior(classifier, table)
         return
     rows = np.unique(np.linspace(0, len(table) - 1, min(most, len(table)), dtype=np.int64))
@@ -127,13 +127,13 @@ def _start_head(classifier: nn.Module, loss: Loss, table: LabelTable, most: int 
 
 def training_facts(
     table: LabelTable, epochs: int, *, before: LabelTable | None = None
-) -> TrainingFacts:
+) -> LabelStats:
     """What a loss may know of the labels, now and before a review, before training starts."""
 
     def labels_per_image(labels: LabelTable) -> Tensor:
         return torch.from_numpy(np.bincount(labels.labels_per_image()))
 
-    return TrainingFacts(
+    return LabelStats(
         images=len(table),
         positives=torch.from_numpy(table.counts_by_class(State.PRESENT)),
         labels_per_image=labels_per_image(table),
@@ -176,7 +176,7 @@ def _feature_model(
 
 
 def _image_inputs(config: TrainConfig, table: LabelTable) -> Inputs:
-    from hilltop.data.images import ImageInputs  # needs torchvision, which features do not
+    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
 
     assert config.images is not None
     return ImageInputs(

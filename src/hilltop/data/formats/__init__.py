@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats import (
     coco,
     huggingface,
@@ -61,10 +61,10 @@ def read_labels(
     """
     source = Source(Path(path))
     if not source.path.exists():
-        raise fault(source.path, "there is no such file or folder.")
+        raise data_error(source.path, "there is no such file or folder.")
     chosen = _named(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
-        raise fault(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
+        raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
     return chosen.read(source, options or ReadOptions())
 
 
@@ -75,7 +75,7 @@ def write_labels(
     target = Path(path)
     chosen = _named(format) if format else _by_suffix(target)
     if not target.parent.is_dir():
-        raise fault(target, "its folder does not exist. Create it first.")
+        raise data_error(target, "its folder does not exist. Create it first.")
     chosen.write(table, target, lossy)
 
 

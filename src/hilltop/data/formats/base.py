@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from hilltop.data.faults import Faults, fault
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.label_table import LabelTable, State
 from hilltop.errors import OptionNeeded
 
@@ -108,17 +108,19 @@ class Source:
         try:
             return json.loads(self.text)
         except json.JSONDecodeError as error:
-            raise fault(
+            raise data_error(
                 self.path,
                 f"this is not complete JSON: {error.msg} at column {error.colno}."
                 " Was the file cut off?",
                 line=error.lineno,
             ) from None
         except RecursionError:
-            raise fault(self.path, "this JSON is nested too deeply to be labels.") from None
+            raise data_error(self.path, "this JSON is nested too deeply to be labels.") from None
         except ValueError:
             # Python refuses to convert numbers of more than 4,300 digits.
-            raise fault(self.path, "a number in this JSON is too long to be a label.") from None
+            raise data_error(
+                self.path, "a number in this JSON is too long to be a label."
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
     Raises:
         DataError: Some bytes are not UTF-8, with the lines they stand in.
     """
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     lines = []
     raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     for number, line in enumerate(raw.split(b"\n"), start=1):
@@ -165,7 +167,7 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
 def read_class_file(path: Path) -> list[str]:
     """Return the class names in a file with one name a line."""
     if not path.is_file():
-        raise fault(path, "there is no such file of class names.")
+        raise data_error(path, "there is no such file of class names.")
     return read_names(path, "class")
 
 
@@ -176,7 +178,7 @@ def read_names(path: Path, kind: str) -> list[str]:
         path: The file.
         kind: What is named, for the messages: image or class.
     """
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     names: dict[str, int] = {}
     for number, line in read_lines(path):
         name = line.strip()

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault, unknown_class
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.express import check_expressible
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import DataError
-from hilltop.wording import plural
 
 Record = dict[str, Any]
 PARTS = ("images", "annotations", "categories")
@@ -37,7 +37,7 @@ class Parsed:
     column_of: dict[Any, int]
     rows: list[int]
     columns: list[int]
-    faults: Faults
+    faults: ErrorCollector
 
 
 def fits(source: Source) -> bool:
@@ -63,7 +63,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
         source=source.path,
         step=Step("read", {"file": str(source.path), "format": "coco"}),
         notes=[
-            f"{NEGATIVE} of {plural(skipped, 'image', 'images')} were not read; the format lvis"
+            f"{NEGATIVE} of {pluralize(skipped, 'image', 'images')} were not read; the format lvis"
             " reads them."
         ]
         if skipped
@@ -117,7 +117,7 @@ def parse(source: Source, options: ReadOptions, image_name: Callable[[Record], A
         options: Whose class list, if any, replaces the order of the categories.
         image_name: From the record of an image to its id in the table.
     """
-    faults = Faults(source.path)
+    faults = ErrorCollector(source.path)
     parts = _parts(source)
     images = list(_records(parts["images"], "images", ("id",), faults))
     categories = list(_records(parts["categories"], "categories", ("id", "name"), faults))
@@ -179,8 +179,8 @@ def write_parts(
 def _parts(source: Source) -> dict[str, list[Any]]:
     content = source.json
     if not isinstance(content, dict):
-        raise fault(source.path, f"expected a JSON object with the lists {', '.join(PARTS)}.")
-    faults = Faults(source.path)
+        raise data_error(source.path, f"expected a JSON object with the lists {', '.join(PARTS)}.")
+    faults = ErrorCollector(source.path)
     for part in PARTS:
         if not isinstance(content.get(part), list):
             faults.add(f"there is no list {part!r}. Expected the lists {', '.join(PARTS)}.")
@@ -189,7 +189,7 @@ def _parts(source: Source) -> dict[str, list[Any]]:
 
 
 def _records(
-    part: list[Any], kind: str, keys: tuple[str, ...], faults: Faults
+    part: list[Any], kind: str, keys: tuple[str, ...], faults: ErrorCollector
 ) -> Iterator[tuple[int, Record]]:
     """Yield the sound records of a list with their numbers, counted from 1."""
     for number, record in enumerate(part, 1):
@@ -207,7 +207,7 @@ def _number(
     records: list[tuple[int, Record]],
     kind: str,
     name: Callable[[Record], Any],
-    faults: Faults,
+    faults: ErrorCollector,
 ) -> tuple[dict[Any, int], list[str]]:
     """Number the records of a list: place by id, and names by place."""
     places: dict[Any, int] = {}
@@ -233,7 +233,7 @@ def _number(
 
 
 def _in_list(
-    column_of: dict[Any, int], classes: list[str], closed: list[str], faults: Faults
+    column_of: dict[Any, int], classes: list[str], closed: list[str], faults: ErrorCollector
 ) -> dict[Any, int]:
     """Columns in the order of the user's class list, which must name every category."""
     place = {name: number for number, name in enumerate(closed)}
@@ -244,7 +244,10 @@ def _in_list(
 
 
 def _join(
-    annotations: list[Any], row_of: dict[Any, int], column_of: dict[Any, int], faults: Faults
+    annotations: list[Any],
+    row_of: dict[Any, int],
+    column_of: dict[Any, int],
+    faults: ErrorCollector,
 ) -> tuple[list[int], list[int]]:
     rows, columns = [], []
     ids: set[Any] = set()
@@ -252,10 +255,10 @@ def _join(
         image, category, own = record["image_id"], record["category_id"], record.get("id")
         place = f"record {number} of 'annotations'"
         if not is_id(image) or image not in row_of:
-            known = plural(len(row_of), "image", "images")
+            known = pluralize(len(row_of), "image", "images")
             faults.add(f"{place}: image_id {image!r:.60} is not among the {known}.")
         elif not is_id(category) or category not in column_of:
-            known = plural(len(column_of), "category", "categories")
+            known = pluralize(len(column_of), "category", "categories")
             faults.add(f"{place}: category_id {category!r:.60} is not among the {known}.")
         elif "id" in record and (not is_id(own) or own in ids):
             faults.add(f"{place}: id {own!r:.60} is not a number or is used before. Renumber it.")

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.data.faults import Faults
+from hilltop.checks import pluralize
+from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.label_table import LabelTable, State
-from hilltop.wording import plural
 
 
 def check_expressible(
@@ -38,22 +38,22 @@ def check_expressible(
     """
     if lossy:
         return
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     for state in State:
         count = int(np.count_nonzero(table.states == state))
         if state not in states and count:
             faults.add(
-                _lost(f"{plural(count, 'pair that is', 'pairs that are')} {state.name.lower()}")
+                _lost(f"{pluralize(count, 'pair that is', 'pairs that are')} {state.name.lower()}")
             )
     silent = int(np.count_nonzero(np.diff(table.indptr) == 0))
     if silent and not images_without_entries:
-        faults.add(_lost(f"{plural(silent, 'image', 'images')} of which nothing is listed"))
+        faults.add(_lost(f"{pluralize(silent, 'image', 'images')} of which nothing is listed"))
     unused = len(table.classes) - len(np.unique(table.columns))
     if unused and not unused_classes:
-        faults.add(_lost(f"{plural(unused, 'class', 'classes')} that no image has"))
+        faults.add(_lost(f"{pluralize(unused, 'class', 'classes')} that no image has"))
     pairs = len(table) * len(table.classes) - len(table.states)
     if pairs and table.unlisted not in unlisted:
-        unsaid = plural(pairs, "unlisted pair that is", "unlisted pairs that are")
+        unsaid = pluralize(pairs, "unlisted pair that is", "unlisted pairs that are")
         faults.add(_lost(f"{unsaid} {table.unlisted.name.lower()}"))
     faults.check()
 
@@ -69,7 +69,7 @@ def check_names(path: Path, kind: str, names: Iterable[str], without: str) -> No
         names: The names.
         without: Characters that no name may hold, besides control characters and outer blanks.
     """
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     banned = re.compile(f"[\\x00-\\x1f\\x7f{re.escape(without)}]")
     for name in names:
         if name != name.strip() or banned.search(name):
@@ -88,7 +88,7 @@ def check_lines(table: LabelTable, path: Path, *, classes: bool = True) -> None:
         path: Where to, for the message.
         classes: Whether class names are cells too.
     """
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     names = {"image": table.images}
     if classes:
         names["class"] = pa.array(table.classes, pa.string())

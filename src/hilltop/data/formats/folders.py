@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Source
 from hilltop.errors import OptionNeeded
 
@@ -15,7 +15,9 @@ from hilltop.errors import OptionNeeded
 def need_folder(source: Source) -> None:
     """Raise if a file was given in place of a folder."""
     if not source.is_folder:
-        raise fault(source.path, "this is a file, but this format is a folder. Name its folder.")
+        raise data_error(
+            source.path, "this is a file, but this format is a folder. Name its folder."
+        )
 
 
 def files_in(folder: Path) -> dict[str, Path]:
@@ -50,9 +52,9 @@ def choose_split(path: Path, splits: Iterable[str], wanted: str | None) -> str:
 def new_folder(path: Path) -> None:
     """Create a folder to write to; an old one must be empty, so that nothing old mixes in."""
     if path.exists() and not path.is_dir():
-        raise fault(path, "this format is a folder, but there is a file of that name.")
+        raise data_error(path, "this format is a folder, but there is a file of that name.")
     if path.is_dir() and any(path.iterdir()):
-        raise fault(path, "the folder is not empty. Name a new one, or empty it first.")
+        raise data_error(path, "the folder is not empty. Name a new one, or empty it first.")
     path.mkdir(exist_ok=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.folders import choose_split
 from hilltop.data.formats.list_column import open_rows, pick_column, read_labels_of, write_rows
@@ -38,7 +38,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write a metadata file; into a folder, as ``metadata.jsonl``."""
     target = path / "metadata.jsonl" if path.is_dir() else path
     if target.name not in METADATA_NAMES:
-        raise fault(
+        raise data_error(
             path,
             f"Hugging Face takes labels only from files named {', '.join(METADATA_NAMES)}."
             " Rename it.",
@@ -61,13 +61,13 @@ def _metadata_file(source: Source, options: ReadOptions) -> Path:
         return source.path
     files = _metadata_files(source.path)
     if not files:
-        raise fault(source.path, f"this folder holds none of {', '.join(METADATA_NAMES)}.")
+        raise data_error(source.path, f"this folder holds none of {', '.join(METADATA_NAMES)}.")
     if files[0].parent != source.path:
         split = choose_split(source.path, {path.parent.name for path in files}, options.split)
         files = [path for path in files if path.parent.name == split]
     if len(files) > 1:
         names = " and ".join(path.name for path in files)
-        raise fault(files[0].parent, f"this folder holds {names}. Name one of these files.")
+        raise data_error(files[0].parent, f"this folder holds {names}. Name one of these files.")
     return files[0]
 
 

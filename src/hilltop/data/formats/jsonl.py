@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from hilltop.checks import did_you_mean
-from hilltop.data.faults import Faults, fault
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import read_lines
 
 _MISSING = object()
@@ -26,7 +26,7 @@ class JsonLines:
             DataError: A line is not UTF-8, not JSON or not an object.
         """
         self.path = path
-        self._faults = Faults(path)
+        self._faults = ErrorCollector(path)
         self._lines: list[int] = []
         self._records: list[dict[str, Any]] = []
         for number, line in read_lines(path):
@@ -102,7 +102,7 @@ class JsonLines:
 
     def _values(self, name: str) -> list[Any]:
         if name not in self.names:
-            raise fault(
+            raise data_error(
                 self.path,
                 f"no record has the key {name!r}.{did_you_mean(name, self.names)}"
                 f" The keys are {', '.join(self.names)}.",

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault, unknown_class
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.base import ReadOptions
 from hilltop.data.formats.repetitions import repetitions
 from hilltop.data.label_table import LabelTable, State, Step
@@ -141,13 +141,13 @@ def _entries(
         at = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))
         return at, _by_number(rows, name, at, cells.drop_null(), closed)
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-        raise fault(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
+        raise data_error(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
     lengths = pc.fill_null(cells.value_lengths(), 0).to_numpy(zero_copy_only=False)
     at, names = np.repeat(np.arange(len(cells)), lengths), _plain(cells.flatten())
     if pa.types.is_integer(names.type):
         return at, _by_number(rows, name, at, names, closed)
     if names.type != pa.string():
-        raise fault(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
+        raise data_error(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
     return at, names
 
 
@@ -169,7 +169,7 @@ def _split(rows: Rows, name: str, cells: pa.Array, mark: str | None) -> Entries:
 
 
 def _json_lists(rows: Rows, name: str, at: npt.NDArray[np.int64], cells: pa.Array) -> pa.Array:
-    faults = Faults(rows.path)
+    faults = ErrorCollector(rows.path)
     lists: list[list[str]] = []
     for row, cell in zip(at, cells.to_pylist(), strict=True):
         names = _json_names(cell)
@@ -246,7 +246,7 @@ def _fault_at(
     wrong: npt.NDArray[np.bool_],
     message: Callable[[int], str],
 ) -> None:
-    faults = Faults(rows.path)
+    faults = ErrorCollector(rows.path)
     for entry in np.flatnonzero(wrong):
         faults.add(message(int(entry)), line=rows.line_of(int(at[entry])))
     faults.check()

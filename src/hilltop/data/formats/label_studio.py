@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hilltop.checks import did_you_mean
+from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.assemble import Collector
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.express import check_expressible
 from hilltop.data.formats.label_studio_flat import names_in, read_csv, read_json
@@ -16,7 +16,6 @@ from hilltop.data.formats.label_studio_records import Answers, image_key, one_of
 from hilltop.data.formats.sample import is_label_studio_header
 from hilltop.data.formats.tabular import column_names
 from hilltop.data.label_table import LabelTable, State
-from hilltop.wording import plural
 
 _CHOICES = "choices"
 
@@ -46,7 +45,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
         return read_csv(source, options)
     tasks = source.json
     if not isinstance(tasks, list):
-        raise fault(source.path, "expected a JSON list of tasks. Export as JSON or JSON-MIN.")
+        raise data_error(source.path, "expected a JSON list of tasks. Export as JSON or JSON-MIN.")
     first = next((task for task in tasks if isinstance(task, dict)), {})
     if tasks and not _is_task(first):
         return read_json(source, tasks, options)
@@ -117,7 +116,7 @@ def _read_tasks(source: Source, tasks: list[Any], options: ReadOptions) -> Label
                 collector.faults.add(f"{name}: its choices are not a list of names.")
             else:
                 answers.add(name, task["data"].get(key), chosen, place=name)
-    left = plural(silent, "task without an annotation is", "tasks without an annotation are")
+    left = pluralize(silent, "task without an annotation is", "tasks without an annotation are")
     notes = [f"{left} left out."] if silent else []
     return answers.table(options, [*notes, *_other_results([task for _, task in sound])])
 
@@ -145,13 +144,13 @@ def _control(path: Path, tasks: list[dict[str, Any]], named: str | None) -> str 
     names = {str(part.get("from_name")) for part in results if part.get("type") == _CHOICES}
     kinds = sorted({str(part.get("type")) for part in results})
     if results and not names:
-        raise fault(
+        raise data_error(
             path,
             f"no annotation holds choices, only {', '.join(kinds)}."
             " Only the answers to <Choices> are read.",
         )
     if named is not None and names and named not in names:
-        raise fault(
+        raise data_error(
             path,
             f"no choices are called {named!r}.{did_you_mean(named, names)}"
             f" They are called {', '.join(sorted(names))}.",
@@ -185,7 +184,7 @@ def _other_results(tasks: list[dict[str, Any]]) -> list[str]:
     if not others:
         return []
     kinds = ", ".join(sorted(set(others)))
-    are = plural(len(others), f"result of type {kinds} is", f"results of type {kinds} are")
+    are = pluralize(len(others), f"result of type {kinds} is", f"results of type {kinds} are")
     return [f"{are} not read."]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from hilltop.checks import did_you_mean
 from hilltop.data.assemble import Collector
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import ReadOptions, Source
 from hilltop.data.formats.label_studio_records import Answers, image_key, is_reference, one_of
 from hilltop.data.formats.sample import is_label_studio_header
@@ -48,7 +48,7 @@ def read_csv(source: Source, options: ReadOptions) -> LabelTable:
     """Read the CSV export."""
     table = Table(source)
     if not is_label_studio_header(table.names):
-        raise fault(
+        raise data_error(
             source.path,
             "expected columns 'annotation_id' and 'annotator', as Label Studio exports them.",
             line=1,
@@ -119,7 +119,7 @@ def _label_key(
     """Key of the labels; None if there is no further key, since nothing was ever chosen."""
     if options.label_column is not None:
         if options.label_column not in keys:
-            raise fault(
+            raise data_error(
                 path,
                 f"no record has {options.label_column!r}."
                 f"{did_you_mean(options.label_column, keys)} There are {', '.join(keys)}.",

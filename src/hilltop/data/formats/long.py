@@ -11,7 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults
+from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.express import check_expressible, check_lines
 from hilltop.data.formats.tabular import Table, column_names
@@ -70,7 +70,7 @@ def _states(table: Table, options: ReadOptions) -> Any:
         return State.PRESENT
     written = table.text(STATE).dictionary_encode()
     codes = written.indices.to_numpy(zero_copy_only=False)
-    meaning, faults = [], Faults(table.path)
+    meaning, faults = [], ErrorCollector(table.path)
     for code, word in enumerate(written.dictionary.to_pylist()):
         state = _meaning(word.strip().lower(), table.path, options)
         if state is None:

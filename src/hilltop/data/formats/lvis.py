@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
 from hilltop.data.formats import coco
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.express import check_expressible
 from hilltop.data.label_table import LabelTable, State, Step
-from hilltop.wording import plural
 
 _PARTIAL = "not_exhaustive_category_ids"
 
@@ -91,7 +91,7 @@ def _negatives(parsed: coco.Parsed) -> tuple[list[int], list[int]]:
                 continue
             for category in listed:
                 if not coco.is_id(category) or category not in parsed.column_of:
-                    known = plural(len(parsed.column_of), "category", "categories")
+                    known = pluralize(len(parsed.column_of), "category", "categories")
                     parsed.faults.add(
                         f"{place}: {category!r:.60} in {key!r} is not among the {known}."
                     )

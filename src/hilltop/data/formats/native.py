@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import fault
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.tabular import read_parquet
 from hilltop.data.label_table import LabelTable, State, Step
@@ -50,9 +50,9 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     """Read a table just as it was written."""
     metadata = _metadata(source.path)
     if metadata is None:
-        raise fault(source.path, "this is not a whole Parquet file written by hilltop.")
+        raise data_error(source.path, "this is not a whole Parquet file written by hilltop.")
     if metadata.get("version") != _VERSION:
-        raise fault(
+        raise data_error(
             source.path,
             f"this file has version {metadata.get('version')}, but this hilltop reads {_VERSION}."
             " Install a newer hilltop.",
@@ -61,7 +61,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     try:
         return _table(source.path, content, metadata)
     except (pa.ArrowException, LookupError, TypeError, ValueError) as error:
-        raise fault(source.path, f"this file is damaged: {error}.") from None
+        raise data_error(source.path, f"this file is damaged: {error}.") from None
 
 
 def _table(path: Path, content: pa.Table, metadata: dict[str, Any]) -> LabelTable:
@@ -107,7 +107,7 @@ def _entries(
     else:
         columns = pc.index_in(names, value_set=pa.array(classes, pa.string()))
     if columns.null_count:
-        raise fault(path, "some labels are not in the file's own list of classes.")
+        raise data_error(path, "some labels are not in the file's own list of classes.")
     lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
     return np.repeat(np.arange(len(lists)), lengths), columns.to_numpy(zero_copy_only=False)
 

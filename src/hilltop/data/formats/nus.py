@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import (
     Format,
     ReadOptions,
@@ -32,7 +33,6 @@ from hilltop.data.formats.folders import (
 )
 from hilltop.data.formats.voc import check_file_words
 from hilltop.data.label_table import LabelTable, State, Step
-from hilltop.wording import plural
 
 _CONCEPTS = "Concepts81.txt"
 _LISTS = {"all": "Imagelist.txt", "train": "TrainImagelist.txt", "test": "TestImagelist.txt"}
@@ -60,7 +60,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     root = source.path
     splits = _splits(root)
     if not splits:
-        raise fault(
+        raise data_error(
             root, "there is no Imagelist.txt with a folder Groundtruth/AllLabels beside it."
         )
     split = choose_split(root, splits, options.split)
@@ -68,7 +68,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     images = read_names(splits[split][0], "image")
     unlisted = options.need_unlisted(root, "zeros")
     labels, pattern = files_in(splits[split][1]), _LABELS[split][1]
-    faults = Faults(splits[split][1])
+    faults = ErrorCollector(splits[split][1])
     columns = []
     for name in classes:
         path = labels.get(pattern.format(name))
@@ -124,7 +124,7 @@ def _concept_file(root: Path) -> Path | None:
 def _concepts(root: Path) -> list[str]:
     path = _concept_file(root)
     if path is None:
-        raise fault(root, f"there is no {_CONCEPTS} here or in ConceptsList. Add it.")
+        raise data_error(root, f"there is no {_CONCEPTS} here or in ConceptsList. Add it.")
     return read_class_file(path)
 
 
@@ -154,13 +154,13 @@ def _read_ones(path: Path, images: int, found: list[str]) -> npt.NDArray[np.int6
 
 def _read_slowly(path: Path, images: int, found: list[str]) -> npt.NDArray[np.int64]:
     """Read line by line: for files with blanks around the numbers, and to say what is wrong."""
-    faults = Faults(path, found)
+    faults = ErrorCollector(path, found)
     words = [text.strip() for _, text in read_lines(path)]
     for line, word in enumerate(words, 1):
         if word not in ("0", "1"):
             faults.add(f"expected 0 or 1, but got {word!r:.60}.", line=line)
     if len(words) != images:
-        wanted = plural(images, "line", "lines")
+        wanted = pluralize(images, "line", "lines")
         faults.add(
             f"expected {wanted}, one for each image in the list, but got {len(words)}."
             " Was the file cut off?"

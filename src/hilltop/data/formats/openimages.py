@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import Format, ReadOptions, Source, read_class_file, read_lines
 from hilltop.data.formats.express import check_expressible
 from hilltop.data.formats.tabular import Table, column_names
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import OptionNeeded
-from hilltop.wording import plural
 
 IMAGE, SOURCE, LABEL, CONFIDENCE = "ImageID", "Source", "LabelName", "Confidence"
 _HEADER = ("LabelName", "DisplayName")
@@ -100,7 +100,7 @@ def _states(table: Table, options: ReadOptions) -> tuple[npt.NDArray[np.int8], l
     written = table.text(CONFIDENCE).dictionary_encode()
     codes, words = _codes(written), written.dictionary.to_pylist()
     numbers = np.array([_number(word) for word in words], dtype=np.float64)
-    faults = Faults(table.path)
+    faults = ErrorCollector(table.path)
     for code in np.flatnonzero(~((numbers >= 0) & (numbers <= 1))):
         line = table.line_of(int(np.argmax(codes == code)))
         faults.add(f"Confidence must lie between 0 and 1, but got {words[code]!r}.", line=line)
@@ -114,8 +114,8 @@ def _states(table: Table, options: ReadOptions) -> tuple[npt.NDArray[np.int8], l
     states = meaning.astype(np.int8)[codes]
     kept = int(np.count_nonzero(fraction[codes] & (states == State.PRESENT)))
     total = int(np.count_nonzero(fraction[codes]))
-    fractions = plural(total, "fractional confidence", "fractional confidences")
-    are = plural(kept, f"of {fractions} is", f"of {fractions} are")
+    fractions = pluralize(total, "fractional confidence", "fractional confidences")
+    are = pluralize(kept, f"of {fractions} is", f"of {fractions} are")
     return states, [f"{are} at least {cut:g}, which counts as present."]
 
 
@@ -152,7 +152,7 @@ def class_names(found: list[str], path: Path | None) -> tuple[dict[str, str], li
     shared = sum(count > 1 for count in used.values())
     if not shared:
         return names, []
-    belong = plural(shared, f"name in {path.name} belongs", f"names in {path.name} belong")
+    belong = pluralize(shared, f"name in {path.name} belongs", f"names in {path.name} belong")
     note = f"{belong} to several codes; the code was added to each."
     return {
         code: name if used[name] == 1 else f"{name} ({code})" for code, name in names.items()
@@ -166,7 +166,7 @@ def _has_descriptions(source: Source) -> bool:
 
 
 def _read_descriptions(path: Path) -> dict[str, str]:
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     names: dict[str, str] = {}
     lines = [f"{text}\n" for _, text in read_lines(path)]
     reader = csv.reader(lines, strict=True)
@@ -183,7 +183,9 @@ def _read_descriptions(path: Path) -> dict[str, str]:
             else:
                 names[cells[0]] = cells[1]
     except csv.Error as error:
-        raise fault(path, f"this row is not valid CSV: {error}.", line=reader.line_num) from None
+        raise data_error(
+            path, f"this row is not valid CSV: {error}.", line=reader.line_num
+        ) from None
     faults.check()
     return names
 

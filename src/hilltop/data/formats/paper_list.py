@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults
+from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats.base import (
     Format,
     ReadOptions,
@@ -105,7 +105,7 @@ def _beside(path: Path) -> Path:
 
 def _parse(path: Path, classes: int) -> tuple[list[str], list[list[int]]]:
     """Names and class numbers of all lines."""
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     images, labels = [], []
     for line, text in read_lines(path):
         match = _LINE.fullmatch(text)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hilltop.checks import pluralize
 from hilltop.data.label_table import State
-from hilltop.wording import plural
 
 
 def repetitions(
@@ -42,10 +42,10 @@ def repetitions(
     np.minimum.at(lowest, image_of_row, sums)
     np.maximum.at(highest, image_of_row, sums)
     differ = np.flatnonzero(repeated & (lowest != highest))
-    stand = plural(int(repeated.sum()), "image id stands", "image ids stand")
+    stand = pluralize(int(repeated.sum()), "image id stands", "image ids stand")
     text = f"{stand} in more than one record; the labels are merged."
     if len(differ):
         example = images[int(differ[0])].as_py()
-        have = plural(len(differ), "of them has", "of them have")
+        have = pluralize(len(differ), "of them has", "of them have")
         text += f" {have} different labels there, the first is {example!r}."
     return [text]

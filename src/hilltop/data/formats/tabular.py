@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from hilltop.checks import did_you_mean
+from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.assemble import ascending
-from hilltop.data.faults import Faults, fault, unknown_class
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.base import Source, read_lines
-from hilltop.wording import plural
 
 
 class Table:
@@ -35,7 +34,9 @@ class Table:
         self.content = read_parquet(self.path) if self._is_parquet else _read_csv(source)
         twice = {name for name in self.names if self.names.count(name) > 1}
         if twice:
-            raise fault(self.path, f"the column {min(twice)!r} stands twice in the header.", line=1)
+            raise data_error(
+                self.path, f"the column {min(twice)!r} stands twice in the header.", line=1
+            )
 
     @property
     def names(self) -> list[str]:
@@ -49,7 +50,7 @@ class Table:
     def column(self, name: str) -> pa.Array:
         """Return one column as it is stored."""
         if name not in self.names:
-            raise fault(
+            raise data_error(
                 self.path,
                 f"there is no column {name!r}.{did_you_mean(name, self.names)}"
                 f" The columns are {', '.join(self.names)}.",
@@ -64,7 +65,7 @@ class Table:
         try:
             words = pc.fill_null(column.cast(pa.string()), "")
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise fault(
+            raise data_error(
                 self.path, f"column {name!r} must hold text, but holds {column.type}."
             ) from None
         broken = pc.match_substring(words, "\n")
@@ -95,14 +96,14 @@ class Table:
         codes = names.indices.to_numpy(zero_copy_only=False)
         new = np.array([place.get(name, -1) for name in found], dtype=np.int64)
         columns: npt.NDArray[np.int64] = new[codes]
-        faults = Faults(self.path)
+        faults = ErrorCollector(self.path)
         for row in np.flatnonzero(columns < 0):
             faults.add(unknown_class(found[codes[row]], classes), line=self.line_of(int(row)))
         faults.check()
         return columns
 
     def _check(self, wrong: pa.Array, message: str) -> None:
-        faults = Faults(self.path)
+        faults = ErrorCollector(self.path)
         for row in np.flatnonzero(wrong.to_numpy(zero_copy_only=False)):
             faults.add(message, line=self.line_of(int(row)))
         faults.check()
@@ -141,7 +142,7 @@ def read_parquet(path: Path) -> pa.Table:
         return content
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        raise fault(path, f"this Parquet file cannot be read: {reason}.") from None
+        raise data_error(path, f"this Parquet file cannot be read: {reason}.") from None
 
 
 def _read_csv(source: Source) -> pa.Table:
@@ -169,7 +170,7 @@ def _read_csv(source: Source) -> pa.Table:
 
 def _csv_rows(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
     """Header, rows, and the line on which each row begins."""
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
     header: list[str] = []
     rows: list[list[str]] = []
@@ -180,7 +181,7 @@ def _csv_rows(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
             if cells and not header:
                 header = [cell.strip() for cell in cells]
             elif cells and len(cells) != len(header):
-                wanted = plural(len(header), "cell", "cells")
+                wanted = pluralize(len(header), "cell", "cells")
                 faults.add(
                     f"expected {wanted} as in the header, but got {len(cells)}."
                     " Quote cells that contain commas.",

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault, unknown_class
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.base import Format, ReadOptions, Source, read_lines, read_names
 from hilltop.data.formats.express import check_expressible, check_names
 from hilltop.data.formats.folders import (
@@ -25,7 +26,6 @@ from hilltop.data.formats.folders import (
 )
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import DataError, OptionNeeded
-from hilltop.wording import plural
 
 SETS = Path("ImageSets") / "Main"
 ANNOTATIONS = "Annotations"
@@ -53,7 +53,9 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     files = files_in(folder)
     by_split = class_files(files)
     if not by_split:
-        raise fault(folder, "there are no files such as cat_train.txt for a class and a split.")
+        raise data_error(
+            folder, "there are no files such as cat_train.txt for a class and a split."
+        )
     split = choose_split(folder, by_split, options.split)
     chosen = by_split[split]
     classes = _class_order(folder, list(chosen), options)
@@ -66,7 +68,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
         if not found:
             _check_same_images(chosen[name], images, listed, found)
         columns.append(values)
-    Faults(folder, found).check()
+    ErrorCollector(folder, found).check()
     absent = State.parse(options.minus_one or "absent")
     states = np.array(columns, dtype=np.int8).reshape(len(classes), -1).T
     states = np.where(states < 0, absent, states)
@@ -93,7 +95,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     check_names(path, "image", table.images.to_pylist(), without="")
     check_file_words(path, table.classes)
     if not table.classes:
-        raise fault(path, "this format cannot express a table without classes.")
+        raise data_error(path, "this format cannot express a table without classes.")
     new_folder(path)
     folder = path / SETS
     folder.mkdir(parents=True)
@@ -146,7 +148,7 @@ def split_lists(files: dict[str, Path]) -> dict[str, Path]:
 def check_file_words(path: Path, names: tuple[str, ...]) -> None:
     """Raise if a class name cannot be part of a file name."""
     check_names(path, "class", names, without='/\\:*?"<>|')
-    faults = Faults(path)
+    faults = ErrorCollector(path)
     for name in names:
         if len(name.encode()) > _MOST_NAME_BYTES:
             faults.add(f"the class name {name!r:.60} is too long for the name of a file.")
@@ -167,7 +169,7 @@ def _class_order(folder: Path, found: list[str], options: ReadOptions) -> list[s
     closed = options.class_list()
     if closed is None:
         return sorted(found)
-    faults = Faults(folder)
+    faults = ErrorCollector(folder)
     for name in found:
         if name not in closed:
             faults.add(unknown_class(name, closed))
@@ -180,7 +182,7 @@ def _class_order(folder: Path, found: list[str], options: ReadOptions) -> list[s
 
 def _read_class_file(path: Path, found: list[str], difficult: str) -> tuple[list[str], list[int]]:
     """Images of one class file and their states, with -1 left as it is."""
-    faults = Faults(path, found)
+    faults = ErrorCollector(path, found)
     meaning = {"1": int(State.PRESENT), "0": int(State.parse(difficult)), "-1": -1}
     images, values = [], []
     for line, text in read_lines(path):
@@ -199,13 +201,13 @@ def _read_class_file(path: Path, found: list[str], difficult: str) -> tuple[list
 def _check_same_images(path: Path, images: list[str], listed: list[str], found: list[str]) -> None:
     """Every class of a split must list the same images in the same order."""
     rule = "All files of a split must list the same images in the same order."
-    faults = Faults(path, found)
+    faults = ErrorCollector(path, found)
     for line, (wanted, given) in enumerate(zip(images, listed, strict=False), 1):
         if wanted != given:
             faults.add(f"expected image {wanted!r}, but got {given!r}. {rule}", line=line)
             return
     if len(images) != len(listed):
-        wanted = plural(len(images), "image", "images")
+        wanted = pluralize(len(images), "image", "images")
         faults.add(f"expected {wanted}, but got {len(listed)}. {rule}")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from hilltop.data.assemble import Collector
-from hilltop.data.faults import Faults, fault
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import Format, ReadOptions, Source, read_names
 from hilltop.data.formats.express import check_expressible, check_names
 from hilltop.data.formats.folders import choose_split, files_in, need_folder, new_folder
@@ -57,7 +57,7 @@ def read(source: Source, options: ReadOptions) -> LabelTable:
     files = _xml_files(root)
     splits = split_lists(files_in(root / SETS))
     if not files:
-        raise fault(root, "there are no XML files here. Name the folder that holds them.")
+        raise data_error(root, "there are no XML files here. Name the folder that holds them.")
     collector = Collector(source.path, options.class_list())
     split = choose_split(root / SETS, splits, options.split) if splits else None
     named: list[tuple[str | None, Path]] = [(None, path) for path in files.values()]
@@ -88,7 +88,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     check_names(path, "image", images, without=_NOT_XML)
     check_names(path, "class", table.classes, without=_NOT_XML)
     if not images:
-        raise fault(path, "this format cannot express a table without images.")
+        raise data_error(path, "this format cannot express a table without images.")
     new_folder(path)
     for row, (image, name) in enumerate(zip(images, _file_names(images), strict=True)):
         root = _element(table, row, image, path.name)
@@ -114,7 +114,7 @@ def _named_files(
     wanted: Path, files: dict[str, Path], found: list[str]
 ) -> list[tuple[str | None, Path]]:
     """The images of a split with their files; what stands in the list never becomes a path."""
-    faults = Faults(wanted, found)
+    faults = ErrorCollector(wanted, found)
     named: list[tuple[str | None, Path]] = []
     for line, name in enumerate(read_names(wanted, "image"), 1):
         if name in files:
@@ -128,7 +128,7 @@ def _read_file(
     path: Path, name: str | None, first: dict[str, Path], collector: Collector, difficult: State
 ) -> None:
     """Add the objects of one file; its faults go to those of the collector."""
-    faults = Faults(path, collector.faults.found)
+    faults = ErrorCollector(path, collector.faults.found)
     try:
         root = ET.fromstring(path.read_bytes(), ET.XMLParser(target=_Builder()))
     except ET.ParseError as error:
@@ -154,7 +154,9 @@ def _read_file(
         collector.label(row, label, state)
 
 
-def _objects(root: ET.Element, difficult: State, faults: Faults) -> Iterable[tuple[str, State]]:
+def _objects(
+    root: ET.Element, difficult: State, faults: ErrorCollector
+) -> Iterable[tuple[str, State]]:
     """Classes of an image; one instance that is not difficult makes its class present."""
     states: dict[str, State] = {}
     for number, item in enumerate(root.findall("object"), 1):

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from hilltop.checks import did_you_mean
+from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.assemble import assemble
-from hilltop.data.faults import Faults, fault
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats import long
 from hilltop.data.formats.base import Format, ReadOptions, Source
 from hilltop.data.formats.express import check_expressible, check_lines
@@ -27,7 +27,6 @@ from hilltop.data.formats.sample import (
 from hilltop.data.formats.tabular import Table
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.errors import OptionNeeded
-from hilltop.wording import plural
 
 Kinds = npt.NDArray[np.int8]
 _ONE, _ZERO, _MINUS_ONE, _BLANK, _OTHER = range(5)
@@ -135,14 +134,14 @@ def _image_column(table: Table, options: ReadOptions) -> str:
 
 
 def _classes(table: Table, columns: list[str], closed: list[str] | None) -> list[str]:
-    faults = Faults(table.path)
+    faults = ErrorCollector(table.path)
     if not columns:
         faults.add("there is no column besides the images. Expected one column for each class.")
     for name in columns:
         if not name:
             faults.add("a column has no name. Name it after its class or remove it.", line=1)
         elif closed is not None and name not in closed:
-            listed = plural(len(closed), "name", "names")
+            listed = pluralize(len(closed), "name", "names")
             faults.add(
                 f"column {name!r} is not in the class list ({listed})."
                 f"{did_you_mean(name, closed)} Remove the column if it is not a class.",
@@ -153,7 +152,7 @@ def _classes(table: Table, columns: list[str], closed: list[str] | None) -> list
 
 
 def _cells(table: Table, columns: list[str]) -> list[Kinds]:
-    faults = Faults(table.path)
+    faults = ErrorCollector(table.path)
     cells = []
     for name in columns:
         kinds = _kinds(table.column(name))
@@ -161,7 +160,7 @@ def _cells(table: Table, columns: list[str]) -> list[Kinds]:
         for row in wrong[:_SHOWN_PER_COLUMN]:
             value = table.column(name)[int(row)].as_py()
             more = len(wrong) - _SHOWN_PER_COLUMN
-            are = plural(more, "more cell of this column is", "more cells of this column are")
+            are = pluralize(more, "more cell of this column is", "more cells of this column are")
             rest = f" {are} like that." if more > 0 else ""
             faults.add(
                 f"column {name!r} holds {value!r}, which is none of 1, 0, -1 and blank."
@@ -230,19 +229,21 @@ def _raw_values(counts: npt.NDArray[np.int64]) -> list[str]:
     if not counts[_MINUS_ONE]:
         return []
     return [
-        f"raw values: 1 in {plural(int(counts[_ONE]), 'cell', 'cells')}, 0 in {counts[_ZERO]},"
+        f"raw values: 1 in {pluralize(int(counts[_ONE]), 'cell', 'cells')}, 0 in {counts[_ZERO]},"
         f" -1 in {counts[_MINUS_ONE]}, blank in {counts[_BLANK]}"
     ]
 
 
 def _check_names(table: LabelTable, path: Path, as_parquet: bool) -> None:
     if not table.classes:
-        raise fault(path, "this format cannot express a table without classes.")
+        raise data_error(path, "this format cannot express a table without classes.")
     if set(table.classes) >= IMAGE_NAMES:
-        raise fault(path, f"all names for the image column are classes: {sorted(IMAGE_NAMES)}.")
+        raise data_error(
+            path, f"all names for the image column are classes: {sorted(IMAGE_NAMES)}."
+        )
     spaced = [name for name in table.classes if name != name.strip()]
     if spaced and not as_parquet:
-        raise fault(
+        raise data_error(
             path,
             f"a CSV header cannot keep the spaces around class {spaced[0]!r}. Write Parquet.",
         )

@@ -1,8 +1,0 @@
-"""Which loss suits a set of labels: what the labels say, and a trial on the user's own features."""
-
-from hilltop.advise.advice import Advice, advise
-from hilltop.advise.belief import Belief, believe
-from hilltop.advise.facts import LabelFacts
-from hilltop.advise.trial import Trial, Tried, run_trial
-
-__all__ = ["Advice", "Belief", "LabelFacts", "Trial", "Tried", "advise", "believe", "run_trial"]

@@ -1,0 +1,183 @@
+"""The audit for who has arrays instead of files: in a notebook, or inside another program."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from hilltop.audit.find.score_blocks import blocks_of, score_blocks
+from hilltop.audit.run import Audited, Scored, audit, score_by_folds
+from hilltop.checks import check_same_shape, check_whole
+from hilltop.data import LabelTable, State, assemble
+from hilltop.data.scores import Places, ScoreTable
+from hilltop.errors import ArgumentError, DataError
+from hilltop.losses.likelihood.by_count import KeptByCount
+from hilltop.losses.likelihood.choose import Likelihood
+from hilltop.losses.likelihood.independent import KeptIndependently
+
+Matrix = Any
+"""A numpy array or a torch tensor."""
+
+
+def find_missing_labels(
+    labels: LabelTable | Matrix,
+    *,
+    features: Matrix | None = None,
+    probabilities: Matrix | None = None,
+    observed: Matrix | None = None,
+    class_names: Sequence[str] | None = None,
+    likelihood: Likelihood | None = None,
+    top: int | None = None,
+    folds: int = 4,
+    seed: int = 0,
+) -> Audited:
+    """Rank unlabelled pairs by the probability that their label is missing, and say how many are.
+
+    Args:
+        labels: A table, or a matrix ``(N, C)``: 1 for labelled, 0 where nobody wrote a label down.
+            Sparse matrices of scipy will do.
+        features: ``(N, F)``, from any network; heads are trained that never see the labels of the
+            images they score.
+        probabilities: ``(N, C)``, instead of features: from a model that did not learn from these
+            labels, since one that did has learned that missing pairs are absent.
+        observed: ``(N, C)``, with a matrix of labels: True where a person confirmed since what it
+            says. How labels were lost is judged without those that were put back.
+        class_names: With a matrix of labels: names of its columns, for the estimates.
+        likelihood: How labels were lost, ``kept_by_count(...)`` or ``kept_independently(...)``;
+            the most probable one without it.
+        top: How many candidates to keep; all without it, or a million of more than ten million.
+        folds: Parts that the images are dealt into.
+        seed: The same seed gives the same audit.
+
+    Raises:
+        ArgumentError: Shapes or values do not fit together.
+        DataError: There is no label, or no pair that could be one.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> true = rng.random((400, 3)) < 0.4
+        >>> features = true @ rng.standard_normal((3, 8)) + 0.1 * rng.standard_normal((400, 8))
+        >>> labels = true & (rng.random((400, 3)) < 0.5)  # half of them were forgotten
+        >>> found = find_missing_labels(labels, features=features)
+        >>> first = slice(50)
+        >>> rows, columns = found.candidates.rows(first), found.candidates.columns(first)
+        >>> bool((true & ~labels)[rows, columns].all())
+        True
+    """
+    if (features is None) == (probabilities is None):
+        raise ArgumentError("Give one of features and probabilities.")
+    before = None
+    if isinstance(labels, LabelTable):
+        if observed is not None or class_names is not None:
+            raise ArgumentError("A table has its own class_names and observed; leave them out.")
+        table = labels
+    else:
+        table, before = _tables_of(labels, observed, class_names)
+    if not table.count(State.PRESENT):
+        raise DataError("There is no label at all; nothing can be learned from it.")
+    rows, given = np.arange(len(table)), _summed(likelihood)
+    if probabilities is not None:
+        values = _two_dimensional("probabilities", probabilities)
+        logits = score_blocks(ScoreTable(table.images, table.classes, values), table)
+    else:
+        inputs = _features(features, len(table))
+        check_whole("folds", folds, low=2)
+        alone = score_by_folds(
+            table, inputs, rows, given=given, folds=folds, seed=seed, say=lambda _: None
+        )
+        logits = blocks_of(alone)
+    return audit(table, Scored(logits, rows), given=given, top=top, before=before)
+
+
+def _summed(likelihood: Likelihood | None) -> Likelihood | None:
+    """The same likelihood, summed over pairs; no watch, since heads start where it is least."""
+    if likelihood is None:
+        return None
+    if not isinstance(likelihood, KeptByCount | KeptIndependently):
+        name = type(likelihood).__name__
+        raise ArgumentError(
+            f"likelihood must be kept_by_count() or kept_independently(), but got {name}."
+        )
+    summed = copy.deepcopy(likelihood)
+    summed.reduction, summed.watch = "sum", None
+    return summed
+
+
+def _tables_of(
+    labels: Matrix, observed: Matrix | None, class_names: Sequence[str] | None
+) -> tuple[LabelTable, LabelTable | None]:
+    """The labels of a matrix now and, if some are confirmed, before; images are named by row."""
+    rows, columns, shape = _ones("labels", labels)
+    names = [str(number) for number in range(shape[1])] if class_names is None else class_names
+    check_same_shape("class_names", (len(names),), "a row of labels", shape[1:])
+    images = pa.array([str(number) for number in range(shape[0])])
+
+    def table_of(places: Places, states: npt.ArrayLike | State) -> LabelTable:
+        at = places // shape[1], places % shape[1]
+        return assemble(images, list(names), *at, states, unlisted=State.UNKNOWN)
+
+    labelled = rows * shape[1] + columns
+    if observed is None:
+        return table_of(labelled, State.PRESENT), None
+    seen_rows, seen_columns, seen_shape = _ones("observed", observed)
+    check_same_shape("observed", seen_shape, "labels", shape)
+    seen = seen_rows * shape[1] + seen_columns
+    absent = np.setdiff1d(seen, labelled)
+    states = np.repeat([State.PRESENT, State.ABSENT], [len(labelled), len(absent)])
+    now = table_of(np.concatenate([labelled, absent]), states)
+    before = table_of(np.setdiff1d(labelled, seen), State.PRESENT)
+    return now, before if before.count(State.PRESENT) else None  # nothing follows from no label
+
+
+def _ones(name: str, matrix: Matrix) -> tuple[Places, Places, tuple[int, int]]:
+    """Rows and columns of the ones of a matrix of 0 and 1, and its shape."""
+    if hasattr(matrix, "tocoo"):
+        sparse = matrix.tocoo()
+        rows, columns, values = sparse.row, sparse.col, np.asarray(sparse.data)
+        shape = sparse.shape
+    else:
+        dense = _two_dimensional(name, matrix)
+        rows, columns = np.nonzero(dense)
+        values, shape = dense[rows, columns], dense.shape
+    wrong = (values != 0) & (values != 1)  # NaN too
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise ArgumentError(
+            f"{name} must hold 0 and 1, but entry {int(rows[at]), int(columns[at])} is"
+            f" {values[at]}. A label that is unknown is 0 here."
+        )
+    ones = values == 1
+    return rows[ones].astype(np.int64), columns[ones].astype(np.int64), shape
+
+
+def _features(features: Matrix, images: int) -> Tensor:
+    inputs = torch.as_tensor(_two_dimensional("features", features)).float()
+    if len(inputs) != images:
+        raise ArgumentError(
+            f"features must have a row for each of {images} images, not {len(inputs)}."
+        )
+    finite = torch.isfinite(inputs).all(dim=1)
+    if not finite.all():
+        row = int(torch.nonzero(~finite)[0])
+        raise ArgumentError(f"features must be finite, but those of row {row} are not.")
+    return inputs
+
+
+def _two_dimensional(name: str, matrix: Matrix) -> npt.NDArray[Any]:
+    if isinstance(matrix, Tensor):
+        matrix = matrix.detach().cpu()
+        matrix = matrix.float() if matrix.dtype == torch.bfloat16 else matrix
+    array = np.asarray(matrix)
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ArgumentError(
+            f"{name} must be a matrix of numbers with a row for each image,"
+            f" but got {array.dtype} of shape {array.shape}."
+        )
+    return array

@@ -1,0 +1,1 @@
+"""What reviewers said: the store, votes, corrected labels, exports."""

@@ -1,0 +1,159 @@
+"""What the reviewers' answers add up to: the present state of every pair, folded from the events.
+
+The rule that resolves several reviewers: "unsure" abstains, the larger number of "present" or
+"absent" wins, and a tie is disputed: the label stays as it was until someone changes their answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hilltop.audit.decisions.store import Answer, DecisionStore, Event, Mode, Undo
+
+Outcome = Literal["present", "absent", "unsure", "disputed"]
+Pair = tuple[str, str]
+"""A class and an image."""
+Votes = dict[str, Answer]
+"""The answer of each reviewer to one pair."""
+
+
+def resolve(votes: Iterable[Answer]) -> Outcome:
+    """Return what the answers to one pair amount to.
+
+    Example:
+        >>> def said(reviewer, answer):
+        ...     return Answer("", "", reviewer, "", "a.jpg", "dog", answer, "ranked", 0.5)
+        >>> resolve([said("Ann", "present"), said("Ben", "unsure")])
+        'present'
+        >>> resolve([said("Ann", "present"), said("Ben", "absent")])
+        'disputed'
+    """
+    words = [vote.answer for vote in votes]
+    present, absent = words.count("present"), words.count("absent")
+    if present == absent:
+        return "disputed" if present else "unsure"
+    return "present" if present > absent else "absent"
+
+
+def differ(votes: Iterable[Answer]) -> bool:
+    """Whether one reviewer says present and another one absent."""
+    words = [vote.answer for vote in votes]
+    return "present" in words and "absent" in words
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The answered part of a class's random sample, each pair resolved over its reviewers.
+
+    Attributes:
+        present: Pairs whose label is missing.
+        absent: Pairs without the class.
+        open: Pairs that nobody could tell, or that reviewers disagree on.
+    """
+
+    present: int
+    absent: int
+    open: int
+
+
+class Answers:
+    """Folds events into the answers that hold now; undone ones are gone, earlier ones return."""
+
+    def __init__(self) -> None:
+        """Start without any answers."""
+        self._pairs: dict[str, dict[str, dict[str, list[Answer]]]] = {}
+        self._actions: dict[str, list[Answer]] = {}
+        self._seen = 0
+
+    @classmethod
+    def of(cls, store: DecisionStore) -> Answers:
+        """Return all answers of a file."""
+        answers = cls()
+        answers.catch_up(store)
+        return answers
+
+    def catch_up(self, store: DecisionStore) -> set[Pair]:
+        """Take in what is new in the file, and return the pairs it is about."""
+        touched: set[Pair] = set()
+        for number, event in store.read(after=self._seen):
+            touched |= self.take(event)
+            self._seen = number
+        return touched
+
+    def take(self, event: Event) -> set[Pair]:
+        """Take in one event, and return the pairs it is about."""
+        if isinstance(event, Undo):
+            return self._undo(event)
+        images = self._pairs.setdefault(event.class_name, {})
+        images.setdefault(event.image, {}).setdefault(event.reviewer, []).append(event)
+        self._actions.setdefault(event.action, []).append(event)
+        return {(event.class_name, event.image)}
+
+    def _undo(self, event: Undo) -> set[Pair]:
+        undone = self._actions.pop(event.action, [])
+        for answer in undone:
+            images = self._pairs[answer.class_name]
+            by_reviewer = images[answer.image]
+            by_reviewer[answer.reviewer].remove(answer)
+            if not by_reviewer[answer.reviewer]:
+                del by_reviewer[answer.reviewer]
+            if not by_reviewer:
+                del images[answer.image]
+        return {(answer.class_name, answer.image) for answer in undone}
+
+    def pairs(self, class_name: str, *, mode: Mode | None = None) -> Iterator[tuple[str, Votes]]:
+        """Yield each answered image of a class with its votes; of one mode, or of both."""
+        for image in self._pairs.get(class_name, {}):
+            votes = self.votes(class_name, image, mode=mode)
+            if votes:
+                yield image, votes
+
+    def votes(self, class_name: str, image: str, *, mode: Mode | None = None) -> Votes:
+        """Return the last answer of each reviewer to one pair; of one mode, or of both."""
+        given = self._pairs.get(class_name, {}).get(image, {})
+        if mode is None:
+            return {reviewer: answers[-1] for reviewer, answers in given.items()}
+        votes: Votes = {}
+        for reviewer, answers in given.items():
+            fitting = [answer for answer in answers if answer.mode == mode]
+            if fitting:
+                votes[reviewer] = fitting[-1]
+        return votes
+
+    def classes(self) -> list[str]:
+        """Names of the classes with answers."""
+        return [name for name, images in self._pairs.items() if images]
+
+    def all(self) -> Iterator[tuple[str, str, Votes]]:
+        """Yield image, class and votes of every answered pair."""
+        for class_name in self.classes():
+            for image, votes in self.pairs(class_name):
+                yield image, class_name, votes
+
+    def action(self, action: str) -> list[Answer]:
+        """Return the answers of an action that was not undone."""
+        return list(self._actions.get(action, ()))
+
+    def last_actions(self, reviewer: str, most: int) -> list[list[Answer]]:
+        """Return the last actions of a reviewer that can be undone, the latest one last."""
+        found: list[list[Answer]] = []
+        for answers in reversed(self._actions.values()):
+            if answers[0].reviewer == reviewer:
+                found.append(answers)
+            if len(found) == most:
+                break
+        return found[::-1]
+
+    def sample(self, class_name: str) -> Sample:
+        """Count the answered part of a class's random sample: what the unbiased estimate needs.
+
+        A pair counts if somebody answered it in the random mode; what it counts as takes all
+        answers into account.
+        """
+        drawn = self.pairs(class_name, mode="random")
+        counts = Counter(resolve(self.votes(class_name, image).values()) for image, _ in drawn)
+        known = counts["present"] + counts["absent"]
+        return Sample(counts["present"], counts["absent"], counts.total() - known)

@@ -1,0 +1,190 @@
+"""The reviewers' answers: an append-only SQLite file, on disk before anything is acknowledged.
+
+What the answers add up to is worked out in ``answers.py``; nothing here is ever changed or removed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, get_args
+
+from hilltop.data.data_errors import data_error
+
+AnswerWord = Literal["present", "absent", "unsure"]
+Mode = Literal["ranked", "random"]
+ANSWERS: tuple[str, ...] = get_args(AnswerWord)
+MODES: tuple[str, ...] = get_args(Mode)
+
+_APPLICATION = 0x48494C4C  # "HILL", so that another program's database is not taken for ours
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL CHECK (kind IN ('answer', 'undo')),
+    action TEXT NOT NULL,
+    reviewer TEXT NOT NULL,
+    time TEXT NOT NULL,
+    image TEXT, class TEXT,
+    answer TEXT CHECK (answer IN ('present', 'absent', 'unsure')),
+    mode TEXT CHECK (mode IN ('ranked', 'random')),
+    probability REAL,
+    CHECK ((kind = 'undo') = (answer IS NULL)),
+    CHECK ((kind = 'undo') = (image IS NULL)),
+    CHECK ((kind = 'undo') = (class IS NULL)),
+    CHECK ((kind = 'undo') = (mode IS NULL))
+);
+CREATE INDEX IF NOT EXISTS by_action ON events (action);
+CREATE TRIGGER IF NOT EXISTS never_changed BEFORE UPDATE ON events
+    BEGIN SELECT RAISE(ABORT, 'answers are never changed'); END;
+CREATE TRIGGER IF NOT EXISTS never_removed BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'answers are never removed'); END;
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one reviewer said of one pair.
+
+    Attributes:
+        id: Unique; an event that arrives twice with the same id is stored once.
+        action: Groups the answers of one keystroke, which are undone together.
+        reviewer: Who.
+        time: When, in ISO format, UTC.
+        image: Image id.
+        class_name: Class.
+        answer: Whether the class is present.
+        mode: Whether the pair was shown by rank, or as one of a random sample.
+        probability: What the audit thought of it.
+    """
+
+    id: str
+    action: str
+    reviewer: str
+    time: str
+    image: str
+    class_name: str
+    answer: AnswerWord
+    mode: Mode
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class Undo:
+    """A reviewer takes back all answers of one action."""
+
+    id: str
+    action: str
+    reviewer: str
+    time: str
+
+
+Event = Answer | Undo
+
+
+class DecisionStore:
+    """The file of answers.
+
+    Several threads and several processes may use one file at the same time.
+
+    Example:
+        >>> import tempfile
+        >>> store = DecisionStore(Path(tempfile.mkdtemp()) / "decisions.sqlite")
+        >>> said = Answer("1", "1", "Ann", now(), "a.jpg", "dog", "present", "ranked", 0.9)
+        >>> store.add([said, Undo("2", "1", "Ann", now())])
+        >>> [number for number, event in store.read()]
+        [1, 2]
+        >>> store.close()
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or create it.
+
+        Raises:
+            DataError: The file is damaged or is not a file of answers.
+        """
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=30, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise data_error(path, f"the file of answers cannot be opened: {error}.") from None
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise data_error(path, f"this is not a usable file of answers: {error}.") from None
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        tables = run("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application, version = (
+            run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        if tables and (application, version) != (_APPLICATION, _VERSION):
+            raise sqlite3.DatabaseError("another program or version of hilltop wrote it")
+        run("PRAGMA journal_mode = WAL")
+        # NORMAL, usual with WAL, does not wait for the disk: a power cut could lose answers.
+        run("PRAGMA synchronous = FULL")
+        if not tables:
+            self._connection.executescript(
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION};"
+                f" PRAGMA user_version = {_VERSION}; COMMIT;"
+            )
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Append events, all or none; they are on disk when this returns."""
+        rows = [_row(event) for event in events]
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                # Not INSERT OR IGNORE, which would also pass over rows that break a check.
+                self._connection.executemany(
+                    "INSERT INTO events (id, kind, action, reviewer, time, image, class, answer,"
+                    " mode, probability) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                    " ON CONFLICT (id) DO NOTHING",
+                    rows,
+                )
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    def read(self, *, after: int = 0) -> list[tuple[int, Event]]:
+        """Return the events behind number ``after``, with their numbers."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT number, kind, id, action, reviewer, time, image, class, answer, mode,"
+                " probability FROM events WHERE number > ? ORDER BY number",
+                (after,),
+            ).fetchall()
+        return [
+            (number, Undo(*rest[:4]) if kind == "undo" else Answer(*rest))
+            for number, kind, *rest in rows
+        ]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+
+def now() -> str:
+    """The time in ISO format, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _row(event: Event) -> tuple[str | float | None, ...]:
+    kind = "undo" if isinstance(event, Undo) else "answer"
+    who = (event.id, kind, event.action, event.reviewer, event.time)
+    if isinstance(event, Undo):
+        return (*who, None, None, None, None, None)
+    probability = None if event.probability is None else float(event.probability)
+    return (*who, event.image, event.class_name, event.answer, event.mode, probability)

@@ -1,0 +1,1 @@
+"""Finding what is missing: candidates and estimates."""

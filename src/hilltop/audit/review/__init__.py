@@ -1,0 +1,1 @@
+"""The review page: session, server, security, and the page in one file."""

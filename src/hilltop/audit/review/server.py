@@ -1,0 +1,198 @@
+"""The local review server: routes and the listening socket; no maths and no rules of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from hilltop.audit.decisions.incoming import check_reviewer
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.security import SHORTEST_TOKEN, Access, Guard, is_loopback
+from hilltop.audit.review.session import VIEWS, Review, View
+from hilltop.audit.review.thumbnails import SIDES_PX, Size
+from hilltop.checks import check_choice
+from hilltop.errors import ArgumentError, DataError, HilltopError
+
+_PAGE = Path(__file__).with_name("page")
+_KINDS = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+_SCRIPTS = ("client", "queue", "grid", "panels", "zoom", "keys", "page")
+_FILES = ("page.html", "page.css", "icon.svg", *(f"{name}.js" for name in _SCRIPTS))
+_MOST_BYTES = 2 << 20
+_IMAGE_CACHE = "private, max-age=3600"
+
+
+def build_app(review: Review, access: Access) -> Guard:
+    """Return the application: the page, its questions, and the guard before them."""
+    routes = [Route(f"/{name}".removesuffix("page.html"), _file(name)) for name in _FILES]
+
+    def start(request: Request) -> Response:
+        return JSONResponse(review.start(request.query_params.get("reviewer", "")))
+
+    def pairs(request: Request) -> Response:
+        asked = request.query_params
+        start_at = _whole(request, "start") if "start" in asked else None
+        return JSONResponse(
+            review.page(
+                column=_whole(request, "class"),
+                view=cast(View, check_choice("view", asked.get("view", "ranked"), VIEWS)),
+                start=start_at,
+                count=_whole(request, "count"),
+                reviewer=asked.get("reviewer", ""),
+            )
+        )
+
+    async def events(request: Request) -> Response:
+        content = await _json(request)
+        reviewer = check_reviewer(content.get("reviewer"))
+        return JSONResponse(await run_in_threadpool(review.record, reviewer, content.get("events")))
+
+    def image(request: Request) -> Response:
+        asked = request.query_params.get("size", "small")
+        size = cast(Size, check_choice("size", asked, list(SIDES_PX)))
+        if review.pictures is None:
+            raise ArgumentError("This review has no images.")
+        try:
+            content = review.pictures.jpeg(request.path_params["row"], size)
+        except DataError:  # its message holds paths of this machine, which are not the page's
+            return JSONResponse({"error": "This image cannot be shown."}, status_code=404)
+        return Response(content, media_type="image/jpeg", headers={"Cache-Control": _IMAGE_CACHE})
+
+    routes += [
+        Route("/api/start", start),
+        Route("/api/pairs", pairs),
+        Route("/api/events", events, methods=["POST"]),
+        Route("/image/{row:int}", image),
+    ]
+    # The handlers return a reason; whatever is not ours is a defect and becomes a bare 500.
+    app = Starlette(routes=routes, exception_handlers={HilltopError: _reason})
+    return Guard(app, access)
+
+
+def serve(
+    folder: AuditFolder,
+    *,
+    images: Path | None,
+    host: str,
+    port: int,
+    token: str | None,
+    ready: Callable[[str, Review], None],
+) -> int:
+    """Serve until interrupted; return the number of events in the file of answers.
+
+    Args:
+        folder: The audit.
+        images: Where the images are now, if not where the audit found them.
+        host: Name or address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        token: Secret that a browser must bring; beyond this machine one is made if it is None.
+        ready: Called with the address once the server listens.
+    """
+    if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii()):
+        raise ArgumentError(f"--token must have at least {SHORTEST_TOKEN} ASCII characters.")
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(32)
+    review = Review(folder, images=images)
+    try:
+        listening = _listen(host, port)
+        number = listening.getsockname()[1]
+        # Browsers share cookies between the ports of a host, so the port is part of the name.
+        access = Access(host, token, f"hilltop_review_{number}")
+        config = uvicorn.Config(
+            build_app(review, access),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=3,
+        )
+        ready(_address(host, number, token), review)
+        with contextlib.suppress(KeyboardInterrupt):  # the usual end
+            uvicorn.Server(config).run(sockets=[listening])
+        return len(review.store.read())
+    finally:
+        review.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(128)
+        except BaseException:
+            listening.close()
+            raise
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ArgumentError(
+            f"Cannot listen on {host}, port {port}: {reason}. Choose another with --port;"
+            " --port 0 takes a free one."
+        ) from None
+    return listening
+
+
+def _address(host: str, port: int, token: str | None) -> str:
+    name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
+    shown = f"[{name}]" if ":" in name else name
+    return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+
+
+def _file(name: str) -> Callable[[Request], Response]:
+    content = (_PAGE / name).read_bytes()
+    kind = _KINDS[Path(name).suffix]
+
+    def send(request: Request) -> Response:
+        return Response(content, headers={"Content-Type": f"{kind}; charset=utf-8"})
+
+    return send
+
+
+def _whole(request: Request, name: str) -> int:
+    word = request.query_params.get(name, "")
+    if not (word.isascii() and word.isdigit() and len(word) < 16):
+        raise ArgumentError(f"{name} must be a whole number, but got {word!r:.40}.")
+    return int(word)
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    # A form can be sent by any page without asking first; JSON of this type cannot.
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise ArgumentError("Expected content of the type application/json.")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise ArgumentError(f"At most {_MOST_BYTES} bytes at once.")
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ArgumentError("The content is not valid JSON.") from None
+    if not isinstance(content, dict):
+        raise ArgumentError("Expected a JSON object.")
+    return content
+
+
+def _reason(request: Request, error: Exception) -> Response:
+    status = 404 if isinstance(error, DataError) else 422
+    return JSONResponse({"error": str(error)}, status_code=status)

@@ -1,0 +1,275 @@
+"""What the review page asks for: classes, pages of pairs, and the recording of answers.
+
+It knows nothing of HTTP. Everything it returns is plain data, ready for JSON.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.audit.decisions.answers import Answers, Votes, differ
+from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer
+from hilltop.audit.decisions.store import Answer, DecisionStore, Mode, now
+from hilltop.audit.find.candidate_index import CandidateIndex, Ints
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.progress import ClassProgress
+from hilltop.audit.review.thumbnails import ImageStore
+from hilltop.calibration.intervals import binomial_interval
+from hilltop.errors import ArgumentError
+
+View = Literal["ranked", "random", "disputed"]
+VIEWS: tuple[View, ...] = ("ranked", "random", "disputed")
+MOST_PAIRS = 200
+_UNDOABLE = 50
+
+
+class Review:
+    """One audit under review; safe to be used by several threads."""
+
+    def __init__(self, folder: AuditFolder, *, images: Path | None = None) -> None:
+        """Read labels and candidates, find the images, and open the answers.
+
+        Args:
+            folder: The audit.
+            images: Where the images are now, if not where the audit found them.
+        """
+        self.folder = folder
+        self.labels = folder.table()
+        self.index = CandidateIndex.read(folder, self.labels)
+        where = images or folder.images
+        shown = self.index.images()
+        self.pictures = None if where is None else ImageStore(where, self.labels, shown)
+        self.store = DecisionStore(folder.decisions)
+        self._answers = Answers()
+        self._rows: dict[str, int] = {}
+        self._progress: dict[str, ClassProgress] = {}
+        self._lock = threading.Lock()
+        self._incoming = Incoming(self.labels, self.index, self._answers)
+        self._order = lru_cache(maxsize=8)(self.index.sample_order)
+        self._expected = [self.index.expected(column) for column in range(len(self.labels.classes))]
+
+    def close(self) -> None:
+        """Close the file of answers."""
+        self.store.close()
+
+    def start(self, reviewer: str) -> dict[str, Any]:
+        """Return all classes with their counts, and what the reviewer can undo."""
+        with self._lock:
+            self._catch_up()
+            last = self._answers.last_actions(reviewer, _UNDOABLE)
+            return {
+                "audit": self.folder.created,
+                "labels": self.folder.labels.name,
+                "classes": [
+                    self._summary(column, reviewer)
+                    for column in range(len(self.labels.classes))
+                    if self.index.count(column)
+                ],
+                "undoable": [_undoable(answers) for answers in last],
+            }
+
+    def page(
+        self, *, column: int, view: View, start: int | None, count: int, reviewer: str
+    ) -> dict[str, Any]:
+        """Return some pairs of a class.
+
+        Args:
+            column: Number of the class.
+            view: By rank, a random sample, or the pairs that reviewers disagree on.
+            start: Number of the first pair, from 0; None for the page with the first open one.
+            count: How many.
+            reviewer: Whose answers to show.
+
+        Raises:
+            ArgumentError: There is no such class or page.
+        """
+        if not 0 <= column < len(self.labels.classes):
+            raise ArgumentError(f"There is no class number {column}.")
+        if not 1 <= count <= MOST_PAIRS:
+            raise ArgumentError(f"count must lie between 1 and {MOST_PAIRS}, but got {count}.")
+        with self._lock:
+            self._catch_up()
+            places = self._places(column, view)
+            if start is None:
+                first = self._first_open(column, view, places, reviewer)
+                start = min(first, max(0, len(places) - 1)) // count * count
+            chosen = places[max(0, start) : max(0, start) + count]
+            return {
+                "class": self._summary(column, reviewer),
+                "view": view,
+                "start": start,
+                "total": len(places),
+                "pairs": self._pairs(column, view, chosen, reviewer),
+            }
+
+    def record(self, reviewer: str, raw: Any) -> dict[str, Any]:
+        """Store events; when this returns they are on disk.
+
+        Raises:
+            ArgumentError: An event cannot be taken; then none is stored.
+        """
+        name = check_reviewer(reviewer)
+        if isinstance(raw, list) and len(raw) > MOST_EVENTS:
+            raise ArgumentError(f"At most {MOST_EVENTS} events at once, but got {len(raw)}.")
+        time = now()
+        with self._lock:
+            self._catch_up()
+            events = self._incoming.events(
+                raw, reviewer=name, time=lambda _: time, row_of=self._row_of
+            )
+            about = {event.class_name for event in events if isinstance(event, Answer)}
+            for event in events:
+                about |= {answer.class_name for answer in self._answers.action(event.action)}
+        self.store.add(events)
+        with self._lock:
+            about |= self._catch_up()
+            # An undo may be about a class that a later audit does not have.
+            numbers = [at for at, word in enumerate(self.labels.classes) if word in about]
+            return {
+                "stored": [event.id for event in events],
+                "classes": [self._summary(column, name) for column in numbers],
+                "others": [
+                    {
+                        "class": event.class_name,
+                        "image": event.image,
+                        "others": _others(self._votes(event), name),
+                    }
+                    for event in events
+                    if isinstance(event, Answer)
+                ],
+            }
+
+    def _votes(self, event: Answer) -> Votes:
+        mode = event.mode if event.mode == "random" else None
+        return self._answers.votes(event.class_name, event.image, mode=mode)
+
+    def _row_of(self, one: Mapping[str, Any]) -> int | None:
+        """Image number that an event names; its image id must agree with it."""
+        row = one.get("row")
+        if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(self.labels):
+            return None
+        name = self.labels.images[row].as_py()
+        if name != one.get("image"):
+            return None
+        self._rows[name] = row
+        return row
+
+    def _catch_up(self) -> set[str]:
+        """Take in new events, and return the classes they are about."""
+        touched = self._answers.catch_up(self.store)
+        classes = {name for name, _ in touched}
+        for name in classes:
+            self._progress.pop(name, None)
+        unknown = sorted({image for _, image in touched if image not in self._rows})
+        if unknown:
+            self._rows |= zip(unknown, self._find(unknown), strict=True)
+        return classes
+
+    def _find(self, images: list[str]) -> list[int]:
+        """Rows of images; -1 for answers of an earlier audit whose images are gone."""
+        found = pc.index_in(pa.array(images, pa.string()), value_set=self.labels.images)
+        rows: list[int] = found.fill_null(-1).to_pylist()
+        return rows
+
+    def _summary(self, column: int, reviewer: str) -> dict[str, Any]:
+        name = self.labels.classes[column]
+        if name not in self._progress:
+            self._progress[name] = ClassProgress.of(self._answers, name)
+        done = self._progress[name]
+        drawn = done.sample.present + done.sample.absent
+        low, high = binomial_interval(done.sample.present, drawn)
+        candidates = self.index.count(column)
+        return {
+            "number": column,
+            "name": name,
+            "candidates": candidates,
+            "expected": round(self._expected[column], 1),
+            "present": done.present,
+            "absent": done.absent,
+            "unsure": done.unsure,
+            "disputed": done.disputed,
+            "mine": done.by_reviewer.get(reviewer, 0),
+            "ranked": {"present": done.ranked_present, "absent": done.ranked_absent},
+            "recent": {"present": done.recent_present, "answers": done.recent},
+            "worthwhile": done.worthwhile,
+            "sample": {
+                "present": done.sample.present,
+                "answers": drawn,
+                "low": round(low * candidates),
+                "high": round(high * candidates),
+            },
+        }
+
+    def _places(self, column: int, view: View) -> Ints:
+        """Places among the candidates of a class, in the order of the view."""
+        if view == "ranked":
+            return np.arange(self.index.count(column))
+        if view == "random":
+            return self._order(column)
+        name = self.labels.classes[column]
+        pairs = self._answers.pairs(name)
+        rows = [self._rows[image] for image, votes in pairs if differ(votes.values())]
+        return np.flatnonzero(self._among(column, rows))
+
+    def _first_open(self, column: int, view: View, places: Ints, reviewer: str) -> int:
+        """Number of the first pair that the reviewer has not answered; behind all if none."""
+        mode: Mode | None = "random" if view == "random" else None
+        pairs = self._answers.pairs(self.labels.classes[column], mode=mode)
+        rows = [self._rows[image] for image, votes in pairs if reviewer in votes]
+        still_open = ~self._among(column, rows)[places]
+        return int(np.argmax(still_open)) if still_open.any() else len(places)
+
+    def _among(self, column: int, rows: Iterable[int]) -> Any:
+        """Which candidates of a class are about one of these images."""
+        return np.isin(self.index.class_rows(column), np.fromiter(rows, dtype=np.int32))
+
+    def _pairs(self, column: int, view: View, places: Ints, reviewer: str) -> list[dict[str, Any]]:
+        rows = self.index.class_rows(column)[places]
+        probabilities = self.index.class_probabilities(column)[places]
+        return [
+            self._pair(column, view, reviewer, int(row), float(probability))
+            for row, probability in zip(rows, probabilities, strict=True)
+        ]
+
+    def _pair(
+        self, column: int, view: View, reviewer: str, row: int, probability: float
+    ) -> dict[str, Any]:
+        image = self.labels.images[row].as_py()
+        mode: Mode | None = "random" if view == "random" else None
+        votes = self._answers.votes(self.labels.classes[column], image, mode=mode)
+        mine = votes.get(reviewer)
+        return {
+            "row": row,
+            "image": image,
+            # In the sample neither rank nor probability is shown: both would sway the reviewer.
+            "probability": None if view == "random" else round(probability, 4),
+            "labels": self.labels.labels_of(row),
+            "picture": self.pictures is not None and row in self.pictures,
+            "answer": None if mine is None else mine.answer,
+            "others": _others(votes, reviewer) if mine or view == "disputed" else None,
+            "other_count": len(votes) - (mine is not None),
+        }
+
+
+def _others(votes: Votes, reviewer: str) -> list[dict[str, str]]:
+    return [
+        {"reviewer": name, "answer": vote.answer}
+        for name, vote in sorted(votes.items())
+        if name != reviewer
+    ]
+
+
+def _undoable(answers: list[Answer]) -> dict[str, Any]:
+    return {
+        "action": answers[0].action,
+        "class": answers[0].class_name,
+        "images": [answer.image for answer in answers],
+    }

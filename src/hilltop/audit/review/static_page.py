@@ -1,0 +1,131 @@
+"""A review page in one file, for annotators without Python: pictures inside, answers saved to a file.
+
+The file comes back with ``hilltop apply DIR --answers FILE`` or ``hilltop review DIR --import FILE``.
+"""  # noqa: E501 (the command is one line)
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hilltop.audit.find.candidate_index import CandidateIndex, Ints
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.thumbnails import ImageStore
+from hilltop.checks import check_whole
+from hilltop.data import LabelTable
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import atomic_write
+from hilltop.errors import DataError
+
+_PAGE = Path(__file__).with_name("page")
+_SCRIPTS = ("file_client", "queue", "grid", "panels", "zoom", "keys", "page")
+
+
+def write_static_review(
+    folder: AuditFolder, out: Path, *, top: int = 200, images: Path | None = None
+) -> int:
+    """Write a page with the most probable candidates of all classes.
+
+    Args:
+        folder: The audit.
+        out: The HTML file to write.
+        top: How many pairs; a picture takes about 30 kB.
+        images: Where the images are now, if not where the audit found them.
+
+    Returns:
+        The number of pairs in the page.
+    """
+    check_whole("top", top, low=1)
+    if not out.parent.is_dir():
+        raise data_error(out, "its folder does not exist. Create it first.")
+    labels = folder.table()
+    index = CandidateIndex.read(folder, labels)
+    classes = _classes(labels, index, top)
+    pictures = _pictures(folder, labels, images, classes)
+    content = {
+        "audit": folder.created,
+        "labels": folder.labels.name,
+        "classes": classes,
+        "pictures": pictures,
+    }
+    # Two pages of one audit with different pairs must not share what the browser keeps.
+    digest = hashlib.sha256(json.dumps(classes, sort_keys=True).encode()).hexdigest()
+    atomic_write(out, _html({**content, "id": digest[:16]}))
+    return sum(len(one["pairs"]) for one in classes)
+
+
+def _classes(labels: LabelTable, index: CandidateIndex, top: int) -> list[dict[str, Any]]:
+    """The first candidates over all classes, each class with its own."""
+    columns = np.repeat(np.arange(len(labels.classes)), np.diff(index.starts))
+    chosen = np.sort(np.argsort(-index.probabilities, kind="stable")[:top])
+    return [
+        {
+            "number": int(column),
+            "name": labels.classes[column],
+            "expected": round(float(index.probabilities[mine].sum(dtype=np.float64)), 1),
+            "pairs": [_pair(labels, index, int(at)) for at in mine],
+        }
+        for column in np.unique(columns[chosen])
+        for mine in [chosen[columns[chosen] == column]]
+    ]
+
+
+def _pair(labels: LabelTable, index: CandidateIndex, at: int) -> dict[str, Any]:
+    row = int(index.rows[at])
+    return {
+        "row": row,
+        "image": labels.images[row].as_py(),
+        "probability": round(float(index.probabilities[at]), 4),
+        "labels": labels.labels_of(row),
+    }
+
+
+def _pictures(
+    folder: AuditFolder, labels: LabelTable, images: Path | None, classes: list[dict[str, Any]]
+) -> dict[int, str]:
+    where = images or folder.images
+    if where is None:
+        return {}
+    rows: Ints = np.unique([pair["row"] for one in classes for pair in one["pairs"]])
+    store = ImageStore(where, labels, rows.astype(np.int64))
+    found = {}
+    for row in rows.tolist():
+        if row in store:
+            try:
+                encoded = base64.b64encode(store.jpeg(row, "small")).decode()
+            except DataError:
+                continue  # the page shows the name and says that there is no picture
+            found[row] = f"data:image/jpeg;base64,{encoded}"
+    return found
+
+
+def _html(content: dict[str, Any]) -> str:
+    """Put style, data and scripts into the page; only these scripts may run in it."""
+    page = (_PAGE / "page.html").read_text(encoding="utf-8")
+    style = (_PAGE / "page.css").read_text(encoding="utf-8")
+    scripts = [(_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    # No "<" in the data, so that no name in it can end the script that holds it.
+    data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none';"
+        f" style-src {_hash(style)}; script-src {' '.join(map(_hash, scripts))}"
+    )
+    page = re.sub(r"<(?:script|link) [^\n]*\n", "", page)
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
+    )
+    tail = f'<script type="application/json" id="review-data">{data}</script>\n'
+    tail += "".join(f"<script>{script}</script>\n" for script in scripts)
+    before, closing, after = page.partition("</head>")
+    body, end, rest = after.partition("</body>")
+    return f"{before}{head}{closing}{body}{tail}{end}{rest}"
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

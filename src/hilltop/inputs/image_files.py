@@ -1,0 +1,92 @@
+"""Finds images in a folder, or the file of every image id, before anything is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+
+from hilltop.checks import pluralize
+from hilltop.data.data_errors import MOST_ERRORS, ErrorCollector, data_error
+from hilltop.errors import DataError
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+
+
+def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
+    """Return the file of each image, relative to ``folder``; null where there is none.
+
+    An id names its file with or without the ending, and may contain sub-folders.
+
+    Args:
+        folder: Where the images are.
+        images: Image ids.
+
+    Raises:
+        DataError: There is no such folder, an id leads out of it, or two files fit one id.
+    """
+    if not folder.is_dir():
+        raise data_error(folder, "there is no such folder of images.")
+    faults = ErrorCollector(folder)
+    listings: dict[Path, dict[str, list[str]]] = {}
+    found: list[str | None] = []
+    for name in images.to_pylist():
+        path = Path(name)
+        if path.is_absolute() or path.drive or ".." in path.parts or "\0" in name:
+            faults.add(f"the image id {name!r} leads out of the folder; use paths inside it.")
+            continue
+        if path.parent not in listings:
+            listings[path.parent] = _listing(folder / path.parent)
+        files = listings[path.parent].get(path.name, [])
+        if len(files) > 1:
+            faults.add(
+                f"the image id {name!r} fits {' and '.join(map(repr, sorted(files)))};"
+                " give ids with their endings or remove one file."
+            )
+        found.append(str(path.parent / files[0]) if len(files) == 1 else None)
+    faults.check()
+    return pa.array(found, pa.string())
+
+
+def list_images(folder: Path) -> pa.StringArray:
+    """Return the ids of all images below a folder: their paths in it, in alphabetical order."""
+    if not folder.is_dir():
+        raise data_error(folder, "there is no such folder of images.")
+    found = sorted(
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*")
+        if file.suffix.lower() in ENDINGS and file.is_file()
+    )
+    if not found:
+        raise data_error(folder, f"there are no images ({', '.join(ENDINGS)}) here.")
+    return pa.array(found, pa.string())
+
+
+def missing_images(folder: Path, missing: list[str], total: int) -> DataError:
+    """Return the error that names missing images, at most 20 of them."""
+    named = ", ".join(repr(name) for name in missing[:MOST_ERRORS])
+    more = len(missing) - MOST_ERRORS
+    images = pluralize(total, "image", "images")
+    return data_error(
+        folder,
+        f"{pluralize(len(missing), f'of {images} is', f'of {images} are')} not there: {named}"
+        f"{f' and {more} more' if more > 0 else ''};"
+        f" a file must be named like the id, with or without {', '.join(ENDINGS[:-1])}"
+        f" or {ENDINGS[-1]}.",
+    )
+
+
+def _listing(folder: Path) -> dict[str, list[str]]:
+    """Return the files of a folder under the ids that they fit; a full name beats a bare one."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file()]
+    except OSError:
+        return {}
+    bare: dict[str, list[str]] = {}
+    for name in names:
+        stem, ending = os.path.splitext(name)
+        if ending.lower() in ENDINGS:
+            bare.setdefault(stem, []).append(name)
+    return {**bare, **{name: [name] for name in names}}

@@ -1,0 +1,62 @@
+"""A loss made of terms, summed over some of its classes at a time."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+from torch import Tensor
+from torch.func import functional_call
+
+from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.losses.compose import MultiLabelLoss
+
+
+def check_separable(loss: object) -> MultiLabelLoss:
+    """Return the loss if it is one number in the end and every pair in it stands for itself."""
+    if not isinstance(loss, MultiLabelLoss) or type(loss).forward is not MultiLabelLoss.forward:
+        raise ArgumentTypeError(
+            f"loss must be made of terms, so that each class can be computed by itself, but got"
+            f" {type(loss).__name__}. Use nn.Linear and the loss itself instead."
+        )
+    if loss.correction is not None and not loss.correction.by_entry:
+        raise ArgumentError(
+            f"{type(loss.correction).__name__} looks at more than one pair at a time, so that the"
+            " loss cannot be computed class by class. Use nn.Linear and the loss itself instead."
+        )
+    if loss.reduction == "none":
+        raise ArgumentError(
+            "reduction must be 'mean', 'sum' or 'batchmean' where the logits are never there as a"
+            " whole, but got 'none'."
+        )
+    return loss
+
+
+class PartialLoss:
+    """The sum of a loss over some classes, with their own weights and rates.
+
+    It shares everything with the loss that it is made from, and lives for one batch.
+    """
+
+    def __init__(self, loss: MultiLabelLoss, classes: int) -> None:
+        """Take the loss of so many classes."""
+        self.watch = loss.watch
+        self.loss = copy.copy(loss)
+        self.loss.reduction, self.loss.watch = "sum", None
+        self.loss._modules = dict(loss._modules)  # or the next line would change the given loss
+        self.loss.negative = loss.negative.for_classes(classes)
+        tensors = itertools.chain(loss.named_parameters(), loss.named_buffers())
+        self.by_class = {name: tensor for name, tensor in tensors if tensor.shape == (classes,)}
+
+    def __call__(
+        self, here: slice, logits: Tensor, targets: Tensor, observed: Tensor | None
+    ) -> Tensor:
+        """Return the sum over the classes ``here``, which are those of the tensors."""
+        if self.watch is not None and here.start == 0:  # once a batch: it counts steps
+            self.watch.step(logits, targets)
+        if not self.by_class:
+            return self.loss(logits, targets, observed=observed)  # type: ignore[no-any-return]
+        own = {name: tensor[here] for name, tensor in self.by_class.items()}
+        # Weights are not tied: a part used twice would be left with the tensors of the last call.
+        inputs, options = (logits, targets), {"observed": observed}
+        return functional_call(self.loss, own, inputs, options, tie_weights=False)  # type: ignore[no-any-return]

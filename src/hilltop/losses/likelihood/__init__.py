@@ -1,0 +1,1 @@
+"""Observation models: likelihoods of the labels that are there, and the choice between them."""

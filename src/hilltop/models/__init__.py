@@ -1,0 +1,39 @@
+"""What is trained: a head on features, or any timm backbone on images.
+
+timm is imported only when a backbone is built; heads need torch alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hilltop.doors import open_doors
+
+if TYPE_CHECKING:
+    from hilltop.models.heads import FeatureHead
+    from hilltop.models.images import (
+        NormalisedInput,
+        build_image_model,
+        classifier_parameters,
+        count_parameters,
+        hold_statistics,
+    )
+
+__all__ = [
+    "FeatureHead",
+    "NormalisedInput",
+    "build_image_model",
+    "classifier_parameters",
+    "count_parameters",
+    "hold_statistics",
+]
+
+_HOMES = {
+    "FeatureHead": "heads",
+    "NormalisedInput": "images",
+    "build_image_model": "images",
+    "classifier_parameters": "images",
+    "count_parameters": "images",
+    "hold_statistics": "images",
+}
+__getattr__, __dir__ = open_doors(__name__, _HOMES)

@@ -1,0 +1,251 @@
+"""Any timm backbone on images, and where its weights start. timm is imported when one is built."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hilltop.checks import check_number, did_you_mean
+from hilltop.errors import ArgumentError, DataError, HilltopWarning
+
+_MOST_KEYS = 5
+
+
+class NormalisedInput(nn.Module):
+    """A backbone that shifts and scales pixels in [0, 1] as its weights expect.
+
+    Args:
+        backbone: A timm model.
+
+    Shape:
+        ``(N, 3, size, size)`` to logits ``(N, classes)``.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, backbone: nn.Module) -> None:
+        """Take mean and deviation from what timm knows of the backbone."""
+        super().__init__()
+        known = getattr(backbone, "pretrained_cfg", {})
+        for name in ("mean", "std"):
+            values = torch.tensor(known.get(name, (0.5, 0.5, 0.5)))
+            self.register_buffer(name, values.reshape(1, -1, 1, 1))
+        self.backbone = backbone
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return the logits."""
+        logits: Tensor = self.backbone((pixels - self.mean) / self.std)
+        return logits
+
+    def get_classifier(self) -> nn.Module:
+        """Return the backbone's classifier, by the name that timm gives this method."""
+        classifier: nn.Module = self.backbone.get_classifier()  # type: ignore[operator]
+        return classifier
+
+
+def build_image_model(
+    name: str,
+    classes: int,
+    *,
+    weights: str,
+    image_size: int | None = None,
+    normalise: bool = False,
+) -> nn.Module:
+    """Build a timm backbone with a new classifier.
+
+    Args:
+        name: Name that timm knows, for example ``resnet50``.
+        classes: Number of classes.
+        weights: ``none``; ``timm`` for its pretrained weights, which asks the hub unless they are
+            cached; or a local ``.safetensors``, ``.pth``, ``.pt`` or ``.bin`` file.
+        image_size: Side of the images, for backbones built for one size (Swin, ViT).
+        normalise: Shift and scale pixels as timm's weights for this backbone expect.
+
+    Raises:
+        ArgumentError: timm has no such model.
+        DataError: The weights cannot be had or do not fit.
+
+    Note:
+        A classifier of another size in a local file is left out, with a warning that says so. All
+        other weights must fit exactly.
+    """
+    import timm
+
+    check_number("classes", classes, low=1)
+    if not timm.is_model(name):
+        known = timm.list_models()
+        raise ArgumentError(
+            f"timm has no model {name!r}.{did_you_mean(name, known)}"
+            f" It has {len(known)}; list them with timm.list_models()."
+        )
+    if weights == "timm":
+        model = _pretrained(name, classes, image_size)
+        _silence(model, _classifier_keys(model))
+    else:
+        model = _create(name, classes, image_size, pretrained=False)
+        if weights != "none":
+            _load_backbone(model, Path(weights))
+    return NormalisedInput(model) if normalise else model
+
+
+def classifier_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Parameters of the classifier of an image model; none if it has no such part."""
+    backbone = model.backbone if isinstance(model, NormalisedInput) else model
+    keys = _classifier_keys(backbone)
+    return [parameter for key, parameter in backbone.named_parameters() if key in keys]
+
+
+def hold_statistics(model: nn.Module) -> None:
+    """Let batch norms use the statistics they have, and leave them, until the next ``train()``.
+
+    Their scale and shift go on learning. Statistics of small batches of other images at another
+    size undo much of what pretrained weights know before the weights can follow.
+    """
+    for part in model.modules():
+        if isinstance(part, nn.modules.batchnorm._BatchNorm):
+            part.eval()
+
+
+def count_parameters(model: nn.Module) -> int:
+    """Number of trainable parameters.
+
+    Example:
+        >>> count_parameters(FeatureHead(4, 3, hidden=None))
+        15
+    """
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def _create(name: str, classes: int, image_size: int | None, *, pretrained: bool) -> nn.Module:
+    """Create a model; one that is built for a single image size is told which one."""
+    import timm
+
+    settings = timm.get_pretrained_cfg(name)
+    fixed = settings is not None and settings.fixed_input_size
+    options: dict[str, Any] = {"img_size": image_size} if fixed and image_size is not None else {}
+    try:
+        model: nn.Module = timm.create_model(
+            name, pretrained=pretrained, num_classes=classes, **options
+        )
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        if settings is None or not options:
+            raise
+        size = settings.input_size[-1]
+        raise ArgumentError(
+            f"{name!r} cannot be built for images of {image_size} px ({error}); use {size}."
+        ) from None
+    return model
+
+
+def _pretrained(name: str, classes: int, image_size: int | None) -> nn.Module:
+    import timm
+
+    settings = timm.get_pretrained_cfg(name)
+    if settings is None or not settings.has_weights:
+        raise DataError(f"timm has no pretrained weights for {name!r}; use weights none or a file.")
+    try:
+        return _create(name, classes, image_size, pretrained=True)
+    except OSError as error:  # so do all errors of the hub and of the connection descend from it
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise DataError(
+            f"The pretrained weights of {name!r} could not be fetched ({reason}); connect to the"
+            " network, pass a local .safetensors or .pth file as weights, or use none."
+        ) from None
+
+
+def _load_backbone(model: nn.Module, path: Path) -> None:
+    """Load all weights but a classifier of another size, and name whatever does not fit."""
+    wanted = model.state_dict()
+    given = _read_weights(path)
+    head = _classifier_keys(model)
+    left_out = sorted(key for key in head if key in given and given[key].shape != wanted[key].shape)
+    new = sorted(head - set(given)) + left_out
+    faults = _misfits(
+        {key: value for key, value in wanted.items() if key not in new},
+        {key: value for key, value in given.items() if key not in left_out},
+    )
+    if faults:
+        raise DataError(f"{path}: the weights do not fit this model: {'; '.join(faults)}.")
+    model.load_state_dict({**given, **{key: wanted[key] for key in new}}, strict=False)
+    _silence(model, set(new))
+    if new:
+        warnings.warn(
+            f"{path}: the classifier ({', '.join(new)}) is missing or has another size, so it"
+            " starts anew; all other weights were loaded.",
+            HilltopWarning,
+            stacklevel=3,
+        )
+
+
+@torch.no_grad()
+def _silence(model: nn.Module, keys: set[str]) -> None:
+    """Start a new classifier at 0: random weights would first pull at what the others know."""
+    for key, parameter in model.named_parameters():
+        if key in keys:
+            parameter.zero_()
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise DataError(f"weights must be 'none', 'timm' or a file, but there is no file '{path}'.")
+    try:
+        content: Any
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            content = load_file(path)
+        else:
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise DataError(
+            f"{path}: this is no file of weights alone, and nothing else is unpickled; save"
+            " model.state_dict() or a .safetensors file."
+        ) from None
+    except Exception as error:  # safetensors and torch have errors of their own for broken files
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise DataError(f"{path}: the weights cannot be read: {reason}.") from None
+    for key in ("state_dict", "model"):
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if not isinstance(content, Mapping) or not all(
+        isinstance(value, Tensor) for value in content.values()
+    ):
+        raise DataError(f"{path}: expected names and tensors; save model.state_dict().")
+    return {str(key).removeprefix("module."): value for key, value in content.items()}
+
+
+def _classifier_keys(model: nn.Module) -> set[str]:
+    """Names of the weights of the last layer or layers."""
+    names = getattr(model, "pretrained_cfg", {}).get("classifier") or ()
+    prefixes = (names,) if isinstance(names, str) else tuple(names)
+    return {
+        key for key in model.state_dict() if key.startswith(tuple(f"{name}." for name in prefixes))
+    }
+
+
+def _misfits(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> list[str]:
+    """Say which weights are missing, too many or of another shape."""
+    # A counter that old files lack, and that nothing but a cumulative average reads.
+    missing = {key for key in wanted if not key.endswith("num_batches_tracked")} - set(given)
+    shapes = [
+        f"{key} has shape {tuple(given[key].shape)} instead of {tuple(wanted[key].shape)}"
+        for key in sorted(set(wanted) & set(given))
+        if wanted[key].shape != given[key].shape
+    ]
+    said = [
+        _listed("missing", sorted(missing)),
+        _listed("unknown", sorted(set(given) - set(wanted))),
+    ]
+    return [line for line in (*said, _listed("of another shape", shapes)) if line]
+
+
+def _listed(kind: str, names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_KEYS} more" if len(names) > _MOST_KEYS else ""
+    return f"{len(names)} {kind} ({', '.join(names[:_MOST_KEYS])}{more})" if names else ""

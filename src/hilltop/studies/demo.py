@@ -1,0 +1,205 @@
+"""The demo: draws pictures, removes labels, trains with several losses, audits and reports."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hilltop.audit.find.score_blocks import blocks_of
+from hilltop.audit.review.static_page import write_static_review
+from hilltop.audit.run import Scored, audit, score_by_folds, write_audit
+from hilltop.data import LabelTable, ReadOptions, State, drop_positives, write_labels
+from hilltop.errors import DataError
+from hilltop.inputs.descriptor import describe_files
+from hilltop.inputs.synthetic import write_dataset
+from hilltop.report import DemoMethod, DemoPairs, write_demo_report
+from hilltop.report.demo_audit import DemoAudit
+from hilltop.report.demo_report import result_rows
+from hilltop.report.page import percent
+from hilltop.training import ModelConfig, TrainConfig, train
+from hilltop.training.predict import load_run, predict_run
+from hilltop.training.run_folder import RunFolder
+
+BASELINE = "BCE"
+METHODS = ["bce", "hill", "splc", "auto"]
+"""Losses trained on the labels that are left; the others are compared with the first one."""
+TITLES = {"bce": BASELINE, "hill": "Hill", "splc": "SPLC", "auto": "Auto (likelihood)"}
+
+_LEFT_40 = "0.8"  # the paper's r for "40% of the labels left"
+_MARK = ".hilltop-demo"  # only a folder with this file in it is emptied
+
+
+@dataclass(frozen=True)
+class DemoSize:
+    """How much is drawn and trained; the same for every method.
+
+    Model, epochs, learning rate and how hard the pictures are were chosen with BCE on complete
+    labels alone.
+    """
+
+    train_images: int = 3000
+    val_images: int = 800
+    image_size: int = 64
+    epochs: int = 5
+    model: str = "test_resnet"
+    batch_size: int = 32
+    learning_rate: float = 1e-2
+    filters: int = 256
+
+
+def run_demo(out: Path, *, size: DemoSize | None = None, seed: int = 0) -> Path:
+    """Run the whole demo in ``out``, print the table and return the page.
+
+    Args:
+        out: Folder for pictures, runs and ``report.html``; an older demo in it is replaced.
+        size: How much to do; without it what two cores do in four minutes.
+        seed: Seed of pictures, removed labels and training.
+    """
+    began, chosen = time.perf_counter(), size or DemoSize()
+    _clear(out)
+    print(f"drawing {chosen.train_images + chosen.val_images:,} pictures", flush=True)
+    complete, left = _make_labels(out, chosen, seed)
+    ceiling = _train(out, "bce", "complete.parquet", "BCE, complete labels", chosen, seed, left)
+    methods = [
+        _train(out, loss, "left.parquet", TITLES.get(loss, loss), chosen, seed, left)
+        for loss in METHODS
+    ]
+    pairs = _pairs(out, complete, left)
+    audited = _audit(out, left, pairs, chosen, seed)
+    seconds = time.perf_counter() - began
+    page = write_demo_report(
+        out / "report.html",
+        ceiling=ceiling,
+        methods=methods,
+        pairs=pairs,
+        audit=audited,
+        val_images=chosen.val_images,
+        seconds=seconds,
+    )
+    print_table(ceiling, methods, pairs)
+    print_audit(audited)
+    print(f"\n{seconds:.0f} s; the report with pictures is {page}", flush=True)
+    return page
+
+
+def print_table(ceiling: DemoMethod, methods: list[DemoMethod], pairs: DemoPairs) -> None:
+    """Print what the report shows in its table."""
+    print(f"\n{'method':22}{'mAP':>7}{'OF1':>7}{'CF1':>7}{'gap closed':>12}{'found':>8}")
+    for name, values, closed, found in result_rows(ceiling, methods, pairs):
+        numbers = "".join(f"{100 * value:7.1f}" for value in values)
+        shares = "".join(
+            f"{'' if share is None else percent(share):>{width}}"
+            for share, width in ((closed, 12), (found, 8))
+        )
+        print(f"{name:22}{numbers}{shares}")
+
+
+def print_audit(audit: DemoAudit) -> None:
+    """Print what the report shows of the audit."""
+    print(f"\nlabels missing: {audit.estimate} estimated, {audit.truly_missing:,} in truth")
+    for number, right, share, _ in audit.rows():
+        print(
+            f"the first {number:,} candidates: {percent(right)} right,"
+            f" {percent(share)} of all removed labels"
+        )
+    print(f"next: hilltop review {audit.folder}")
+
+
+def _clear(out: Path) -> None:
+    """Make an empty folder; one that holds anything but an older demo is left alone."""
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / _MARK).is_file():
+            raise DataError(f"{out}: this folder holds other files; choose an empty one.")
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).touch()
+
+
+def _make_labels(out: Path, size: DemoSize, seed: int) -> tuple[LabelTable, LabelTable]:
+    """Draw; write complete, remaining and validation labels; return the first two."""
+    images = size.train_images + size.val_images
+    table = write_dataset(out / "pictures", images=images, size=size.image_size, seed=seed)
+    complete = table.select(range(size.train_images))
+    left = drop_positives(complete, _LEFT_40, seed=seed).table
+    for name, part in (
+        ("complete", complete),
+        ("left", left),
+        ("val", table.select(range(size.train_images, images))),
+    ):
+        write_labels(part, out / f"{name}.parquet", format="hilltop")
+    return complete, left
+
+
+def _train(
+    out: Path, loss: str, labels: str, title: str, size: DemoSize, seed: int, train_set: LabelTable
+) -> DemoMethod:
+    """Train one method and score the training images with its last epoch."""
+    print(f"\n{title}", flush=True)
+    pictures = out / "pictures" / "images"
+    config = TrainConfig(
+        labels=out / labels,
+        val_labels=out / "val.parquet",
+        images=pictures,
+        loss=loss,
+        epochs=size.epochs,
+        batch_size=size.batch_size,
+        learning_rate=size.learning_rate,
+        ema=0.0,  # 500 steps are too few for an average
+        augment="none",
+        seed=seed,
+        workers=0,  # small pictures decode faster than another process could hand them over
+        model=ModelConfig(model=size.model, image_size=size.image_size),
+    )
+    run = train(config, out / "runs" / f"{Path(labels).stem}-{loss}")
+    scores, _ = predict_run(load_run(run, which="last"), images=pictures)
+    return DemoMethod(
+        name=title,
+        epochs=RunFolder(run).recorded(),
+        train_probs=scores.aligned(train_set.images, train_set.classes),
+    )
+
+
+def _pairs(out: Path, complete: LabelTable, left: LabelTable) -> DemoPairs:
+    known = left.dense() == State.PRESENT
+    pictures = out / "pictures" / "images"
+    return DemoPairs(
+        images=[pictures / name for name in left.images.to_pylist()],
+        classes=left.classes,
+        known=known,
+        missing=(complete.dense() == State.PRESENT) & ~known,
+    )
+
+
+def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: int) -> DemoAudit:
+    """Audit the labels that are left, as `hilltop audit --features` does, and write its folder."""
+    pictures, folder = out / "pictures" / "images", out / "audit"
+    print("\nAudit", flush=True)
+    # Without pretrained weights at hand: a description that no label had a part in.
+    features = describe_files(
+        pictures, left.images.to_pylist(), filters=size.filters, side=9, seed=seed
+    )
+    rows = np.arange(len(left))
+    logits = score_by_folds(left, features, rows, given=None, folds=4, seed=seed, say=print)
+    found = audit(left, Scored(blocks_of(logits), rows), given=None, top=None)
+    written = write_audit(
+        found,
+        left,
+        folder,
+        labels=out / "left.parquet",
+        format="hilltop",
+        reading=ReadOptions(),
+        images=pictures,
+    )
+    write_static_review(written, folder / "review.html")
+    return DemoAudit(
+        right=pairs.missing[found.candidates.rows(), found.candidates.columns()],
+        labels=int(pairs.known.sum()),
+        missing=found.total.missing,
+        low=found.total.low,
+        high=found.total.high,
+        folder=folder,
+    )

@@ -1,0 +1,24 @@
+"""Every table and figure of the paper, from recipes, beside the numbers that it prints."""
+
+from hilltop.studies.reproduce.embedded import EmbeddedSize, embedded_source
+from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues, read_paper_values
+from hilltop.studies.reproduce.recipe import Recipe, choose_recipes, read_recipes
+from hilltop.studies.reproduce.report import write_reproduction_report
+from hilltop.studies.reproduce.run import Reproduction, reproduce
+from hilltop.studies.reproduce.source import Source, given_source
+
+__all__ = [
+    "EmbeddedSize",
+    "PaperValue",
+    "PaperValues",
+    "Recipe",
+    "Reproduction",
+    "Source",
+    "choose_recipes",
+    "embedded_source",
+    "given_source",
+    "read_paper_values",
+    "read_recipes",
+    "reproduce",
+    "write_reproduction_report",
+]

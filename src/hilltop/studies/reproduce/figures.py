@@ -1,0 +1,180 @@
+"""The figures of the paper, from the runs that a recipe names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from matplotlib.figure import Figure
+from PIL import Image
+
+from hilltop.data import State, read_labels
+from hilltop.data.scores import ScoreTable
+from hilltop.errors import HilltopError
+from hilltop.inputs.image_files import find_images
+from hilltop.registry import Registry
+from hilltop.report.paper_figures import (
+    Example,
+    draw_asl_gradients,
+    draw_examples,
+    draw_focal_margin_gradients,
+    draw_histogram_panels,
+    draw_negative_gradients,
+    draw_recovered_by_epoch,
+)
+from hilltop.studies.compare import Result
+from hilltop.studies.reproduce.source import Source
+from hilltop.training.predict import load_run, predict_rows
+from hilltop.training.recovered import Histograms, read_histograms
+from hilltop.training.run_folder import RunFolder
+
+_BINS = 25  # of a drawn histogram
+_EARLY = 0.2  # share of the run at which training is early: the end of the warm-up
+_THRESHOLD = 0.6
+_PSEUDO_LABELS = (0.4, 0.45, 0.5, 0.55, 0.6)
+_EXAMPLES = 8
+_GROUPS = {"labelled": "positives", "missing": "missing labels", "absent": "true negatives"}
+
+
+class NotPossibleError(HilltopError):
+    """A figure cannot be drawn from this source; the message says why."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a figure is drawn from: finished runs by the names that it shows, and the source."""
+
+    runs: Mapping[str, Result]
+    source: Source
+
+
+Draw = Callable[[Material], Figure]
+FIGURES: Registry[Draw] = Registry("figure")
+
+
+def _drawn_by(name: str) -> Callable[[Draw], Draw]:
+    """Register a function that draws; the registry builds it without options."""
+
+    def add(draw: Draw) -> Draw:
+        FIGURES.register(name)(lambda: draw)
+        return draw
+
+    return add
+
+
+@_drawn_by("negative_gradients")
+def _negative_gradients(material: Material) -> Figure:
+    return draw_negative_gradients()
+
+
+@_drawn_by("focal_margin_gradients")
+def _focal_margin_gradients(material: Material) -> Figure:
+    return draw_focal_margin_gradients()
+
+
+@_drawn_by("asl_gradients")
+def _asl_gradients(material: Material) -> Figure:
+    return draw_asl_gradients()
+
+
+@_drawn_by("stages")
+def _stages(material: Material) -> Figure:
+    panels = {}
+    for name, run in material.runs.items():
+        found = read_histograms(RunFolder(run.folder).histograms)
+        epochs = len(found.counts)
+        for epoch in dict.fromkeys((math.ceil(_EARLY * epochs), epochs)):
+            title = f"{name}, epoch {epoch} of {epochs}"
+            panels[title] = {
+                shown: (found.edges[:: _merged(found)], _coarse(found.of(kind, epoch - 1)))
+                for kind, shown in _GROUPS.items()
+            }
+    return draw_histogram_panels(panels)
+
+
+@_drawn_by("test_distributions")
+def _test_distributions(material: Material) -> Figure:
+    panels = {}
+    for name, run in material.runs.items():
+        folder = RunFolder(run.folder)
+        labels = read_labels(folder.val_labels)
+        probs = ScoreTable.load(folder.val_scores).aligned(labels.images, labels.classes)
+        judged = labels.eval_targets()
+        edges = np.linspace(0, 1, _BINS + 1)
+        panels[name] = {
+            shown: (edges, np.histogram(probs[judged == value], edges)[0])
+            for shown, value in (("positives", 1), ("negatives", 0))
+        }
+    return draw_histogram_panels(panels)
+
+
+@_drawn_by("missing_by_epoch")
+def _missing_by_epoch(material: Material) -> Figure:
+    *shown, labeller = material.runs
+    curves = {}
+    for name in shown:
+        found = read_histograms(RunFolder(material.runs[name].folder).histograms)
+        precision, recall = found.above(_THRESHOLD)
+        curves[name] = (np.arange(1, len(precision) + 1), precision, recall)
+    found = read_histograms(RunFolder(material.runs[labeller].folder).histograms)
+    rectangles = {}
+    for threshold in _PSEUDO_LABELS:
+        precision, recall = found.above(threshold)
+        rectangles[threshold] = (float(precision[-1]), float(recall[-1]))
+    return draw_recovered_by_epoch(curves, rectangles)
+
+
+@_drawn_by("examples")
+def _examples(material: Material) -> Figure:
+    folder = material.source.pictures
+    if folder is None:
+        raise NotPossibleError("This source has features but no images to show.")
+    first = RunFolder(next(iter(material.runs.values())).folder)
+    left = read_labels(first.train_labels)
+    complete = material.source.complete_labels().with_classes(left.classes)
+    known = left.dense() == State.PRESENT
+    missing = (complete.select(complete.find(left.images)).dense() == State.PRESENT) & ~known
+    rows = np.flatnonzero(missing.any(axis=1) & known.any(axis=1))[:_EXAMPLES]
+    if not len(rows):
+        raise NotPossibleError("No training image lost a label and kept one.")
+    images = left.images.take(pa.array(rows))
+    files = find_images(folder, images)
+    probs = {name: _probabilities(run, images) for name, run in material.runs.items()}
+    examples = []
+    for number, row in enumerate(rows):
+        seen, lost = (
+            [left.classes[at] for at in np.flatnonzero(mask[row])] for mask in (known, missing)
+        )
+        said = {
+            method: {name: float(values[number][left.classes.index(name)]) for name in seen + lost}
+            for method, values in probs.items()
+        }
+        pixels = _pixels(folder / files[number].as_py())
+        examples.append(Example(pixels, seen, lost, said))
+    return draw_examples(examples)
+
+
+def _probabilities(run: Result, images: pa.StringArray) -> npt.NDArray[Any]:
+    """Probabilities of some images by the best epoch of a run."""
+    trained = load_run(run.folder)
+    return np.asarray(predict_rows(trained, images).values)
+
+
+def _pixels(path: Path) -> npt.NDArray[np.uint8]:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def _merged(found: Histograms) -> int:
+    return int(found.counts.shape[2]) // _BINS
+
+
+def _coarse(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Fewer, wider bins."""
+    return np.asarray(counts.reshape(_BINS, -1).sum(axis=1))

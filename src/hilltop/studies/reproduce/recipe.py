@@ -1,0 +1,222 @@
+"""Recipes: for every table and figure of the paper, which runs it is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hilltop.checks import did_you_mean
+from hilltop.errors import ArgumentError, ConfigError
+from hilltop.studies.compare import BASELINE, COMPLETE, Cell, Level, Method
+
+KINDS = ("table", "statistics", "figure")
+PAPER_TRAINING = "paper.yaml"
+"""How the paper trains, as a configuration of ``hilltop train``."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its name in the paper, and the method that gives its numbers.
+
+    Attributes:
+        paper: Name in the paper and in ``paper_values.csv``.
+        method: The method, in the notation of ``hilltop compare``.
+        complete: Trained on complete labels.
+        at: Another method at some levels.
+    """
+
+    paper: str
+    method: str
+    complete: bool = False
+    at: dict[str, str] = field(default_factory=dict)
+
+    def method_at(self, level: str) -> Method:
+        """The method at a level."""
+        return Method.parse(self.at.get(level, self.method))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name in the paper, the labels, the metric, and the backbone if any.
+
+    ``metric`` is what the printed values are, where the paper's own heading is wrong.
+    """
+
+    paper: str
+    level: str
+    metric: str
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A table or figure of the paper.
+
+    Attributes:
+        name: Its short name: the name of the file.
+        kind: table, statistics or figure.
+        place: Its place in the paper, counting from 1.
+        title: Its caption.
+        draw: For a figure, the name of the function that draws it.
+        level: For a figure, the labels that its runs were trained on.
+        methods: For a figure, its methods by the names that it shows.
+        rows: For a table.
+        columns: For a table.
+        notes: Sentences below it.
+    """
+
+    name: str
+    kind: str
+    place: int
+    title: str
+    draw: str = ""
+    level: str = ""
+    methods: dict[str, str] = field(default_factory=dict)
+    rows: tuple[Row, ...] = ()
+    columns: tuple[Column, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def filled(self, facts: typing.Mapping[str, str]) -> Recipe:
+        """The same with facts of a data set put into methods: ``{labels_per_image}``."""
+        rows = tuple(
+            dataclasses.replace(row, method=_fill(row.method, facts), at=_fill_all(row.at, facts))
+            for row in self.rows
+        )
+        return dataclasses.replace(self, rows=rows, methods=_fill_all(self.methods, facts))
+
+    def cells(
+        self, levels: typing.Mapping[str, Level], seeds: Sequence[int], model: str | None
+    ) -> list[Cell]:
+        """Runs that it needs with one backbone; None is the usual one. Figures need one seed."""
+        if self.kind == "figure":
+            chosen = [self.run(name, levels, seeds[0]) for name in self.methods]
+            return chosen if model is None else []
+        columns = [column for column in self.columns if column.model == model]
+        methods = [
+            (COMPLETE, BASELINE) if row.complete else (levels[at], row.method_at(at))
+            for at in dict.fromkeys(column.level for column in columns)
+            for row in self.rows
+        ]
+        baselines = [(levels[column.level], BASELINE) for column in columns]
+        chosen_methods = [*methods, *baselines, *([(COMPLETE, BASELINE)] if columns else [])]
+        return [Cell(level, method, seed) for seed in seeds for level, method in chosen_methods]
+
+    def run(self, name: str, levels: typing.Mapping[str, Level], seed: int) -> Cell:
+        """The run behind a name in a figure; one that begins with "complete" has all labels."""
+        word = self.methods[name]
+        complete = word.removeprefix("complete ")
+        if complete != word:
+            return Cell(COMPLETE, Method.parse(complete), seed)
+        return Cell(levels[self.level], Method.parse(word), seed)
+
+    @property
+    def models(self) -> list[str]:
+        """Backbones other than the usual one."""
+        return [model for model in dict.fromkeys(c.model for c in self.columns) if model]
+
+    @property
+    def used_levels(self) -> list[str]:
+        """Names of the levels that its runs need."""
+        names = [self.level] if self.level else []
+        return list(dict.fromkeys([*names, *(column.level for column in self.columns)]))
+
+
+def recipe_folder() -> Path:
+    """Where the recipes lie: beside this file in an installed package, or in the repository."""
+    return _shipped("recipes")
+
+
+def paper_values_file() -> Path:
+    """Where the numbers of the paper lie."""
+    return _shipped("reproduction/paper_values.csv")
+
+
+def _shipped(name: str) -> Path:
+    inside = Path(__file__).parent / Path(name).name
+    return inside if inside.exists() else Path(__file__).parents[4] / name
+
+
+def read_recipes(folder: Path | None = None) -> dict[str, Recipe]:
+    """Read all recipes, in the order of the paper; faults are reported together.
+
+    Raises:
+        ConfigError: There is none, or some cannot be used.
+    """
+    where = folder or recipe_folder()
+    files = sorted(where.glob("*/*.yaml"))
+    if not files:
+        raise ConfigError(f"{where}: there are no recipes here (tables/*.yaml, figures/*.yaml).")
+    faults: list[str] = []
+    recipes = {file.stem: _read(file, faults) for file in files}
+    if faults:
+        raise ConfigError("\n".join(faults))
+    sound = [recipe for recipe in recipes.values() if recipe is not None]
+    return {recipe.name: recipe for recipe in sorted(sound, key=lambda recipe: recipe.place)}
+
+
+def choose_recipes(names: Sequence[str], recipes: dict[str, Recipe]) -> list[Recipe]:
+    """Find recipes by name."""
+    for name in names:
+        if name not in recipes:
+            raise ArgumentError(
+                f"There is no table or figure {name!r}.{did_you_mean(name, recipes)}"
+                " See hilltop reproduce --list."
+            )
+    return [recipes[name] for name in dict.fromkeys(names)]
+
+
+def _fill(method: str, facts: typing.Mapping[str, str]) -> str:
+    for name, value in facts.items():
+        method = method.replace(f"{{{name}}}", value)
+    return method
+
+
+def _fill_all(methods: dict[str, str], facts: typing.Mapping[str, str]) -> dict[str, str]:
+    return {name: _fill(method, facts) for name, method in methods.items()}
+
+
+def _read(path: Path, faults: list[str]) -> Recipe | None:
+    """Read one recipe and check that all its methods can be built."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        faults.append(f"{path}: this is not YAML: {' '.join(str(error).split())}.")
+        return None
+    if not isinstance(values, dict):
+        faults.append(f"{path}: expected names and values.")
+        return None
+    before = len(faults)
+    rows = [_part(Row, item, path, faults) for item in values.pop("rows", [])]
+    columns = [_part(Column, item, path, faults) for item in values.pop("columns", [])]
+    notes = tuple(values.pop("notes", ()))
+    recipe: Recipe | None = _part(
+        Recipe, {"name": path.stem, "notes": notes, **values}, path, faults
+    )
+    if recipe is not None and recipe.kind not in KINDS:
+        faults.append(f"{path}: kind must be one of {', '.join(KINDS)}, but is {recipe.kind!r}.")
+    if recipe is None or len(faults) > before:
+        return None
+    return dataclasses.replace(recipe, rows=tuple(rows), columns=tuple(columns))
+
+
+def _part(kind: type[Any], values: Any, path: Path, faults: list[str]) -> Any:
+    """Build a part of a recipe, or report what is wrong with it."""
+    known = {item.name for item in dataclasses.fields(kind)}
+    if not isinstance(values, dict):
+        faults.append(f"{path}: expected names and values, but got {values!r}.")
+        return None
+    for key in values:
+        if key not in known:
+            faults.append(f"{path}: {key!r} is not known.{did_you_mean(str(key), known)}")
+            return None
+    try:
+        return kind(**values)
+    except TypeError as error:
+        faults.append(f"{path}: {error}.")
+        return None

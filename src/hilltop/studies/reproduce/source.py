@@ -1,0 +1,92 @@
+"""What tables and figures are made from: labels with complete truth, and features or images."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hilltop.data import LabelTable, State, drop_positives
+from hilltop.errors import ArgumentError
+from hilltop.studies.compare import COMPLETE, Level, parse_level
+from hilltop.studies.compare.level import given_level
+from hilltop.studies.compare.study import read_complete, read_reduced
+from hilltop.training.config import TrainConfig
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set, and how runs on it are trained.
+
+    Attributes:
+        name: What to call it in tables.
+        about: One sentence on it.
+        base: Its complete labels, validation labels, inputs, and the settings of every run.
+        reduced: Reduced label files by the name of their level, instead of the paper's rule.
+        pictures: Folder with its images, if they can be shown.
+        backbones: For backbones of the paper, what is trained in their place and how.
+    """
+
+    name: str
+    about: str
+    base: TrainConfig
+    reduced: Mapping[str, Level] = field(default_factory=dict)
+    pictures: Path | None = None
+    backbones: Mapping[str, TrainConfig] = field(default_factory=dict)
+
+    def level(self, name: str) -> Level:
+        """The level of a name, with reduced labels where they were given."""
+        return self.reduced.get(name) or parse_level(name)
+
+    def complete_labels(self) -> LabelTable:
+        """Read the complete training labels."""
+        return read_complete(self.base.labels, self.base)
+
+    def labels_at(self, level: Level, seed: int) -> LabelTable:
+        """The training labels of a level."""
+        if level.labels is not None:
+            return read_reduced(level.labels, self.base)
+        complete = self.complete_labels()
+        return complete if level.r is None else drop_positives(complete, level.r, seed=seed).table
+
+    def facts(self) -> dict[str, str]:
+        """What recipes may ask of a data set: its mean number of labels, as ROLE is told it."""
+        table = self.complete_labels()
+        mean = table.count(State.PRESENT) / max(1, len(table))
+        return {"labels_per_image": f"{mean:.1f}"}
+
+
+def given_source(base: TrainConfig, *, name: str | None, reduced: Sequence[str] = ()) -> Source:
+    """A data set that the user has; backbones are those of the paper if there are images."""
+    if base.val_labels is None:
+        raise ArgumentError("reproduce needs --val-labels: complete labels to judge by.")
+    levels = {level.name: level for level in map(given_level, reduced)}
+    what = base.features if base.features is not None else base.images
+    backbones: Mapping[str, TrainConfig] = {} if base.images is None else _Backbones(base)
+    return Source(
+        name=name or base.labels.stem,
+        about=f"Labels {base.labels}, trained on {what}.",
+        base=base,
+        reduced=levels,
+        pictures=base.images,
+        backbones=backbones,
+    )
+
+
+class _Backbones(dict[str, TrainConfig]):
+    """Every backbone by its own name, trained like the usual one."""
+
+    def __init__(self, base: TrainConfig) -> None:
+        super().__init__()
+        self._base = base
+
+    def __missing__(self, model: str) -> TrainConfig:
+        return dataclasses.replace(
+            self._base, model=dataclasses.replace(self._base.model, model=model)
+        )
+
+
+def all_levels(source: Source, names: Sequence[str]) -> dict[str, Level]:
+    """Levels by name, the complete labels among them."""
+    return {COMPLETE.name: COMPLETE, **{name: source.level(name) for name in names}}

@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+import torch
+from torch import Tensor
+
+from hilltop.audit.find.candidate_index import CandidateIndex
+from hilltop.audit.find.candidates import rank_candidates, write_candidates
+from hilltop.audit.find.score_blocks import blocks_of, score_blocks
+from hilltop.audit.folder import AuditFolder
+from hilltop.calibration.keep_rate import Fitted
+from hilltop.calibration.observation import build_likelihood, select_model
+from hilltop.calibration.posterior import present_probability
+from hilltop.calibration.scaling import Calibration, calibrate
+from hilltop.data import State, assemble, write_labels
+from hilltop.data.scores import ScoreTable
+from hilltop.errors import ArgumentError, DataError
+from hilltop.losses import KeptByCount, bce, kept_by_count
+from hilltop.losses.likelihood.choose import (
+    Likelihood,
+    choose_observation,
+    summed_by_count,
+    summed_independently,
+)
+from hilltop.training.folds import out_of_fold_logits
+from tests.audit.simulated import average_precision, draw, simulate, table_of
+
+
+def as_given(loss: Likelihood, classes: int) -> Fitted:
+    return Fitted(loss, Calibration(1.0, torch.zeros(classes)))
+
+
+def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
+    labels = assemble(
+        ["a", "b"],
+        ["cat", "dog", "cow"],
+        [0, 1],
+        [0, 1],
+        [State.PRESENT, State.ABSENT],
+        unlisted=State.UNKNOWN,
+    )
+    logits = torch.tensor([[3.0, 0.0, -1.0], [2.0, 4.0, -3.0]])
+    found, tally = rank_candidates(
+        labels, blocks_of(logits), as_given(summed_independently(0.4), 3)
+    )
+    assert list(zip(found.rows().tolist(), found.columns().tolist(), strict=True)) == [
+        (1, 0),
+        (0, 1),
+        (0, 2),
+        (1, 2),
+    ]
+    p = 1 / (1 + np.exp(-np.array([2.0, 0.0, -1.0, -3.0])))
+    expected = 0.6 * p / (1 - 0.4 * p)
+    assert found.probabilities() == pytest.approx(expected, rel=1e-5)
+    assert tally.missing == pytest.approx([expected[0], expected[1], expected[2:].sum()], rel=1e-5)
+
+
+def test_pairs_of_one_probability_stay_in_the_order_of_the_table() -> None:
+    labels = table_of(torch.zeros(3, 2))
+    found, _ = rank_candidates(
+        labels, blocks_of(torch.zeros(3, 2)), as_given(summed_independently(0.5), 2)
+    )
+    assert (found.rows() * 2 + found.columns()).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("top", [1, 1000, 300_000])
+def test_the_first_candidates_are_those_of_the_whole_ranking(top: int) -> None:
+    logits = torch.randn(20_000, 40, generator=torch.Generator().manual_seed(3))
+    labels = table_of(torch.zeros(20_000, 40))
+    model = as_given(summed_independently(0.4), 40)
+    every, _ = rank_candidates(labels, blocks_of(logits), model)
+    first, _ = rank_candidates(labels, blocks_of(logits), model, top=top)
+    assert len(every) == 800_000
+    assert np.array_equal(first.keys, every.keys[:top])
+    assert (np.diff(every.probabilities()) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    "loss", [summed_by_count(0.8), summed_by_count(1), summed_independently(0.3)]
+)
+def test_slope_and_posterior_of_a_likelihood_agree(loss: Likelihood) -> None:
+    chance = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(50, 9, generator=chance) - 2
+    targets = (torch.rand(50, 9, generator=chance) < 0.15).float()
+    observed = torch.rand(50, 9, generator=chance) < 0.1
+    by_slope = present_probability(loss, logits, targets, observed=observed)
+    torch.testing.assert_close(
+        by_slope, loss.posterior(logits, targets, observed=observed), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_a_mean_loss_is_refused_for_probabilities() -> None:
+    mean = kept_by_count(r=0.8)
+    assert isinstance(mean, KeptByCount)
+    with pytest.raises(ArgumentError, match="must have the reduction 'sum', but got 'mean'"):
+        present_probability(mean, torch.zeros(1, 2), torch.zeros(1, 2))
+
+
+def test_scores_on_disk_are_joined_by_name(tmp_path: Path) -> None:
+    labels = table_of(torch.eye(4)[:, :3])
+    scores = np.random.default_rng(0).random((4, 3)).astype(np.float32)
+    straight = ScoreTable(labels.images, labels.classes, scores)
+    turned = ScoreTable(
+        labels.images.take(pa.array([3, 1, 0, 2])),
+        labels.classes[::-1],
+        np.ascontiguousarray(scores[[3, 1, 0, 2]][:, ::-1]),
+    )
+    straight.save(tmp_path / "straight.npy")
+    turned.save(tmp_path / "turned.npy")
+    model = as_given(summed_independently(0.4), 3)
+    rankings = [
+        rank_candidates(labels, score_blocks(table, labels), model)[0].keys.tolist()
+        for table in (
+            straight,
+            ScoreTable.load(tmp_path / "straight.npy"),
+            ScoreTable.load(tmp_path / "turned.npy"),
+        )
+    ]
+    assert rankings[0] == rankings[1] == rankings[2]
+
+
+def test_a_part_of_mapped_scores_is_read_from_its_own_place(tmp_path: Path) -> None:
+    values = np.linspace(0.1, 0.9, 12, dtype=np.float32).reshape(4, 3)
+    np.save(tmp_path / "scores.npy", values)
+    labels = table_of(torch.zeros(2, 3))
+    part = np.load(tmp_path / "scores.npy", mmap_mode="r")[2:]
+    logits = score_blocks(ScoreTable(labels.images, labels.classes, part), labels)(0, 2)
+    assert torch.sigmoid(logits).numpy() == pytest.approx(values[2:], rel=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [1.5, -0.1, np.nan])
+def test_scores_that_are_no_probabilities_are_named(wrong: float) -> None:
+    labels = table_of(torch.zeros(3, 2))
+    values = np.full((3, 2), 0.5, dtype=np.float32)
+    values[1, 1] = wrong
+    blocks = score_blocks(ScoreTable(labels.images, labels.classes, values), labels)
+    with pytest.raises(DataError, match=r"The score of 'image-1.jpg' for 'class 1' is"):
+        rank_candidates(labels, blocks, as_given(summed_independently(0.4), 2))
+
+
+def test_certain_scores_are_ranked_too() -> None:
+    labels = table_of(torch.zeros(2, 2))
+    values = np.array([[0.0, 1.0], [0.5, 0.2]])
+    blocks = score_blocks(ScoreTable(labels.images, labels.classes, values), labels)
+    found, _ = rank_candidates(labels, blocks, as_given(summed_independently(0.4), 2))
+    assert (found.rows() * 2 + found.columns()).tolist() == [1, 2, 3, 0]
+
+
+def test_labels_without_unknown_pairs_are_refused() -> None:
+    labels = assemble(["a"], ["cat"], [0], [0], State.PRESENT, unlisted=State.ABSENT)
+    with pytest.raises(DataError, match="pass --unlisted unknown"):
+        rank_candidates(labels, blocks_of(torch.zeros(1, 1)), as_given(summed_by_count(0.8), 1))
+
+
+def test_candidates_come_back_from_their_files(tmp_path: Path) -> None:
+    simulated = simulate(images=50)
+    logits = torch.randn(50, 6, generator=torch.Generator().manual_seed(1))
+    found, _ = rank_candidates(
+        simulated.labels, blocks_of(logits), as_given(summed_independently(0.5), 6)
+    )
+    write_candidates(found, simulated.labels, tmp_path)
+    folder = AuditFolder(path=tmp_path, labels=Path("x"), format="hilltop")
+    write_labels(simulated.labels, folder.audited_labels, format="hilltop")
+    index = CandidateIndex.read(folder, simulated.labels)
+    assert len(index) == len(found) == simulated.labels.count(State.UNKNOWN)
+    mine = found.columns() == 2
+    assert index.class_rows(2).tolist() == found.rows()[mine].tolist()
+    text = pyarrow.csv.read_csv(tmp_path / "candidates.csv")
+    assert text.column_names == ["image", "class", "probability", "rank"]
+    assert text.column("rank").to_pylist() == list(range(1, len(found) + 1))
+    assert text.column("image")[0].as_py() == f"image-{found.rows()[0]}.jpg"
+
+
+def test_no_image_has_a_part_in_its_own_logits() -> None:
+    simulated = simulate(images=80)
+    moved = simulated.targets.clone()
+    image = int(torch.nonzero(moved.sum(dim=1) == 1)[0])
+    moved[image] = moved[image].roll(1)  # as many labels as before, so heads start where they did
+
+    def score(targets: torch.Tensor) -> torch.Tensor:
+        loss = summed_independently(0.5)
+        return out_of_fold_logits(simulated.features, targets, loss, partitions=2, epochs=2)
+
+    before, after = score(simulated.targets), score(moved)
+    assert torch.equal(before[image], after[image])
+    others = torch.arange(80) != image
+    assert not torch.equal(before[others], after[others])
+
+
+def test_out_of_fold_logits_repeat_with_their_seed() -> None:
+    simulated = simulate(images=40)
+
+    def score(seed: int) -> torch.Tensor:
+        loss = bce(reduction="sum")
+        return out_of_fold_logits(simulated.features, simulated.targets, loss, epochs=2, seed=seed)
+
+    assert torch.equal(score(0), score(0))
+    assert not torch.equal(score(0), score(1))
+
+
+def test_labels_removed_on_purpose_come_back_at_the_top() -> None:
+    simulated = simulate()
+    loss = summed_independently(0.5)
+    logits = out_of_fold_logits(simulated.features, simulated.targets, loss)
+    reading = select_model(logits, simulated.targets)
+    found, _ = rank_candidates(simulated.labels, blocks_of(logits), reading.best)
+    missing = simulated.missing[found.rows(), found.columns()]
+    assert missing.sum() == simulated.missing.sum()
+    assert missing[:100].mean() > 0.6
+    assert average_precision(-np.arange(len(missing)), missing) > 4 * missing.mean()
+
+
+def test_calibration_finds_slope_and_shifts() -> None:
+    chance = torch.Generator().manual_seed(0)
+    true = 2 * torch.randn(8000, 3, generator=chance) - 2
+    present = draw(true, chance)
+    targets = present * (torch.rand(8000, 3, generator=chance) < 0.5)
+    shift = torch.tensor([0.5, -0.5, 0.0])
+    found = calibrate(summed_independently(0.5), (true - shift) / 1.7, targets)
+    assert found.slope == pytest.approx(1.7, abs=0.15)
+    assert found.shift.tolist() == pytest.approx(shift.tolist(), abs=0.2)
+
+
+def of_each_image_one_label(chance: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, labels drawn from them, and one of the labels of each image."""
+    logits = torch.randn(3000, 6, generator=chance) * 2 - 1
+    true = draw(logits, chance)
+    first = (torch.rand(3000, 6, generator=chance) * true).argmax(dim=1)
+    return logits, true, torch.nn.functional.one_hot(first, 6) * true
+
+
+def test_the_observation_model_that_made_the_labels_is_found() -> None:
+    chance = torch.Generator().manual_seed(1)
+    logits, true, one = of_each_image_one_label(chance)
+    assert isinstance(select_model(logits, one).best.loss, KeptByCount)
+    half = true * (torch.rand(true.shape, generator=chance) < 0.5)
+    assert not isinstance(select_model(logits, half).best.loss, KeptByCount)
+    assert "as asked" in select_model(logits, half, given=summed_by_count(0.8)).sentence
+
+
+def test_exceptions_from_a_rule_are_not_for_free() -> None:
+    chance = torch.Generator().manual_seed(0)
+    logits = torch.randn(3000, 4, generator=chance) * 3 - 3
+    true = draw(logits, chance)
+    half = true * (torch.rand(true.shape, generator=chance) < 0.5)
+    # Of four classes r = 0.8 leaves one: images with two labels are exceptions.
+    assert (half.sum(dim=1) > 1).float().mean() > 0.03
+    best = select_model(logits, half).best.loss
+    assert not isinstance(best, KeptByCount)
+    assert float(best.rate()) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_rule_is_still_found_when_somebody_has_added_a_few_labels() -> None:
+    chance = torch.Generator().manual_seed(1)
+    logits, true, one = of_each_image_one_label(chance)
+    one[:20] = true[:20]
+    best = select_model(logits, one).best.loss
+    assert isinstance(best, KeptByCount)
+    assert best.rule.kept(6) == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "count_rule"),
+    [([5, 75, 23, 2], True), ([0, 74, 26], False), ([0, 90, 7, 3], False), ([0, 10], True)],
+)
+def test_images_with_about_one_label_suggest_the_count_rule(
+    counts: list[int], count_rule: bool
+) -> None:
+    loss, sentence = choose_observation(torch.tensor(counts))
+    assert isinstance(loss, KeptByCount) == count_rule
+    assert ("kept_by_count" in sentence) == count_rule
+
+
+def test_no_label_at_all_suggests_nothing() -> None:
+    with pytest.raises(DataError, match="There is no label at all"):
+        choose_observation(torch.tensor([10]))
+
+
+def test_options_of_another_model_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="--keep belongs to --loss kept_independently"):
+        build_likelihood("kept_by_count", r=None, keep=0.5)
+    with pytest.raises(ArgumentError, match="Did you mean 'kept_by_count'"):
+        build_likelihood("kept_by_coun", r=None, keep=None)

@@ -1,0 +1,292 @@
+"""The page in a real Chromium, driven by keys alone unless a test says otherwise."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hilltop.audit.decisions.store import Answer
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.static_page import write_static_review
+from hilltop.cli.main import main
+from hilltop.data import State, read_labels
+from tests.audit.conftest import HOSTILE
+from tests.audit.review.serving import free_port, serving, stored
+from tests.audit.review.tab import CHROMIUM, Tab
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+
+
+def test_thirty_pairs_by_keyboard_survive_undo_reload_kill_and_reach_the_file(
+    audit: AuditFolder, browser: Any, tmp_path: Path
+) -> None:
+    port = free_port()
+    words = {"y": "present", "n": "absent", "u": "unsure"}
+    keys = list("yynyunyyynyyyuynyyynnyyuyyynyy")
+    tab = Tab(browser)
+    with serving(audit.path, port=port) as server:
+        tab.open(server.address)
+        images = tab.names()[:30]
+        name = tab.page.locator("#question b").text_content()
+        tab.press(keys)
+        assert tab.answers()[:31] == [*(words[key] for key in keys), ""]
+        assert tab.focused() == 30
+        tab.press(["z", "Control+z"])
+        assert tab.focused() == 28
+        tab.press(["n"])  # in place of the 29th yes; the 30th stays open
+        tab.saved()
+        tab.page.reload()
+        tab.page.wait_for_selector(".tile:focus")
+        expected = [*(words[key] for key in keys[:28]), "absent", ""]
+        assert tab.answers()[:30] == expected
+        assert tab.page.locator("#question b").text_content() == name
+        server.kill()
+        tab.press(["y", "z", "y"])  # while nobody listens
+        tab.page.wait_for_selector("#notice:not([hidden])")
+        notice = tab.page.locator("#notice").text_content()
+        assert "3 answers wait in this browser and will be sent as soon as it is back" in notice
+        assert tab.page.locator("#saved").text_content() == "3 unsent"
+    with serving(audit.path, port=port):
+        tab.saved()
+        assert tab.page.locator("#notice").is_hidden()
+        tab.page.reload()
+        tab.page.wait_for_selector(".tile:focus")
+        expected[29] = "present"
+        assert tab.answers()[:30] == expected
+    tab.close()
+    out = tmp_path / "corrected.csv"
+    assert main(["apply", str(audit.path), "--out", str(out)]) == 0
+    before, after = audit.table(), read_labels(out, options=audit.reading)
+    column = before.classes.index(name)
+    wanted = before.dense()
+    states = {"present": State.PRESENT, "absent": State.ABSENT}
+    for image, word in zip(images, expected, strict=True):
+        if word in states:
+            wanted[before.images.to_pylist().index(image), column] = states[word]
+    assert (after.dense() == wanted).all()
+    assert (after.images, after.classes) == (before.images, before.classes)
+    with Path(f"{out}.provenance.csv").open(newline="") as file:
+        rows = {row["image"]: row for row in csv.DictReader(file)}
+    assert {image: rows[image]["answer"] for image in images} == dict(
+        zip(images, expected, strict=True)
+    )
+    assert {row["reviewer"] for row in rows.values()} == {"Ann"}
+    assert all(0 <= float(row["probability"]) <= 1 for row in rows.values())
+
+
+@pytest.mark.slow
+def test_undo_after_a_reload_takes_back_the_last_action(audit: AuditFolder, browser: Any) -> None:
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        tab.press(["y", "Shift+ArrowRight", "Shift+ArrowRight", "n"])
+        tab.saved()
+        tab.page.reload()
+        tab.page.wait_for_selector(".tile:focus")
+        assert tab.answers()[:5] == ["present", "absent", "absent", "absent", ""]
+        tab.press(["z"])
+        tab.until("document.querySelectorAll('[data-answer=absent].tile').length === 0")
+        assert tab.answers()[:4] == ["present", "", "", ""]
+        tab.saved()
+        tab.close()
+    assert [event.action for event in stored(audit)[1:4]] == [stored(audit)[4].action] * 3
+
+
+@pytest.mark.slow
+def test_arrows_follow_the_grid_and_pages_turn(audit: AuditFolder, browser: Any) -> None:
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        columns = len(
+            tab.page.evaluate(
+                "getComputedStyle(document.getElementById('grid')).gridTemplateColumns"
+            ).split()
+        )
+        assert columns > 2
+        places = []
+        for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "End", "Home"):
+            tab.press([key])
+            places.append(tab.focused())
+        assert places == [1, 1 + columns, columns, 0, 47, 0]
+        first = tab.names()
+        tab.press(["PageDown"])
+        tab.until("document.querySelectorAll('.tile').length < 48")
+        assert not set(first) & set(tab.names())
+        tab.press(["PageUp"])
+        tab.until("document.querySelectorAll('.tile').length === 48")
+        assert tab.names() == first
+        tab.press(["Control+a", "y"])  # the whole page, and on to the next
+        tab.until("document.querySelectorAll('.tile').length < 48")
+        tab.saved()
+        tab.close()
+    assert len(stored(audit)) == 48
+    assert len({event.action for event in stored(audit)}) == 1
+
+
+@pytest.mark.slow
+def test_zoom_answers_and_goes_on(audit: AuditFolder, browser: Any) -> None:
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        names = tab.names()
+        tab.press(["Space"])
+        tab.page.wait_for_selector("#zoom[open]")
+        tab.press(["y", "n"])
+        assert tab.page.locator("#zoom-name").text_content() == names[2]
+        tab.press(["Space"])  # closes; it must not press the button that happens to have focus
+        assert tab.page.locator("#zoom[open]").count() == 0
+        assert tab.focused() == 2
+        assert tab.answers()[:3] == ["present", "absent", ""]
+        tab.press(["Enter", "Escape"])
+        assert tab.page.locator("#zoom[open]").count() == 0
+        tab.saved()
+        tab.close()
+
+
+@pytest.mark.slow
+def test_two_reviewers_see_where_they_disagree(audit: AuditFolder, browser: Any) -> None:
+    ann, ben = Tab(browser), Tab(browser)
+    with serving(audit.path) as server:
+        ann.open(server.address, "Ann")
+        ann.press(["y", "y"])
+        ann.saved()
+        ben.open(server.address, "Ben")
+        assert ben.page.locator(".tile .other").all_text_contents() == ["1 other answered"] * 2
+        ben.press(["n"])
+        ben.page.wait_for_selector(".conflict")
+        assert ben.page.locator(".conflict").text_content() == "Ann: yes"
+        ann.page.click("[data-view=disputed]")
+        ann.page.wait_for_selector(".conflict")
+        assert ann.page.locator(".tile").count() == 1
+        ann.close()
+        ben.close()
+
+
+@pytest.mark.slow
+def test_the_random_sample_gives_an_estimate_and_the_hint_its_number(
+    audit: AuditFolder, browser: Any
+) -> None:
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        tab.page.click("[data-view=random]")
+        tab.until("!document.querySelector('.chance')")
+        tab.press(list("ynnn"))
+        tab.saved()
+        figures = tab.page.locator("#figures").text_content()
+        assert "25% 1 of 4" in figures
+        tab.page.click("[data-view=ranked]")
+        tab.page.wait_for_selector(".chance")
+        assert tab.page.locator("#hint").is_hidden()
+        tab.press(list("y" + "n" * 20))
+        tab.saved()
+        hint = tab.page.locator("#hint p").text_content()
+        assert "of the last 20 answers found a missing label" in hint
+        assert re.match(r"(None|1) .*\((0|5)%\)", hint)
+        before = tab.page.locator("#question").text_content()
+        tab.page.click("#next-class")
+        tab.until(f"document.getElementById('question').textContent !== {before!r}")
+        tab.close()
+    modes = [event.mode for event in stored(audit) if isinstance(event, Answer)]
+    assert modes[:4] == ["random"] * 4
+    assert set(modes[4:]) == {"ranked"}
+
+
+@pytest.mark.slow
+def test_names_with_markup_are_shown_as_they_are(hostile: AuditFolder, browser: Any) -> None:
+    tab = Tab(browser)
+    refused: list[str] = []
+    tab.page.on("console", lambda message: refused.append(message.text))
+    with serving(hostile.path) as server:
+        tab.open(server.address, "<img src=x onerror=alert(3)>")
+        shown = tab.page.locator(".class-name").all_text_contents()
+        assert sorted(shown) == sorted(name.replace("\n", "␣") for name in HOSTILE)
+        tab.press(["y"])
+        tab.saved()
+        assert tab.page.locator("main img, main script, nav img, nav script").count() == 0
+        assert refused == []
+        tab.close()
+    assert stored(hostile)[0].reviewer == "<img src=x onerror=alert(3)>"
+
+
+@pytest.mark.slow
+def test_the_page_works_on_a_narrow_window_with_touch(audit: AuditFolder, browser: Any) -> None:
+    tab = Tab(browser, viewport={"width": 390, "height": 844}, has_touch=True)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        assert tab.page.evaluate("document.documentElement.scrollWidth") == 390
+        tab.page.tap("#show-classes")
+        tab.page.locator("#class-list button").nth(1).tap()
+        tab.until("document.querySelector('#class-list li:nth-child(2) [aria-current]')")
+        assert tab.page.locator("#class-list").is_hidden()
+        tab.page.tap("#select")
+        for place in (0, 1):
+            tab.page.locator(".tile").nth(place).tap()
+        assert tab.page.locator("#select").text_content() == "2 selected"
+        tab.page.tap("main .yes")
+        tab.saved()
+        assert tab.answers()[:3] == ["present", "present", ""]
+        tab.close()
+
+
+@pytest.mark.slow
+def test_a_screen_reader_hears_names_answers_and_roles(audit: AuditFolder, browser: Any) -> None:
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        listbox = tab.page.get_by_role("listbox", name=re.compile("Is .* in the picture"))
+        assert listbox.get_by_role("option").count() == 48
+        assert tab.page.locator(".tile[tabindex='0']").count() == 1
+        assert tab.page.locator("#class-list button[tabindex='0']").count() == 1
+        image = tab.names()[0]
+        label = tab.page.locator(".tile").first.get_attribute("aria-label")
+        assert label.startswith(f"{image}, probability ")
+        assert label.endswith("not answered")
+        tab.press(["y"])
+        assert tab.page.locator("#live").text_content() == f"{image}: yes"
+        tab.saved()
+        assert "answered yes" in tab.page.locator(".tile").first.get_attribute("aria-label")
+        unnamed = tab.page.evaluate(
+            "[...document.querySelectorAll('button, input')].filter((one) => one.checkVisibility()"
+            " && !(one.textContent.trim() || one.ariaLabel || one.labels?.length)).length"
+        )
+        assert unnamed == 0
+        tab.close()
+
+
+@pytest.mark.slow
+def test_a_page_without_a_server_gives_its_answers_back_as_a_file(
+    audit: AuditFolder, browser: Any, tmp_path: Path
+) -> None:
+    page = tmp_path / "review.html"
+    assert write_static_review(audit, page, top=100) == 100
+    tab = Tab(browser)
+    tab.open(page.as_uri(), "Cleo")
+    name, images = tab.page.locator("#question b").text_content(), tab.names()
+    assert tab.page.locator(".tile img").count() == len(images)
+    tab.until("document.querySelector('.tile img').naturalWidth === 64")
+    tab.press(["y", "n", "u", "z"])
+    tab.page.reload()
+    tab.page.wait_for_selector(".tile:focus")
+    assert tab.answers()[:3] == ["present", "absent", ""]
+    with tab.page.expect_download() as download:
+        tab.page.click("#download")
+    saved = tmp_path / "answers.json"
+    download.value.save_as(saved)
+    tab.close()
+    assert main(["review", str(audit.path), "--import", str(saved)]) == 0
+    assert main(["review", str(audit.path), "--import", str(saved)]) == 0
+    assert len(stored(audit)) == 4  # three answers and an undo, each once
+    out = tmp_path / "corrected.csv"
+    assert main(["apply", str(audit.path), "--out", str(out), "--answers", str(saved)]) == 0
+    table = read_labels(out, options=audit.reading)
+    row_of = {image: row for row, image in enumerate(table.images.to_pylist())}
+    assert name in table.labels_of(row_of[images[0]])
+    assert name in table.labels_of(row_of[images[1]], State.ABSENT)
+    assert name not in table.labels_of(row_of[images[2]])
+    assert json.loads(saved.read_text())["reviewer"] == "Cleo"

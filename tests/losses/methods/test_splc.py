@@ -1,0 +1,71 @@
+"""The bound on what self-paced correction turns over; its equation is in test_equations.py."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from hilltop.losses import MultiLabelLoss, splc
+from tests.losses.conftest import batch
+
+
+def pseudo_labels(loss: MultiLabelLoss, logits: Tensor, targets: Tensor) -> Tensor:
+    loss.set_epoch(1)
+    return loss.pseudo_labels(logits, targets)
+
+
+@pytest.mark.parametrize("per_label", [0.0, 0.5, 1.0, 2.5])
+def test_the_highest_are_turned_over_and_no_more_than_the_bound(per_label: float) -> None:
+    logits, targets = batch(60, 7)
+    turned = pseudo_labels(splc(per_label=per_label), logits + 3, targets)
+    sure = pseudo_labels(splc(per_label=math.inf), logits + 3, targets)
+    allowed = math.floor(per_label * targets.nansum().item() + 1e-3)
+    assert turned.sum() == min(allowed, int(sure.sum()))
+    assert not (turned & ~sure).any()
+    left = sure & ~turned
+    if turned.any() and left.any():
+        assert logits[turned].min() > logits[left].max()
+
+
+def test_below_the_bound_it_is_the_equation() -> None:
+    logits, targets = batch(60, 7)
+    bounded, equation = splc(), splc(per_label=math.inf)
+    expected = pseudo_labels(equation, logits - 2, targets)
+    assert 0 < expected.sum() <= targets.nansum()
+    assert torch.equal(pseudo_labels(bounded, logits - 2, targets), expected)
+    torch.testing.assert_close(bounded(logits - 2, targets), equation(logits - 2, targets))
+
+
+def test_equal_scores_never_exceed_the_bound() -> None:
+    targets = torch.zeros(10, 8)
+    targets[:, 0] = 1
+    assert pseudo_labels(splc(), torch.full((10, 8), 5.0), targets).sum() == 0
+    logits = torch.full((10, 8), 5.0)
+    logits[:4, 3] = 6.0
+    assert torch.equal(pseudo_labels(splc(), logits, targets), logits == 6.0)
+
+
+def test_confirmed_and_unknown_pairs_do_not_use_up_the_bound() -> None:
+    logits = torch.tensor([[9.0, 8.0, 7.0, 6.0, 5.0]])
+    targets = torch.tensor([[1.0, 0.0, math.nan, 0.0, 0.0]])
+    observed = torch.tensor([[False, True, False, False, False]])
+    loss = splc()
+    loss.set_epoch(1)
+    turned = loss.pseudo_labels(logits, targets, observed=observed)
+    assert turned.tolist() == [[False, False, False, True, False]]
+
+
+def test_a_model_that_is_sure_of_everything_is_told_otherwise() -> None:
+    """Without the bound every unlabelled pair is pushed further up, for good."""
+    logits, targets = batch(60, 7)
+    slopes = {}
+    for per_label in (1.0, math.inf):
+        loss = splc("bce", reduction="sum", per_label=per_label, watch=False)
+        loss.set_epoch(1)
+        scores = (logits + 12).requires_grad_()
+        loss(scores, targets).backward()
+        slopes[per_label] = scores.grad[targets == 0].sum()  # type: ignore[index]
+    assert slopes[1.0] > 0 >= slopes[math.inf]

@@ -1,0 +1,113 @@
+"""Where a head starts: at the constant that minimises the loss on the labels."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hilltop.errors import ArgumentError
+from hilltop.losses import (
+    LOSSES,
+    LabelStats,
+    bce,
+    best_constant,
+    build,
+    init_head,
+    init_head_prior,
+    kept_by_count,
+    kept_independently,
+)
+
+
+def labels(share: float = 0.05, rows: int = 400, classes: int = 20) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return (torch.rand(rows, classes, generator=generator) < share).float()
+
+
+def test_cross_entropy_starts_at_the_log_odds_of_a_label() -> None:
+    targets = labels()
+    share = targets.mean().item()
+    assert best_constant(bce(), targets) == pytest.approx(math.log(share / (1 - share)), abs=0.011)
+
+
+def test_a_likelihood_starts_at_the_share_it_believes_to_be_true() -> None:
+    targets = labels()
+    share = targets.mean().item() / 0.5
+    expected = math.log(share / (1 - share))
+    assert best_constant(kept_independently(keep=0.5), targets) == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_no_registered_loss_can_do_better_with_another_constant(name: str) -> None:
+    targets = labels()
+    loss = build(name)
+    counts = torch.bincount(targets.sum(dim=1).long())
+    loss.prepare(LabelStats(len(targets), targets.sum(dim=0).long(), counts, 10))
+    index = torch.arange(len(targets))
+    start = best_constant(loss, targets)
+    with torch.no_grad():
+        least = loss(torch.full_like(targets, start), targets, index=index)
+        for other in (-8.0, -4.0, start - 0.3, start + 0.3, 2.0):
+            assert loss(torch.full_like(targets, other), targets, index=index) >= least
+
+
+def test_confirmed_absents_and_unknown_pairs_count_for_what_they_are() -> None:
+    targets = labels()
+    targets[:, 0] = torch.nan
+    observed = torch.ones_like(targets, dtype=torch.bool)
+    complete = best_constant(kept_independently(keep=0.5), targets, observed=observed)
+    assert complete == best_constant(bce(), targets)
+
+
+@pytest.mark.parametrize("classes", [20, 80])
+@pytest.mark.parametrize("r", [0.8, 0.9, 1])
+def test_one_label_an_image_does_not_start_a_count_where_everything_is_present(
+    r: float, classes: int
+) -> None:
+    targets = torch.eye(classes)
+    start = best_constant(kept_by_count(r=r), targets)
+    expected = classes * torch.sigmoid(torch.tensor(start)).item()
+    assert 0.9 < expected < 3, "labels of an image"
+
+
+def test_a_count_that_leaves_everything_open_starts_and_learns() -> None:
+    """At r = 1 the best constant is 'everything', and from there the ranking is never learnt."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(400, 12, generator=generator)
+    true = (features + 0.3 * torch.randn(400, 12, generator=generator)) > 1.2
+    true[torch.arange(400), features.argmax(dim=1)] = True
+    kept = torch.multinomial(true.float(), 1, generator=generator)
+    targets = torch.zeros(400, 12).scatter_(1, kept, 1.0)
+    loss, head = kept_by_count(r=1), torch.nn.Linear(12, 12)
+    torch.nn.init.zeros_(head.weight)
+    init_head(head, loss, targets)
+    optimiser = torch.optim.Adam(head.parameters(), lr=0.02)
+    for _ in range(150):
+        optimiser.zero_grad()
+        loss(head(features), targets).backward()
+        optimiser.step()
+    present = torch.sigmoid(head(features)).detach()
+    assert present[true].mean() > present[~true].mean() + 0.3
+    assert present.sum(dim=1).mean() < 6
+
+
+def test_the_head_of_a_model_starts_there() -> None:
+    targets = labels(classes=3)
+    model = init_head(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), bce(), targets)
+    assert isinstance(model, nn.Sequential)
+    expected = torch.full((3,), best_constant(bce(), targets))
+    torch.testing.assert_close(model[2].bias.detach(), expected)
+    with pytest.raises(ArgumentError, match="no linear or convolution layer with a bias"):
+        init_head(nn.Linear(4, 3, bias=False), bce(), targets)
+
+
+@pytest.mark.parametrize("name", ["gr", "role"])
+def test_a_loss_that_guesses_labels_starts_at_the_prior_of_each_class(name: str) -> None:
+    targets = labels(classes=3)
+    loss = build(name)
+    assert loss.self_labelling
+    head = init_head(nn.Linear(4, 3), loss, targets)
+    torch.testing.assert_close(head.bias, init_head_prior(nn.Linear(4, 3), targets).bias)

@@ -1,0 +1,143 @@
+"""Recipes: all load, all their parts can be built, and their headers show commands that work."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import timm
+import tyro
+
+from hilltop.cli.compare import Compare
+from hilltop.cli.main import main
+from hilltop.cli.reproduce import Reproduce
+from hilltop.errors import ArgumentError, ConfigError
+from hilltop.studies.compare import COMPLETE, NAMED, parse_level
+from hilltop.studies.reproduce import Recipe, choose_recipes, read_recipes
+from hilltop.studies.reproduce.figures import FIGURES
+from hilltop.studies.reproduce.recipe import PAPER_TRAINING, recipe_folder
+from hilltop.training import TrainConfig
+
+RECIPES = read_recipes()
+LEVELS = {COMPLETE.name: COMPLETE, **{name: parse_level(name) for name in NAMED}}
+FACTS = {"labels_per_image": "2.9"}
+ITEMS = {
+    "statistics", "coco", "voc-nus", "openimages", "hill-ablation", "splc-losses",
+    "hyperparameters", "backbones", "appendix-coco-75", "appendix-coco-40", "appendix-coco-single",
+    "appendix-voc", "appendix-nus", "appendix-openimages", "negative-gradients",
+    "focal-margin-gradients", "asl-gradients", "stages", "test-distributions", "missing-by-epoch",
+    "examples",
+}  # fmt: skip
+
+
+def test_every_table_and_figure_of_the_paper_has_a_recipe() -> None:
+    assert set(RECIPES) == ITEMS
+    assert [recipe.place for recipe in RECIPES.values()] == list(range(1, len(ITEMS) + 1))
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
+def test_every_method_of_a_recipe_can_be_built(recipe: Recipe) -> None:
+    filled = recipe.filled(FACTS)
+    cells = [
+        cell for model in (None, *filled.models) for cell in filled.cells(LEVELS, [0], model)
+    ]  # parsing a method builds its loss
+    assert bool(cells) == bool(recipe.rows or recipe.methods)
+    if recipe.draw:
+        FIGURES.build(recipe.draw)
+    assert all(timm.is_model(model) for model in recipe.models)
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
+def test_the_header_of_a_recipe_shows_commands_that_parse(recipe: Recipe) -> None:
+    (path,) = recipe_folder().glob(f"*/{recipe.name}.yaml")
+    commands = re.findall(r"^#   hilltop reproduce (.*)$", path.read_text(), re.MULTILINE)
+    assert commands
+    for command in commands:
+        words = command.split()
+        assert words[0] == recipe.name
+        settings = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+        default = Reproduce.defaults(words)
+        parsed = tyro.cli(Reproduce, args=words, config=settings, default=default)
+        assert parsed.names == (recipe.name,)
+        assert parsed.source == "embedded" or parsed.run_options.epochs == 31
+
+
+def test_commands_of_the_page_on_reproduction_parse() -> None:
+    page = (recipe_folder().parent / "reproduction" / "README.md").read_text()
+    text = re.sub(r"\\\n\s*", "", page)
+    commands = re.findall(r"^    hilltop (\w+) ([^#\n]*)", text, re.MULTILINE)
+    assert {name for name, _ in commands} == {"compare", "reproduce"}
+    for name, rest in commands:
+        kind = {"compare": Compare, "reproduce": Reproduce}[name]
+        words = rest.split()
+        settings = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+        tyro.cli(kind, args=words, config=settings, default=kind.defaults(words))
+
+
+def test_runs_on_images_are_trained_as_in_the_paper() -> None:
+    config = TrainConfig.from_file(recipe_folder() / PAPER_TRAINING)
+    assert (config.epochs, config.schedule_epochs, config.batch_size) == (31, 80, 128)
+    assert (config.learning_rate, config.weight_decay, config.ema) == (1e-4, 1e-4, 0.9997)
+    assert (config.model.model, config.model.image_size) == ("resnet50", 448)
+    assert config.model.normalise is False
+
+
+def test_splc_has_the_threshold_of_the_released_code_where_most_labels_are_left() -> None:
+    row = RECIPES["coco"].rows[-1]
+    methods = [dict(row.method_at(name).options).get("tau") for name in NAMED]
+    assert methods == [0.65, None, None], "0.6 is the usual one"
+
+
+def test_the_list_shows_every_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["coc"], "There is no table or figure 'coc'. Did you mean 'coco'?"),
+        ([], "Give names of tables and figures, or --all"),
+        (["coco", "--all"], "Give names of tables and figures, or --all"),
+        (["coco"], "reproduce needs --val-labels"),
+        (["coco", "--loss", "asl"], "reproduce sets --loss for each run by itself"),
+        (["coco", "--source", "embedded", "--epochs", "3"], "drop --epochs"),
+    ],
+)
+def test_wrong_words_are_told(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *words, "--out", str(tmp_path / "out")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_faults_in_recipes_are_reported_together(tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "a.yaml").write_text("kind: tabel\nplace: 1\ntitle: A\n")
+    (folder / "b.yaml").write_text("kind: table\nplace: 2\ntitel: B\n")
+    (folder / "c.yaml").write_text("kind: table\nplace: 3\ntitle: C\nrows: [{paper: x}]\n")
+    with pytest.raises(ConfigError) as caught:
+        read_recipes(tmp_path)
+    message = str(caught.value)
+    assert "a.yaml: kind must be one of table, statistics, figure, but is 'tabel'" in message
+    assert "b.yaml: 'titel' is not known. Did you mean 'title'?" in message
+    assert "c.yaml" in message
+    assert "method" in message
+
+
+def test_no_recipe_at_all_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there are no recipes here"):
+        read_recipes(tmp_path)
+
+
+def test_recipes_are_chosen_once_in_the_order_of_the_words() -> None:
+    assert [item.name for item in choose_recipes(["coco", "stages", "coco"], RECIPES)] == [
+        "coco",
+        "stages",
+    ]
+    with pytest.raises(ArgumentError):
+        choose_recipes(["x"], RECIPES)

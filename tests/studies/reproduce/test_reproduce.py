@@ -1,0 +1,190 @@
+"""Tables and figures from a tiny embedded data set, from labels and pictures to the page."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from hilltop.data import State, drop_positives, write_labels
+from hilltop.errors import DataError
+from hilltop.studies.compare import BASELINE, COMPLETE, Cell, Method, Result, Results, parse_level
+from hilltop.studies.reproduce import (
+    EmbeddedSize,
+    Reproduction,
+    choose_recipes,
+    embedded_source,
+    given_source,
+    read_paper_values,
+    read_recipes,
+    reproduce,
+    write_reproduction_report,
+)
+from hilltop.studies.reproduce.beside import csv_rows, paper_sheets
+
+SIZE = EmbeddedSize(
+    train_images=60, val_images=30, image_size=32, filters=8, filter_side=5, epochs=2
+)
+TABLES = ["openimages", "appendix-openimages", "statistics"]
+DRAWN = ["missing-by-epoch", "examples"]
+METRICS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
+
+
+def quiet(line: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reproduction]:
+    out = tmp_path_factory.mktemp("reproduced")
+    source = embedded_source(out / "embedded", SIZE)
+    recipes = choose_recipes(TABLES + DRAWN, read_recipes())
+    done = reproduce(recipes, source, out, seeds=[0], jobs=1, say=quiet)
+    write_reproduction_report(out / "report.html", done)
+    return out, done
+
+
+def test_tables_and_figures_lie_beside_the_report(made: tuple[Path, Reproduction]) -> None:
+    out, done = made
+    assert not done.failed
+    assert [item.recipe.name for item in done.items if item.missing] == []
+    tables = {path.name for path in (out / "tables").iterdir()}
+    assert tables == {f"{name}{ending}" for name in TABLES for ending in (".md", ".tex", ".csv")}
+    figures = {path.name for path in (out / "figures").iterdir()}
+    assert figures == {f"{name}{ending}" for name in DRAWN for ending in (".pdf", ".png")}
+
+
+def test_a_run_that_several_tables_need_is_made_once(made: tuple[Path, Reproduction]) -> None:
+    _, done = made
+    cells = [result.cell for result in done.results]
+    assert len(cells) == len(set(cells))
+    single = {str(cell.method) for cell in cells if cell.level.name == "single"}
+    assert single == {"bce", "focal_released", "asl_released", "hill", "splc_released"}
+
+
+def test_printed_numbers_stand_beside_measured_ones(made: tuple[Path, Reproduction]) -> None:
+    out, done = made
+    with (out / "tables" / "openimages.csv").open(newline="") as file:
+        rows = {row["row"]: row for row in csv.DictReader(file)}
+    assert rows["Hill"]["paper"] == "62.71"
+    hill = next(result for result in done.results if str(result.cell) == "single hill seed 0")
+    assert float(rows["Hill"]["last"]) == pytest.approx(100 * hill.last["mAP"], abs=1e-3)
+    assert float(rows["Hill"]["best"]) == pytest.approx(100 * hill.best["mAP"], abs=1e-3)
+    text = (out / "tables" / "openimages.md").read_text()
+    assert f"| Hill | 62.71 | {100 * hill.best['mAP']:.2f} |" in text.replace("**", "")
+
+
+def test_statistics_are_counted_from_the_labels(made: tuple[Path, Reproduction]) -> None:
+    text = (made[0] / "tables" / "statistics.md").read_text()
+    assert "| paper: COCO-40% labels left | 82,081 | 80 | 96,251 | 1.2 |" in text
+    assert "| embedded pictures: single label | 60 | 42 | 60 | 1.00 |" in text
+
+
+def test_the_report_is_one_file_with_every_item(made: tuple[Path, Reproduction]) -> None:
+    page = (made[0] / "report.html").read_text()
+    assert not re.search(r"https?://|<script|url\(", page)
+    for item in made[1].items:
+        assert item.recipe.title in page
+    assert page.count("data:image/png;base64,") == 2
+    assert page.count("<table>") == 3
+
+
+def test_making_them_again_trains_nothing(made: tuple[Path, Reproduction]) -> None:
+    out, done = made
+    lines: list[str] = []
+    recipes = choose_recipes(["openimages"], read_recipes())
+    reproduce(recipes, done.source, out, seeds=[0], jobs=1, say=lines.append)
+    assert lines == ["6 of 6 runs are finished already"]
+
+
+def test_an_embedded_set_of_another_size_is_not_mixed_up(made: tuple[Path, Reproduction]) -> None:
+    with pytest.raises(DataError, match="pictures of another size here"):
+        embedded_source(made[0] / "embedded")
+
+
+@pytest.mark.slow
+def test_every_other_figure_is_drawn_from_the_same_source(
+    made: tuple[Path, Reproduction], tmp_path: Path
+) -> None:
+    figures = [recipe for recipe in read_recipes().values() if recipe.kind == "figure"]
+    done = reproduce(figures, made[1].source, tmp_path, seeds=[0], jobs=1, say=quiet)
+    assert len(done.items) == 7
+    assert all(item.png and not item.missing for item in done.items)
+
+
+def test_features_have_no_backbones_and_no_pictures(
+    made: tuple[Path, Reproduction], tmp_path: Path
+) -> None:
+    source = given_source(made[1].source.base, name="mine")
+    recipes = choose_recipes(["backbones", "examples"], read_recipes())
+    done = reproduce(recipes, source, tmp_path, seeds=[0], jobs=1, say=quiet)
+    backbones, examples = done.items
+    assert "Not run on this source: mobilenetv3_large_100" in backbones.missing
+    assert examples.missing == "This source has features but no images to show."
+    rows = backbones.sheets[0].rows
+    assert all(row[1] and row[2:4] == ("", "") for row in rows), "printed, and not measured"
+    assert not {str(result.cell) for result in done.results} & {"0.4 wan seed 0"}
+
+
+def test_reduced_files_take_the_place_of_the_rule(
+    made: tuple[Path, Reproduction], tmp_path: Path
+) -> None:
+    base = made[1].source.base
+    table = drop_positives(made[1].source.complete_labels(), "0.1", seed=5).table
+    write_labels(table, tmp_path / "left.parquet")
+    source = given_source(base, name="mine", reduced=[f"0.4={tmp_path / 'left.parquet'}"])
+    recipes = choose_recipes(["statistics"], read_recipes())
+    reproduce(recipes, source, tmp_path / "out", seeds=[0], jobs=1, say=quiet)
+    text = (tmp_path / "out" / "tables" / "statistics.md").read_text()
+    labels = table.count(State.PRESENT)
+    assert f"| mine: 40% labels left | 60 | 42 | {labels} | {labels / 60:.2f} |" in text
+
+
+def results(**means: float) -> Results:
+    """One finished run for each method at 40% left, and BCE on complete labels."""
+    found = []
+    for name, value in means.items():
+        level = COMPLETE if name == "complete" else parse_level("0.4")
+        method = BASELINE if name == "complete" else Method(name)
+        row = {"epoch": 1.0, **dict.fromkeys(METRICS, value)}
+        found.append(Result(Cell(level, method, 0), Path("x"), row, row))
+    return Results(found)
+
+
+def test_a_run_not_made_is_a_blank_cell() -> None:
+    recipe = read_recipes()["hill-ablation"]
+    paper = read_paper_values()
+    measured = {None: results(complete=0.8, bce=0.6, hill=0.7)}
+    (sheet,) = paper_sheets(recipe, paper, measured, name="ants")
+    rows = {row[0]: row for row in sheet.rows}
+    assert rows["WAN⁻"][1:4] == ("72.05", "", "")
+    assert rows["WAN⁻"][-1] == ""
+    assert rows["Hill"][1:4] == ("75.15", "70.00", "70.00")
+    assert rows["Hill"][-1] == "50%"
+    blank = next(row for row in csv_rows(recipe, paper, measured) if row["row"] == "WAN⁻")
+    assert (blank["paper"], blank["last"], blank["seeds"]) == ("72.05", None, None)
+
+
+def test_misprints_carry_a_letter_and_a_sentence() -> None:
+    (sheet,) = paper_sheets(read_recipes()["hill-ablation"], read_paper_values(), {}, name="ants")
+    hill = next(row for row in sheet.rows if row[0] == "Hill")
+    assert sheet.head[4:8] == ("OF1, paper", "CF1, best", "CF1, paper", "OF1, best")
+    assert (hill[4], hill[6]) == ("68.56 [a]", "73.08 [b]")
+    assert any(note.startswith("[a]") and "the values are CF1" in note for note in sheet.notes)
+
+
+def test_every_level_of_a_table_is_a_sheet_of_its_own() -> None:
+    sheets = paper_sheets(
+        read_recipes()["coco"].filled({"labels_per_image": "3"}),
+        read_paper_values(),
+        {},
+        name="ants",
+    )
+    assert [sheet.title.rpartition(": ")[2] for sheet in sheets] == [
+        "75% labels left; measured on ants",
+        "40% labels left; measured on ants",
+        "single label; measured on ants",
+    ]
+    assert [sheet.rows[1][1] for sheet in sheets] == ["76.81", "70.49", "68.57"]
