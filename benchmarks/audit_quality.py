@@ -20,7 +20,7 @@ import pyarrow as pa
 import torch
 
 from hilltop.audit.find.score_blocks import score_blocks
-from hilltop.audit.run import PARTITIONS, Scored, audit, score_by_folds
+from hilltop.audit.run import REPEATS, Scored, audit, score_by_folds
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import ScoreTable
 from hilltop.losses import bce
@@ -54,7 +54,7 @@ def main() -> None:
     plain = timed(
         "BCE heads, trained",
         lambda: out_of_fold_logits(
-            features, targets, bce(reduction="sum"), partitions=PARTITIONS, seed=0
+            features, targets, bce(reduction="sum"), repeats=REPEATS, seed=0
         ),
     )
     for name, logits in (("likelihood", ours), ("BCE", plain)):

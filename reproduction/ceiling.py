@@ -34,8 +34,7 @@ from hilltop.losses import LabelStats, build
 from hilltop.metrics import classification_report
 from hilltop.studies.compare.level import parse_levels
 from hilltop.studies.compare.study import read_complete
-from hilltop.training import TrainConfig
-from hilltop.training.in_memory import Recipe, fit_head
+from hilltop.training import TrainConfig, fit_head
 
 
 class Heads:
@@ -65,7 +64,6 @@ class Heads:
             loss,
             classes=targets.shape[1],
             seed=seed,
-            recipe=Recipe(),
         ).head
         with torch.no_grad():
             scores = torch.sigmoid(head(self.others).double())

@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +24,6 @@ from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.integrations import HilltopClassifier
 from hilltop.losses import LOSSES, hill
 from hilltop.losses.methods.auto import choose_loss
-from hilltop.training.config import TrainConfig
-from hilltop.training.in_memory import Recipe
 from tests.integrations.conftest import Generated, generate
 
 Quick = partial(HilltopClassifier, epochs=2, random_state=0)
@@ -61,15 +58,6 @@ def test_the_whole_of_check_estimator_passes_with_the_usual_settings() -> None:
     count, _, statuses = done.stdout.strip().partition(" ")
     assert int(count) == len(CHECKS) + 1
     assert statuses == "{'passed'}"
-
-
-def test_the_usual_settings_are_those_of_the_trainer() -> None:
-    trainer = TrainConfig(features=Path("features.npz")).resolved()
-    usual = HilltopClassifier()
-    assert (usual.epochs, usual.batch_size) == (trainer.epochs, trainer.batch_size)
-    recipe = Recipe(epochs=usual.epochs, batch_size=usual.batch_size)
-    rate_and_decay = recipe.rate_and_decay(1280)
-    assert rate_and_decay == (trainer.learning_rate, trainer.weight_decay)
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -201,8 +189,7 @@ def test_the_head_that_early_stopping_returns_is_that_of_the_best_epoch() -> Non
     model.fit(data.X, data.Y)
     from hilltop.integrations.held_out import set_aside
 
-    seed = int(np.random.RandomState(3).randint(2**31 - 1))
-    _, aside = set_aside(200, 0.1, seed)
+    _, aside = set_aside(200, 0.1, seed=3)
     best = max(model.validation_scores_)
     assert model.validation_scores_[-1] < best
     assert model.score(data.X[aside], data.Y[aside]) == pytest.approx(best)

@@ -1,4 +1,4 @@
-"""The state of a run: chance goes on where it stopped, on every rank."""
+"""The state of a run: rng_state goes on where it stopped, on every rank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from hilltop.training.checkpoint import Progress, chance, load_state, save_state
+from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state
 
 
 def test_every_rank_gets_its_own_chance_back(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_every_rank_gets_its_own_chance_back(tmp_path: Path) -> None:
         for seed in (1, 2):
             torch.manual_seed(seed)
             torch.rand(5)
-            states.append(chance()["cpu"])
+            states.append(rng_state()["cpu"])
             drawn.append(torch.rand(3))
         save_state(
             tmp_path / "state",

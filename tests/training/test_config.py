@@ -84,4 +84,5 @@ def test_automatic_choices_depend_on_what_is_trained_on() -> None:
     images = TrainConfig(images=Path("d")).resolved()
     features = TrainConfig(features=Path("f.npz")).resolved()
     assert (images.learning_rate, images.ema, images.model.model) == (1e-4, 0.9997, "resnet50")
-    assert (features.learning_rate, features.ema, features.model.model) == (3e-4, 0.0, "linear")
+    assert (features.learning_rate, features.ema, features.model.model) == (None, 0.0, "linear")
+    assert features.weight_decay is None, "chosen by cross-validation"

@@ -9,7 +9,9 @@ from torch import Tensor
 from hilltop.errors import ArgumentError
 from hilltop.losses import bce, gr, init_head_prior, kept_independently
 from hilltop.models import FeatureHead
-from hilltop.training.in_memory import Recipe, _start, batches, fit_head, plan_batches
+from hilltop.training.in_memory import EarlyStopping, fit_head
+from hilltop.training.learner import start_head
+from hilltop.training.recipe import HEADS, IMAGES, Recipe
 from hilltop.training.row_weights import RowWeighted
 
 
@@ -31,21 +33,28 @@ def test_a_weighted_scale_is_that_of_repeated_rows(same_length: bool) -> None:
 
 
 def test_batches_are_of_one_size_and_go_through_all_rows() -> None:
-    assert plan_batches(130, 128) == (25, 2)
-    assert plan_batches(6400, 128) == (1, 50)
-    assert plan_batches(100_000, 128) == (1, 782)
-    sizes = [len(rows) for rows in batches(130, 2, 2, torch.Generator().manual_seed(0))]
-    assert sizes == [65, 65, 65, 65]
-    first, second, *_ = batches(131, 1, 2, torch.Generator().manual_seed(0))
+    assert HEADS.passes(130) == (25, 2)
+    assert HEADS.passes(6400) == (1, 50)
+    assert HEADS.passes(100_000) == (1, 782)
+    assert IMAGES.passes(130) == (1, 2)
+    assert [len(rows) for rows in HEADS.epoch_plan(130, 0, 0)] == 50 * [65]
+    first, second = IMAGES.epoch_plan(131, 0, 0)
     assert sorted([*first.tolist(), *second.tolist()]) == list(range(131))
 
 
-def test_what_a_judge_calls_best_is_kept() -> None:
+def test_plans_differ_by_seed_and_epoch_and_leave_no_rank_without_a_row() -> None:
+    plans = [IMAGES.epoch_plan(200, seed, epoch)[0].tolist() for seed in (0, 1) for epoch in (0, 1)]
+    assert len({tuple(plan) for plan in plans}) == 4
+    assert IMAGES.epoch_plan(200, 1, 1)[0].tolist() == plans[3]
+    assert IMAGES.epoch_plan(3, 0, 0, world=4) == []
+
+
+def test_what_a_scorer_calls_best_is_kept() -> None:
     drawn, labels = made_up()
     verdicts = iter([0.1, 0.9, 0.3, 0.2])
     seen: list[Tensor] = []
 
-    def judge(head: FeatureHead) -> float:
+    def scorer(head: FeatureHead) -> float:
         seen.append(head(drawn).clone())
         return next(verdicts)
 
@@ -55,8 +64,8 @@ def test_what_a_judge_calls_best_is_kept() -> None:
         bce(reduction="sum"),
         classes=3,
         seed=0,
-        recipe=Recipe(epochs=9, patience=2),
-        judge=judge,
+        recipe=Recipe(epochs=9),
+        stopping=EarlyStopping(scorer, patience=2),
     )
     assert fitted.scores == (0.1, 0.9, 0.3, 0.2)
     assert len(fitted.losses) == 4
@@ -88,6 +97,7 @@ def test_a_loss_that_guesses_labels_starts_at_the_weighted_prior_of_each_class()
     weight = torch.arange(20) % 4
     heads = [FeatureHead(6, 3, hidden=None) for _ in range(2)]
     loss = gr(reduction="none")
-    _start(heads[0], loss, lambda rows: (labels[rows], None), 20, weight.double())
+    labels_of = lambda rows: (labels[rows], None)  # noqa: E731
+    start_head(heads[0], loss, labels_of, 20, row_weight=weight.double())
     init_head_prior(heads[1], labels.repeat_interleave(weight, dim=0))
     torch.testing.assert_close(heads[0].state_dict(), heads[1].state_dict())

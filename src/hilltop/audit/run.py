@@ -37,7 +37,7 @@ from hilltop.errors import DataError
 from hilltop.losses.likelihood.choose import Likelihood, choose_observation
 from hilltop.training.folds import out_of_fold_logits
 
-PARTITIONS = 2
+REPEATS = 2
 _SAMPLE_ENTRIES = 2_000_000
 _SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows
 
@@ -128,14 +128,14 @@ def score_by_folds(
     if loss is None:
         loss, sentence = choose_observation(torch.bincount(targets.sum(dim=1).long()))
         say(sentence)
-    say(f"training {PARTITIONS * folds} heads on {len(features):,} images, none on its own fold")
+    say(f"training {REPEATS * folds} heads on {len(features):,} images, none on its own fold")
     return out_of_fold_logits(
         features,
         targets,
         loss,
         observed=observed,
         folds=folds,
-        partitions=PARTITIONS,
+        repeats=REPEATS,
         seed=seed,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +20,14 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
-from hilltop.checks import check_choice, check_number
+from hilltop.checks import check_choice, check_number, check_whole
 from hilltop.errors import ArgumentError
-from hilltop.integrations.held_out import judged_by, known_map, set_aside
+from hilltop.integrations.held_out import known_map, map_scorer, set_aside
 from hilltop.integrations.target_kinds import Labels, read_labels, read_truth
-from hilltop.losses import LOSSES, Loss, build
-from hilltop.training.in_memory import Recipe, fit_head
+from hilltop.losses import Loss
+from hilltop.training.in_memory import EarlyStopping, fit_head
+from hilltop.training.learner import head_loss
+from hilltop.training.recipe import HEADS, Recipe
 
 Array = npt.NDArray[Any]
 UNLISTED = ("unknown", "absent")
@@ -91,8 +94,8 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         loss_options: dict[str, Any] | None = None,
         unlisted: str = "unknown",
         hidden: int | None = None,
-        epochs: int = 20,
-        batch_size: int = 128,
+        epochs: int = HEADS.epochs,
+        batch_size: int = HEADS.batch_size,
         learning_rate: float | None = None,
         weight_decay: float | None = None,
         early_stopping: bool = False,
@@ -188,13 +191,15 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Check the parameters."""
         check_choice("unlisted", self.unlisted, UNLISTED)
         check_number("validation_fraction", self.validation_fraction, low=0, high=0.9)
-        recipe = Recipe(
+        check_whole("n_iter_no_change", self.n_iter_no_change, low=1)
+        if self.hidden is not None:
+            check_whole("hidden", self.hidden, low=1)
+        recipe = dataclasses.replace(
+            HEADS,
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
-            hidden=self.hidden,
-            patience=self.n_iter_no_change,
         )
         recipe.check()
         return recipe
@@ -202,11 +207,15 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     def _train(
         self, features: Tensor, labels: Labels, weight: Tensor | None, recipe: Recipe
     ) -> None:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        judge = None
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        seed = int(seed)
+        stopping = None
         if self.early_stopping:
             rows, aside = set_aside(len(labels), self.validation_fraction, seed)
-            judge = judged_by(features[aside], labels.dense(aside))
+            scorer = map_scorer(features[aside], labels.dense(aside))
+            stopping = EarlyStopping(scorer, self.n_iter_no_change)
             features, labels = features[rows], labels.select(rows)
             weight = None if weight is None else weight[rows]
         confirmed = labels.kind == "multilabel" and self.unlisted == "absent"
@@ -217,16 +226,17 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         self.loss_ = self._build_loss(complete=confirmed or labels.kind != "multilabel")
         self.loss_.reduction = "sum" if weight is None else "none"
-        self.loss_.prepare(labels.facts(recipe.epochs, weight))
         fitted = fit_head(
             features,
             batch,
             self.loss_,
             classes=labels.outputs,
+            stats=labels.stats(recipe.epochs, weight),
             seed=seed,
             recipe=recipe,
+            hidden=self.hidden,
             row_weight=weight,
-            judge=judge,
+            stopping=stopping,
         )
         self._kind, self._dtype, self.classes_ = labels.kind, labels.dtype, labels.classes
         self.head_ = fitted.head.requires_grad_(False)
@@ -242,11 +252,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 raise ArgumentError("loss_options belong to a loss that is given by name.")
             return copy.deepcopy(self.loss)
         name = BASELINE if self.loss == "auto" and complete else self.loss
-        if "watch" in LOSSES.options(name):
-            # The head starts where the loss is least, which is the remedy against a collapse; with
-            # many labels this is above one half, and would be taken for one.
-            options = {"watch": False, **options}
-        return build(name, **options)
+        return head_loss(name, **options)
 
     def _features(self, X: Any, *, reset: bool) -> Tensor:  # noqa: N803 (theirs)
         if getattr(X, "dtype", None) == np.float16:

@@ -18,11 +18,11 @@ from hilltop.models import FeatureHead
 
 
 def set_aside(rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Return the rows to learn from and the rows to judge by, drawn from a seed.
+    """Return the rows to learn from and the rows to score by, drawn from a seed.
 
     Example:
-        >>> learn, judge = set_aside(10, 0.2, seed=0)
-        >>> len(learn), len(judge)
+        >>> learn, aside = set_aside(10, 0.2, seed=0)
+        >>> len(learn), len(aside)
         (8, 2)
     """
     aside = round(share * rows)
@@ -35,8 +35,8 @@ def set_aside(rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
     return order[aside:].sort().values, order[:aside].sort().values
 
 
-def judged_by(features: Tensor, targets: Tensor) -> Callable[[FeatureHead], float]:
-    """Return a judge of heads: mAP on these rows."""
+def map_scorer(features: Tensor, targets: Tensor) -> Callable[[FeatureHead], float]:
+    """Return a scorer of heads: mAP on these rows."""
     truth = targets.numpy()
     if not (truth == 1).any():
         raise ArgumentError(

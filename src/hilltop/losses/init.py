@@ -13,6 +13,7 @@ from hilltop.errors import ArgumentError
 from hilltop.losses.base import Loss
 
 _MOST_ENTRIES = 2_000_000
+_RAREST = 1 / (1 + math.exp(10.0))  # share of labels that a class has at the least
 
 
 @torch.no_grad()
@@ -51,16 +52,67 @@ def best_constant(loss: Loss, targets: Tensor, *, observed: Tensor | None = None
     return min((coarse + 0.02 * number for number in range(-12, 13)), key=value)
 
 
+def log_odds(targets: Tensor, *, weight: Tensor | None = None) -> Tensor:
+    """Return the log odds of a label of each class.
+
+    A class that was never, or always, labelled still gets a finite number, about 1 in 22,000; one
+    of which nothing is known that of all classes together.
+
+    Args:
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
+        weight: How much each row counts ``(N,)``; all count alike without it.
+
+    Example:
+        >>> log_odds(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
+        tensor([  0., -10.])
+    """
+    if weight is None:
+        weight = torch.ones(len(targets), device=targets.device)
+    weight = weight.to(torch.float64)
+    labelled, known = (
+        weight @ part.to(weight) for part in (targets.nan_to_num(), ~targets.isnan())
+    )
+    overall = labelled.sum() / known.sum().clamp(min=1e-9)
+    shares = torch.where(known > 0, labelled / known.clamp(min=1e-9), overall)
+    return torch.logit(shares, eps=_RAREST).to(torch.float32)
+
+
+def head_start(
+    loss: Loss, targets: Tensor, *, observed: Tensor | None = None, weight: Tensor | None = None
+) -> Tensor:
+    r"""Return for each class the bias at which a head should start.
+
+    .. math:: b_c = \arg\min_x \sum_{i,k} L(x, y_{ik})
+        + \log\frac{\pi_c}{1 - \pi_c} - \log\frac{\bar\pi}{1 - \bar\pi}
+
+    The best constant of the loss for all classes, moved for each class by how much commoner or
+    rarer it is than the average; for cross-entropy this is the log odds of each class. A loss that
+    guesses labels from the model's own output (ROLE, GR) starts at the log odds: its best constant
+    would only agree with its own guesses.
+
+    Args:
+        loss: The loss that the head will be trained with.
+        targets: The training targets ``(N, C)``.
+        observed: True where a person confirmed the target.
+        weight: How much each row counts ``(N,)``; the loss has to know it, too.
+    """
+    targets = targets.float()
+    start = log_odds(targets, weight=weight)
+    if loss.self_labelling:
+        return start
+    every = None if weight is None else weight.repeat_interleave(targets.shape[1])
+    usual = log_odds(targets.reshape(-1, 1), weight=every)
+    return start + best_constant(loss, targets, observed=observed) - usual
+
+
 def init_head(
     model: nn.Module, loss: Loss, targets: Tensor, *, observed: Tensor | None = None
 ) -> nn.Module:
-    """Set the bias of the last layer to the best constant of the loss, and return the model.
+    """Set the bias of the last layer to where the loss is least, and return the model.
 
-    A loss that guesses labels from the model's own output (ROLE, GR) starts at the log odds of a
-    label of each class instead: its best constant would only agree with its own guesses.
-
-    From bias 0 every class starts at one half, and losses that forgive confident negatives (Hill,
-    SPLC) can leave most of them there. From here they start where their gradients balance.
+    See :func:`head_start` for where that is. From bias 0 every class starts at one half, and losses
+    that forgive confident negatives (Hill, SPLC) can leave most of them there. From here they start
+    where their gradients balance.
 
     Args:
         model: Any module whose last linear or convolution layer with a bias gives the logits.
@@ -73,15 +125,15 @@ def init_head(
 
     Example:
         >>> from hilltop.losses import bce
-        >>> head = init_head(torch.nn.Linear(4, 2), bce(), torch.tensor([[1, 0], [0, 0]]))
-        >>> head.bias
+        >>> targets = torch.tensor([[1, 0], [1, 1], [1, 0], [0, 0]])
+        >>> init_head(torch.nn.Linear(4, 2), bce(), targets).bias
         Parameter containing:
-        tensor([-1.1000, -1.1000], requires_grad=True)
+        tensor([ 1.0986, -1.0986], requires_grad=True)
     """
-    if loss.self_labelling:
-        return init_head_prior(model, targets)
+    bias = last_bias(model)
+    start = head_start(loss, targets, observed=observed)
     with torch.no_grad():
-        last_bias(model).fill_(best_constant(loss, targets, observed=observed))
+        bias.copy_(start.to(bias))
     return model
 
 
@@ -145,8 +197,7 @@ def init_head_prior(
             f" but got {kept.numel()}."
         )
     true_shares = torch.minimum(shares / kept, shares.clamp(min=0.5))
-    # A class that was never (or always) labelled still gets a finite start, about 1 in 22,000.
-    odds = torch.logit(true_shares, eps=1 / (1 + math.exp(10.0)))
+    odds = torch.logit(true_shares, eps=_RAREST)
     with torch.no_grad():
         bias.copy_(odds.to(bias).expand_as(bias))
     return model

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_number
 from hilltop.errors import ArgumentError
 
+SAME_LENGTH_FROM = 64
+"""Number of features from which the rows are brought to one length."""
+_BLOCK_ENTRIES = 1 << 22
+
 
 class FeatureHead(nn.Module):
-    r"""Linear or one-hidden-layer classifier on standardised features.
+    r"""Linear or one-hidden-layer classifier on scaled features.
 
-    .. math:: \text{logits} = W \frac{x - \mu}{s} + b
+    .. math:: \text{logits} = W \frac{\ell\left((x - \mu) / s\right) - m}{u} + b
 
-    Mean and deviation of the training features are kept with the weights, so that the head takes
-    features as they are. Where there are many features, as from a network, each image's are then
-    scaled to the same length, so that a few large ones do not decide alone, and standardised again:
-    off centre, every weight would drift together when a loss lifts all logits. A linear head starts
-    at weights 0: a random start would be noise that a short training never quite unlearns.
+    The scale of the training features is kept with the weights, so that the head takes features as
+    they are, whatever their size. A column is standardised; one that is mostly zero (a word, a
+    choice out of many) keeps its zeros, and its other values get a mean square of 1. Where there
+    are many features each row is then scaled to the same length, so that a few large ones do not
+    decide alone. Last, columns are centred, or every weight would drift together when a loss lifts
+    all logits, and divided by one number, so that columns that hardly occur stay small. A linear
+    head starts at weights 0: a random start would be noise that a short training never quite
+    unlearns.
 
     Args:
         features: Number of features.
         classes: Number of classes.
         hidden: Width of a hidden layer with GELU; None for a linear head.
-        same_length: Scale the standardised features of each image to the same length; None does
-            so for 64 features or more.
+        same_length: Whether to scale rows to the same length; None does so for 64 features or more.
 
     Shape:
         ``(N, features)`` to logits ``(N, classes)``.
@@ -39,29 +47,36 @@ class FeatureHead(nn.Module):
 
     mean: Tensor
     std: Tensor
-    mean_again: Tensor
-    std_again: Tensor
+    centre: Tensor
+    unit: Tensor
 
     def __init__(
         self, features: int, classes: int, *, hidden: int | None, same_length: bool | None = None
     ) -> None:
-        """Build the layers; the scale is 0 and 1 until it is fitted."""
+        """Build the layers; features stay as they are until the scale is fitted."""
         super().__init__()
         check_number("features", features, low=1)
         check_number("classes", classes, low=1)
         self.register_buffer("mean", torch.zeros(features))
         self.register_buffer("std", torch.ones(features))
-        self.register_buffer("mean_again", torch.zeros(features))
-        self.register_buffer("std_again", torch.ones(features))
+        self.register_buffer("centre", torch.zeros(features))
+        self.register_buffer("unit", torch.ones(()))
         layers: list[nn.Module] = []
         if hidden is not None:
             check_number("hidden", hidden, low=1)
             layers = [nn.Linear(features, hidden), nn.GELU()]
-        self.same_length = features >= 64 if same_length is None else same_length
+        self.same_length = features >= SAME_LENGTH_FROM if same_length is None else same_length
         last = nn.Linear(hidden or features, classes)
         if hidden is None:
             nn.init.zeros_(last.weight)
         self.layers = nn.Sequential(*layers, last)
+
+    @property
+    def last(self) -> nn.Linear:
+        """The layer that gives the logits."""
+        last = self.layers[-1]
+        assert isinstance(last, nn.Linear)
+        return last
 
     @torch.no_grad()
     def fit_scale(
@@ -70,7 +85,7 @@ class FeatureHead(nn.Module):
         *,
         weight: Tensor | None = None,
     ) -> None:
-        """Take mean and deviation of each feature from the training features.
+        """Take the scale of each feature from the training features.
 
         Args:
             X: The features ``(N, features)``.
@@ -80,9 +95,19 @@ class FeatureHead(nn.Module):
             raise ArgumentError(
                 f"X must have shape (images, {len(self.mean)}), but got {tuple(X.shape)}."
             )
-        _fit(X, self.mean, self.std, weight)
-        if self.same_length:
-            _fit(self._of_same_length(X), self.mean_again, self.std_again, weight)
+        average = _averages(X, weight)
+        filled = average(lambda block: (block != 0).double())
+        middle = average(lambda block: block)
+        mean = torch.where(filled >= 0.5, middle, 0.0)
+        std = (average(lambda block: (block - mean).square()) / filled.clamp(min=1e-12)).sqrt()
+        # A constant feature carries nothing; dividing by its rounding error would blow it up.
+        self.mean.copy_(mean)
+        self.std.copy_(torch.where(std <= 1e-6 * middle.abs(), 1.0, std))
+        centre = average(lambda block: self._of_one_length(block).double())
+        spread = average(lambda block: (self._of_one_length(block).double() - centre).square())
+        unit = spread.mean().sqrt()
+        self.centre.copy_(centre)
+        self.unit.copy_(torch.where(unit > 0, unit, 1.0))
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
         """Return the logits."""
@@ -91,27 +116,33 @@ class FeatureHead(nn.Module):
 
     def scaled(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
         """Return the features as the layers see them."""
-        if self.same_length:
-            return (self._of_same_length(X) - self.mean_again) / self.std_again
-        return (X - self.mean) / self.std
+        return (self._of_one_length(X) - self.centre) / self.unit
 
-    def _of_same_length(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
+    def _of_one_length(self, X: Tensor) -> Tensor:  # noqa: N803 (the name of features in files)
         standardised = (X - self.mean) / self.std
+        if not self.same_length:
+            return standardised
         length = standardised.norm(dim=-1, keepdim=True).clamp(min=1e-6)
         scaled: Tensor = standardised * (len(self.mean) ** 0.5 / length)
         return scaled
 
 
-def _fit(values: Tensor, mean: Tensor, std: Tensor, weight: Tensor | None) -> None:
-    """Take mean and deviation of each column."""
-    values = values.to(torch.float64)
-    if weight is None:
-        deviation, centre = torch.std_mean(values, dim=0, correction=0)
-    else:
-        shares = weight.to(torch.float64) / weight.sum()
-        centre = shares @ values
-        deviation = (shares @ (values - centre).square()).sqrt()
-    # A constant feature carries nothing; dividing by its rounding error would blow it up.
-    constant = deviation <= 1e-6 * centre.abs()
-    mean.copy_(centre)
-    std.copy_(deviation.masked_fill(constant, 1.0))
+def _averages(
+    values: Tensor, weight: Tensor | None
+) -> Callable[[Callable[[Tensor], Tensor]], Tensor]:
+    """Return what takes the mean over rows of a function of them, some rows at a time."""
+    rows = max(1, _BLOCK_ENTRIES // values.shape[1])
+    total = float(len(values) if weight is None else weight.sum())
+
+    def blocks() -> Iterator[tuple[Tensor, Tensor | None]]:
+        for first in range(0, len(values), rows):
+            here = slice(first, first + rows)
+            yield values[here].double(), None if weight is None else weight[here].double()
+
+    def average(of: Callable[[Tensor], Tensor]) -> Tensor:
+        sums = [
+            of(block).sum(dim=0) if mine is None else mine @ of(block) for block, mine in blocks()
+        ]
+        return torch.stack(sums).sum(dim=0) / total
+
+    return average

@@ -12,8 +12,9 @@ from hilltop.doors import open_doors
 if TYPE_CHECKING:
     from hilltop.training.config import ModelConfig, TrainConfig
     from hilltop.training.folds import out_of_fold_logits
-    from hilltop.training.in_memory import Recipe, fit_head
+    from hilltop.training.in_memory import fit_head
     from hilltop.training.predict import load_run, predict_run
+    from hilltop.training.recipe import Recipe
     from hilltop.training.run_folder import RunFolder
     from hilltop.training.stages import resume, train
 
@@ -32,7 +33,7 @@ __all__ = [
 
 _HOMES = {
     "ModelConfig": "config",
-    "Recipe": "in_memory",
+    "Recipe": "recipe",
     "RunFolder": "run_folder",
     "TrainConfig": "config",
     "fit_head": "in_memory",

@@ -64,14 +64,14 @@ def save_state(
     optimizer: torch.optim.Optimizer,
     others: Mapping[str, Any],
     progress: Progress,
-    chance: Tensors,
+    rng_states: Tensors,
 ) -> None:
     """Write everything that a resumed run needs to go on as if it had never stopped.
 
-    ``others`` have a ``state_dict`` of plain numbers: schedule, gradient scaler. ``chance`` has the
-    states of the random generators, a row for each rank.
+    ``others`` have a ``state_dict`` of plain numbers: schedule, gradient scaler. ``rng_states``
+    has those of the random generators, a row for each rank.
     """
-    tensors = {f"random.{name}": states for name, states in chance.items()}
+    tensors = {f"random.{name}": states for name, states in rng_states.items()}
     for name, module in modules.items():
         tensors |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
     state = optimizer.state_dict()
@@ -112,7 +112,7 @@ def load_state(
         raise data_error(path, f"this state does not fit the run: {error}.") from None
 
 
-def chance() -> Tensors:
+def rng_state() -> Tensors:
     """States of the random generators of this process."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():

@@ -14,6 +14,9 @@ from hilltop.checks import did_you_mean
 from hilltop.data import FORMATS, ReadOptions
 from hilltop.errors import ConfigError
 from hilltop.losses import LOSSES
+from hilltop.training.recipe import HEADS, IMAGES, Recipe
+
+_USUAL = {"images": IMAGES, "features": HEADS}
 
 
 @dataclass(frozen=True)
@@ -56,15 +59,15 @@ class TrainConfig:
     """Options of the loss, from a file: for example {tau: 0.65}."""
     pseudo_label: float | None = None
     """Train twice: before the second time, unknown pairs above this probability become labels."""
-    epochs: int = 20
+    epochs: int = HEADS.epochs
     """How often to go through the training images."""
-    batch_size: int = 128
+    batch_size: int = HEADS.batch_size
     """Images in a step, over all processes together."""
     learning_rate: float | None = None
-    """Peak of the one-cycle schedule; without it 1e-4 for images, 3e-4 for features."""
+    """Peak of the one-cycle schedule; without it 1e-4 on images, by their number on features."""
     weight_decay: float | None = None
-    """On matrices and filters only; without it 1e-4 (Adam) on images, 3 (AdamW) on features."""
-    warmup: float = 0.2
+    """On matrices and filters; without it 1e-4 on images, by cross-validation on features."""
+    warmup: float = HEADS.warmup
     """Share of the schedule in which the learning rate rises."""
     schedule_epochs: int | None = None
     """Length of the schedule if it is longer than the run (the paper: 80, stopped after 31)."""
@@ -96,15 +99,28 @@ class TrainConfig:
         """What the model sees."""
         return "features" if self.features is not None else "images"
 
+    @property
+    def recipe(self) -> Recipe:
+        """The numbers that training goes by, of a resolved configuration."""
+        return dataclasses.replace(
+            _USUAL[self.kind],
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            warmup=self.warmup,
+            schedule_epochs=self.schedule_epochs,
+            ema=self.ema or 0.0,
+        )
+
     def resolved(self) -> TrainConfig:
-        """Return the same run with every automatic choice made."""
+        """Return the same run with every automatic choice made that does not need the data."""
         images = self.kind == "images"
-        name = self.model.model
+        usual, given = _USUAL[self.kind], self.model
+        name = given.model
         if name == "auto":
             name = "resnet50" if images else "linear"
-        rate, ema, decay = self.learning_rate, self.ema, self.weight_decay
-        pretrained = images and self.model.weights != "none"
-        given = self.model
+        pretrained = images and given.weights != "none"
         model = dataclasses.replace(
             given,
             model=name,
@@ -112,11 +128,12 @@ class TrainConfig:
             freeze_norms=pretrained if given.freeze_norms is None else given.freeze_norms,
             head_rate=(10.0 if pretrained else 1.0) if given.head_rate is None else given.head_rate,
         )
+        rate, decay, ema = self.learning_rate, self.weight_decay, self.ema
         return dataclasses.replace(
             self,
-            learning_rate=(1e-4 if images else 3e-4) if rate is None else rate,
-            ema=(0.9997 if images else 0.0) if ema is None else ema,
-            weight_decay=(1e-4 if images else 3.0) if decay is None else decay,
+            learning_rate=usual.learning_rate if rate is None else rate,
+            weight_decay=usual.weight_decay if decay is None else decay,
+            ema=usual.ema if ema is None else ema,
             model=model,
         )
 

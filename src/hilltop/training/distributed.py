@@ -35,7 +35,7 @@ def launch(precision: str) -> Fabric:
     return fabric
 
 
-def share(rows: Sequence[int], rank: int, world: int) -> list[int]:
+def shard(rows: Sequence[int], rank: int, world: int) -> list[int]:
     """The rows of one rank; every row goes to one rank, none is padded."""
     return list(rows[rank::world])
 

@@ -80,7 +80,8 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
         "",
         f"- Input: {' x '.join(map(str, trained.input_shape))}; output: one logit for each class.",
         f"- Loss: {config.loss}; {pluralize(config.epochs, 'epoch', 'epochs')},"
-        f" batch {config.batch_size}, learning rate {config.learning_rate:g}, seed {config.seed}.",
+        f" batch {config.batch_size}, learning rate {trained.learning_rate:g},"
+        f" seed {config.seed}.",
         f"- Weights of epoch {trained.epoch}, {which}.",
         "",
         "| metric on the validation images | % |",

@@ -5,21 +5,18 @@ One matrix product serves the heads of all folds, which is as fast as training a
 
 from __future__ import annotations
 
+import dataclasses
+
 import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_whole, pluralize
 from hilltop.errors import DataError
-from hilltop.losses import Loss, best_constant
+from hilltop.losses import Loss
+from hilltop.losses.init import head_start
 from hilltop.models import FeatureHead
-from hilltop.training.in_memory import batches, for_width, plan_batches
-from hilltop.training.optim import build_optimizer, build_schedule
-
-BATCH_SIZE = 128
-EPOCHS = 20
-LEARNING_RATE = 2e-3
-WEIGHT_DECAY = 10.0
-WARMUP = 0.2
+from hilltop.training.learner import Learner
+from hilltop.training.recipe import HEADS, Recipe
 
 
 def out_of_fold_logits(
@@ -29,8 +26,8 @@ def out_of_fold_logits(
     *,
     observed: Tensor | None = None,
     folds: int = 4,
-    partitions: int = 1,
-    epochs: int = EPOCHS,
+    repeats: int = 1,
+    recipe: Recipe = HEADS,
     seed: int = 0,
 ) -> Tensor:
     """Return logits for every image from heads that have never seen its labels.
@@ -41,8 +38,8 @@ def out_of_fold_logits(
         loss: What the heads are trained with.
         observed: True where a person confirmed the target.
         folds: Into how many parts the images are dealt; each is scored by the head of the others.
-        partitions: How often they are dealt anew; logits are averaged over the deals.
-        epochs: How often each head goes through its images; several times as often if they are few.
+        repeats: How often they are dealt anew; logits are averaged over the deals.
+        recipe: How the heads are trained.
         seed: The same seed gives the same logits.
 
     Raises:
@@ -56,52 +53,53 @@ def out_of_fold_logits(
         True
     """
     check_whole("folds", folds, low=2)
-    check_whole("partitions", partitions, low=1)
+    check_whole("repeats", repeats, low=1)
     if len(features) < folds:
         images = pluralize(len(features), "image", "images")
         raise DataError(f"{images} cannot be dealt into {folds} folds; use fewer.")
-    chance = torch.Generator().manual_seed(seed)
-    dealt = torch.stack([_deal(len(features), folds, chance) for _ in range(partitions)], dim=1)
+    generator = torch.Generator().manual_seed(seed)
+    assigned = [assign_folds(len(features), folds, generator) for _ in range(repeats)]
+    fold_of = torch.stack(assigned, dim=1)
     classes = targets.shape[1]
-    heads = FeatureHead(features.shape[1], partitions * folds * classes, hidden=None)
+    heads = FeatureHead(features.shape[1], repeats * folds * classes, hidden=None)
     heads.fit_scale(features)
-    last = heads.layers[-1]
-    assert isinstance(last, nn.Linear)
-    nn.init.constant_(last.bias, best_constant(loss, targets, observed=observed))
-    learns = _one_hot(dealt, folds) == 0
-    batch = BATCH_SIZE * folds // (folds - 1)  # so that each head sees that many of them
-    rate, decay = for_width(LEARNING_RATE, WEIGHT_DECAY, features.shape[1])
-    optimizer = build_optimizer(heads, loss, learning_rate=rate, weight_decay=decay, decoupled=True)
-    rounds, parts = plan_batches(len(features), batch)
-    schedule = build_schedule(optimizer, steps=epochs * rounds * parts, warmup=WARMUP)
-    for epoch in range(epochs):
+    with torch.no_grad():
+        start = head_start(loss, targets, observed=observed)
+        heads.last.bias.copy_(start.repeat(repeats * folds))
+    learns = _one_hot(fold_of, folds) == 0
+    # A batch is so much larger that each head sees as many rows of it as if it were alone.
+    batch_size = recipe.batch_size * folds // (folds - 1)
+    recipe = dataclasses.replace(recipe, batch_size=batch_size).for_head(
+        heads, features, lambda rows: (targets[rows], None), seed=seed
+    )
+    learner = Learner.build(heads, loss, recipe, rows=len(features))
+    for epoch in range(recipe.epochs):
         loss.set_epoch(epoch)
-        for rows in batches(len(features), rounds, parts, chance):
+        for rows in recipe.epoch_plan(len(features), seed, epoch):
             mine = learns[rows]
             logits = heads(features[rows].float()).view(len(rows), -1, classes)[mine]
             image = torch.arange(len(rows)).unsqueeze(1).expand_as(mine)[mine]
             seen = None if observed is None else observed[rows][image]
-            optimizer.zero_grad()
-            loss(logits, targets[rows][image], observed=seen, index=rows[image]).backward()
-            optimizer.step()
-            schedule.step()
-    return _unseen(heads, features, dealt, folds, classes)
+            learner.step(logits, targets[rows][image], observed=seen, index=rows[image])
+    return _unseen(heads, features, fold_of, folds, classes)
 
 
-def _deal(images: int, folds: int, chance: torch.Generator) -> Tensor:
+def assign_folds(images: int, folds: int, generator: torch.Generator) -> Tensor:
     """The fold of each image; folds differ in size by at most one."""
-    return torch.randperm(images, generator=chance) % folds
+    return torch.randperm(images, generator=generator) % folds
 
 
-def _one_hot(dealt: Tensor, folds: int) -> Tensor:
-    """1 for the heads that are to score an image: one of each partition."""
-    return torch.nn.functional.one_hot(dealt, folds).flatten(1)
+def _one_hot(fold_of: Tensor, folds: int) -> Tensor:
+    """1 for the heads that are to score an image: one of each repeat."""
+    return torch.nn.functional.one_hot(fold_of, folds).flatten(1)
 
 
 @torch.no_grad()
-def _unseen(heads: nn.Module, features: Tensor, dealt: Tensor, folds: int, classes: int) -> Tensor:
+def _unseen(
+    heads: nn.Module, features: Tensor, fold_of: Tensor, folds: int, classes: int
+) -> Tensor:
     """Mean logit of the heads that did not learn from an image."""
-    scoring = _one_hot(dealt, folds).to(torch.float32) / dealt.shape[1]
+    scoring = _one_hot(fold_of, folds).to(torch.float32) / fold_of.shape[1]
     logits = torch.empty(len(features), classes)
     for rows in torch.split(torch.arange(len(features)), 1024):
         every = heads(features[rows].float()).view(len(rows), -1, classes)

@@ -32,6 +32,11 @@ class TrainedModel:
     epoch: int
 
     @property
+    def learning_rate(self) -> float:
+        """Peak of the learning rate that it was trained with."""
+        return self.config.recipe.rate_for(self.input_shape[0])
+
+    @property
     def input_shape(self) -> tuple[int, ...]:
         """Shape of one input."""
         if isinstance(self.model, FeatureHead):

@@ -21,9 +21,11 @@ from hilltop.data.reviewed import (
 )
 from hilltop.errors import DataError
 from hilltop.inputs.features import FeatureInputs, Features, read_features
-from hilltop.losses import LabelStats, Loss, build, init_head, init_head_prior
+from hilltop.losses import LabelStats, Loss, build
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
+from hilltop.training.learner import head_loss, start_head
+from hilltop.training.recipe import Recipe
 from hilltop.training.run_folder import RunFolder
 
 
@@ -52,6 +54,7 @@ class Task:
     val_inputs: Inputs
     model: nn.Module
     loss: Loss
+    recipe: Recipe
     true_labels: LabelTable | None = None
 
 
@@ -88,6 +91,16 @@ def split(table: LabelTable, share: float, seed: int) -> tuple[LabelTable, Label
 def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     """Build everything from the run folder's own labels."""
     train, val = read_labels(folder.train_labels), read_labels(folder.val_labels)
+    # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
+    # L2 penalty of Adam would outweigh it, and most so for losses with small gradients.
+    make = head_loss if config.kind == "features" else build
+    loss = make(config.loss, **{"reduction": "sum", **config.loss_options})
+    before = before_review(train, read_provenance(folder.train_labels))
+    recipe = config.recipe
+
+    def labels(rows: Tensor) -> tuple[Tensor, Tensor]:
+        return training_batch(train, rows.numpy())
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         if config.kind == "features":
@@ -95,8 +108,10 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             features = read_features(config.features)
             inputs = FeatureInputs(features, train.images)
             val_inputs: Inputs = FeatureInputs(features, val.images)
-            model: nn.Module = _feature_model(config, features, train, inputs)
+            head = _feature_model(config, features, train, inputs)
             train_inputs: Inputs = inputs
+            model: nn.Module = head
+            recipe = recipe.for_head(head, inputs.values, labels, seed=config.seed)
         else:
             train_inputs, val_inputs = _image_inputs(config, train), _image_inputs(config, val)
             model = build_image_model(
@@ -106,28 +121,13 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 image_size=config.model.image_size,
                 normalise=bool(config.model.normalise),
             )
-    # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
-    # L2 penalty of Adam would outweigh it, and most so for losses with small slopes.
-    loss = build(config.loss, **{"reduction": "sum", **config.loss_options})
-    before = before_review(train, read_provenance(folder.train_labels))
-    loss.prepare(training_facts(train, config.epochs, before=before))
-    _start_head(classifier_of(model), loss, train)
-    return Task(train, val, train_inputs, val_inputs, model, loss, _true_labels(config, train))
+        loss.prepare(label_stats(train, config.epochs, before=before))
+    start_head(classifier_of(model), loss, labels, len(train))
+    true_labels = _true_labels(config, train)
+    return Task(train, val, train_inputs, val_inputs, model, loss, recipe, true_labels)
 
 
-def _start_head(classifier: nn.Module, loss: Loss, table: LabelTable, most: int = 2000) -> None:
-    """Set the bias, by some rows from all over the table where one number is to be found."""
-    if loss.self_labelling:
-        init_head_prior(classifier, table)
-        return
-    rows = np.unique(np.linspace(0, len(table) - 1, min(most, len(table)), dtype=np.int64))
-    targets, observed = training_batch(table, rows)
-    init_head(classifier, loss, targets, observed=observed)
-
-
-def training_facts(
-    table: LabelTable, epochs: int, *, before: LabelTable | None = None
-) -> LabelStats:
+def label_stats(table: LabelTable, epochs: int, *, before: LabelTable | None = None) -> LabelStats:
     """What a loss may know of the labels, now and before a review, before training starts."""
 
     def labels_per_image(labels: LabelTable) -> Tensor:

@@ -28,6 +28,7 @@ from hilltop.losses.likelihood.choose import (
     summed_independently,
 )
 from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.recipe import Recipe
 from tests.audit.simulated import average_precision, draw, simulate, table_of
 
 
@@ -184,7 +185,8 @@ def test_no_image_has_a_part_in_its_own_logits() -> None:
 
     def score(targets: torch.Tensor) -> torch.Tensor:
         loss = summed_independently(0.5)
-        return out_of_fold_logits(simulated.features, targets, loss, partitions=2, epochs=2)
+        recipe = Recipe(epochs=2)
+        return out_of_fold_logits(simulated.features, targets, loss, repeats=2, recipe=recipe)
 
     before, after = score(simulated.targets), score(moved)
     assert torch.equal(before[image], after[image])

@@ -17,7 +17,7 @@ from hilltop.losses.methods.auto import choose_loss
 from hilltop.report.tables import Sheet
 from hilltop.studies.advise.facts import LabelFacts
 from hilltop.studies.advise.trial import Trial, Tried, run_trial
-from hilltop.training.task import training_facts
+from hilltop.training.task import label_stats
 
 BASELINE, AUTO = "bce", "auto"
 _SAME = 0.0025  # a difference of mAP that nobody would notice
@@ -109,7 +109,7 @@ def advise(
         )
         return Advice(BASELINE, sentence, facts)
     if features is None:
-        chosen = choose_loss(training_facts(table, 1).labels_per_image)
+        chosen = choose_loss(label_stats(table, 1).labels_per_image)
         return Advice(AUTO, f"Use {AUTO}. Of your labels it says: {chosen.sentence}", facts)
     trial = run_trial(table, features, draws=draws, seed=seed, say=say)
     name = best_method(trial.results)

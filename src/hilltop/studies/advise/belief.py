@@ -23,8 +23,6 @@ from hilltop.losses import KeptByCount
 from hilltop.losses.likelihood.choose import Likelihood, choose_observation
 from hilltop.training.folds import out_of_fold_logits
 
-EPOCHS = 10
-
 
 @dataclass(frozen=True)
 class Belief:
@@ -84,9 +82,7 @@ def believe(table: LabelTable, features: Tensor, *, seed: int) -> Belief:
     """
     targets, observed, _ = label_block(table, slice(None))
     loss = choose_observation(torch.bincount(targets.sum(dim=1).long())).loss
-    logits = out_of_fold_logits(
-        features, targets, loss, observed=observed, epochs=EPOCHS, seed=seed
-    )
+    logits = out_of_fold_logits(features, targets, loss, observed=observed, seed=seed)
     best = select_model(logits, targets, observed=observed).best
     present = present_probability(
         best.loss, best.calibration(logits), targets, observed=observed

@@ -13,14 +13,14 @@ from torch import Tensor
 from hilltop.checks import check_whole, pluralize
 from hilltop.data import LabelTable, State
 from hilltop.errors import DataError
-from hilltop.losses import build
 from hilltop.metrics import classification_report
 from hilltop.studies.advise.belief import Belief, believe
-from hilltop.training.in_memory import Recipe, fit_head
-from hilltop.training.task import training_batch, training_facts
+from hilltop.training.in_memory import fit_head
+from hilltop.training.learner import head_loss
+from hilltop.training.recipe import HEADS
+from hilltop.training.task import label_stats, training_batch
 
 METHODS = ("bce", "hill", "splc", "kept_independently", "kept_by_count", "auto")
-EPOCHS = 10
 MOST_IMAGES = 4000
 LEAST_IMAGES = 40
 HELD_OUT = 0.25
@@ -127,16 +127,14 @@ def _deal(images: int, seed: Sequence[int]) -> tuple[Rows, Rows]:
 
 def _scores(method: str, labels: LabelTable, learned: Tensor, held: Tensor, *, seed: int) -> Tensor:
     """Train a head and return what it says of held-out images."""
-    # No watch: the head starts where the loss is least, so nothing can go flat.
-    loss = build(method, reduction="sum", watch=False)
-    loss.prepare(training_facts(labels, EPOCHS))
+    loss = head_loss(method, reduction="sum")
     fitted = fit_head(
         learned,
         lambda rows: training_batch(labels, rows.numpy()),
         loss,
         classes=len(labels.classes),
+        stats=label_stats(labels, HEADS.epochs),
         seed=seed,
-        recipe=Recipe(epochs=EPOCHS),
     )
     with torch.no_grad():
         return torch.sigmoid(fitted.head(held.float()))

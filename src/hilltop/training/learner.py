@@ -1,0 +1,128 @@
+"""The learner: model, loss and optimiser, and the one step that all training is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import OneCycleLR
+from torch.optim.swa_utils import AveragedModel
+
+from hilltop.losses import LOSSES, Loss, build
+from hilltop.losses.init import head_start, last_bias
+from hilltop.training.optim import build_optimizer, build_schedule, moving_average
+from hilltop.training.recipe import LabelBatch, Recipe
+from hilltop.training.row_weights import RowWeighted
+
+_MOST_ENTRIES = 2_000_000  # that are looked at for where the head starts
+
+
+@dataclass
+class Learner:
+    """What changes while training.
+
+    Attributes:
+        model: The model, as it is saved.
+        loss: With reduction ``"sum"``.
+        optimizer: Of the parameters of both.
+        schedule: Of its learning rates.
+        average: Moving average of the model, if there is one.
+        stepper: The optimiser as Fabric runs it; None for the optimiser itself.
+        backward: Finds the gradients; Fabric has a way of its own.
+    """
+
+    model: nn.Module
+    loss: Loss
+    optimizer: Optimizer
+    schedule: OneCycleLR
+    average: AveragedModel | None = None
+    stepper: Any = None
+    backward: Callable[[Tensor], object] = torch.autograd.backward
+
+    @classmethod
+    def build(
+        cls,
+        model: nn.Module,
+        loss: Loss,
+        recipe: Recipe,
+        *,
+        rows: int,
+        head: Sequence[nn.Parameter] = (),
+        head_rate: float = 1.0,
+    ) -> Learner:
+        """Start at the first step of a recipe.
+
+        Args:
+            model: What learns.
+            loss: What it learns by; it may learn too.
+            recipe: How, with a rate and a decay.
+            rows: Number of training rows.
+            head: Parameters of the model that learn ``head_rate`` times as fast as the others.
+            head_rate: See there.
+        """
+        assert recipe.learning_rate is not None
+        assert recipe.weight_decay is not None
+        optimizer = build_optimizer(
+            model,
+            loss,
+            learning_rate=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            head=head,
+            head_rate=head_rate,
+        )
+        schedule = build_schedule(optimizer, steps=recipe.total_steps(rows), warmup=recipe.warmup)
+        average = moving_average(model, recipe.ema) if recipe.ema else None
+        return cls(model, loss, optimizer, schedule, average)
+
+    @property
+    def modules(self) -> dict[str, nn.Module]:
+        """What a checkpoint holds."""
+        kept: dict[str, nn.Module] = {"model": self.model, "loss": self.loss}
+        return kept if self.average is None else {**kept, "average": self.average}
+
+    @property
+    def kept(self) -> nn.Module:
+        """The model that is evaluated and kept: the average, where there is one."""
+        return self.model if self.average is None else self.average.module
+
+    def step(
+        self, logits: Tensor, targets: Tensor, *, observed: Tensor | None, index: Tensor
+    ) -> float:
+        """Learn from a batch and return its loss."""
+        loss = self.loss(logits, targets, observed=observed, index=index)
+        self.optimizer.zero_grad()
+        self.backward(loss)
+        (self.stepper or self.optimizer).step()
+        self.schedule.step()
+        if self.average is not None:
+            self.average.update_parameters(self.model)
+        return float(loss.detach())
+
+
+def head_loss(name: str, **options: Any) -> Loss:
+    """Build the loss of a head on features by name.
+
+    It does not watch for a collapse: the head starts where the loss is least, which is the remedy;
+    where many labels are there this is above one half, and would be taken for a collapse.
+    """
+    if "watch" in LOSSES.options(name):
+        options = {"watch": False, **options}
+    return build(name, **options)
+
+
+def start_head(
+    head: nn.Module, loss: Loss, labels: LabelBatch, rows: int, *, row_weight: Tensor | None = None
+) -> None:
+    """Set the bias of the last layer, by some rows from all over the data where there are many."""
+    bias = last_bias(head)
+    step = -(-rows // max(1, _MOST_ENTRIES // bias.numel()))
+    targets, observed = labels(torch.arange(0, rows, step))
+    weight = None if row_weight is None else row_weight[::step]
+    loss = loss if weight is None else RowWeighted(loss, weight)
+    start = head_start(loss, targets, observed=observed, weight=weight)
+    with torch.no_grad():
+        bias.copy_(start.to(bias))

@@ -1,0 +1,143 @@
+"""The recipe: one owner of every number that training goes by, on features and on images.
+
+The command, the estimator, the advisor and the heads of the audit all take theirs from here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hilltop.checks import check_number, check_whole
+from hilltop.models import FeatureHead
+from hilltop.training.penalty import choice_rows, choose_penalty
+
+LabelBatch = Callable[[Tensor], tuple[Tensor, Tensor | None]]
+"""Gives targets, and which of them a person confirmed, for some rows."""
+
+USUAL_FEATURES = 1280
+"""Number of features for which rate and decay of heads were chosen."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained.
+
+    Attributes:
+        epochs: How often to go through the rows, as the loss counts it.
+        batch_size: Most rows in a step, over all processes together.
+        learning_rate: Peak of the one-cycle schedule; None fits it to the number of features.
+        weight_decay: Penalty on matrices and filters; None chooses it by cross-validation.
+        warmup: Share of the schedule in which the rate rises.
+        schedule_epochs: Length of the schedule where it is longer than the run.
+        ema: Decay of the moving average of weights; 0 for none.
+        least_steps: Steps of an epoch at the least, about: few rows are gone through several
+            times.
+    """
+
+    epochs: int = 20
+    batch_size: int = 128
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+    warmup: float = 0.2
+    schedule_epochs: int | None = None
+    ema: float = 0.0
+    least_steps: int = 50
+
+    def check(self) -> None:
+        """Raise if a number cannot be used."""
+        check_whole("epochs", self.epochs, low=1)
+        check_whole("batch_size", self.batch_size, low=1)
+        if self.learning_rate is not None:
+            check_number("learning_rate", self.learning_rate, low=0, low_open=True)
+        if self.weight_decay is not None:
+            check_number("weight_decay", self.weight_decay, low=0)
+
+    def for_head(
+        self, head: FeatureHead, features: Tensor, labels: LabelBatch, *, seed: int
+    ) -> Recipe:
+        """Return the same recipe with a rate and a decay for a head on these features.
+
+        With fewer features each weight has to be larger for logits of the same size; so for F
+        features the rate is multiplied, and the decay divided, by sqrt(1280 / F).
+
+        Args:
+            head: The head, whose scale was fitted.
+            features: What it will learn from ``(N, F)``.
+            labels: Their labels by row.
+            seed: The same seed chooses the same decay.
+        """
+        factor = _width_factor(features.shape[1])
+        decay = self.weight_decay
+        if decay is None:
+            rows = choice_rows(len(features), seed)
+            decay = (
+                choose_penalty(
+                    head.scaled(features[rows].to(head.mean.dtype)),
+                    labels(rows)[0],
+                    rows=len(features),
+                    rate=HASTE * HEAD_RATE * factor,
+                    width=1 / factor,
+                    seed=seed,
+                )
+                / factor
+            )
+        rate = self.rate_for(features.shape[1])
+        return dataclasses.replace(self, learning_rate=rate, weight_decay=decay)
+
+    def rate_for(self, features: int) -> float:
+        """Peak of the learning rate for a number of features.
+
+        Example:
+            >>> Recipe().rate_for(1280), Recipe().rate_for(320)
+            (0.001, 0.002)
+        """
+        given = self.learning_rate
+        return HEAD_RATE * _width_factor(features) if given is None else given
+
+    def passes(self, rows: int) -> tuple[int, int]:
+        """How often an epoch goes through the rows, and in how many batches each time."""
+        parts = -(-rows // self.batch_size)
+        return max(1, round(self.least_steps / parts)), parts
+
+    def total_steps(self, rows: int) -> int:
+        """Steps of the whole schedule."""
+        passes, parts = self.passes(rows)
+        return (self.schedule_epochs or self.epochs) * passes * parts
+
+    def epoch_plan(self, rows: int, seed: int, epoch: int, *, world: int = 1) -> list[Tensor]:
+        """The rows of every batch of an epoch, over all ranks: permutations from seed and epoch.
+
+        Batches are of one size: Adam makes steps of the same length, so the few rows of a small
+        last batch would count many times as much as others. A batch with fewer rows than there are
+        ranks is left out.
+        """
+        generator = torch.Generator().manual_seed(seed_of(seed, epoch))
+        passes, parts = self.passes(rows)
+        orders = [torch.randperm(rows, generator=generator) for _ in range(passes)]
+        batches = [batch for order in orders for batch in order.tensor_split(parts)]
+        return [batch for batch in batches if len(batch) >= world]
+
+
+HEAD_RATE = 1e-3
+HASTE = 3.0
+"""How much faster the heads learn that a decay is chosen by."""
+HEADS = Recipe()
+"""For heads on features."""
+IMAGES = Recipe(learning_rate=1e-4, weight_decay=1e-4, ema=0.9997, least_steps=1)
+"""For networks on images, as in the paper."""
+
+
+def _width_factor(features: int) -> float:
+    return math.sqrt(USUAL_FEATURES / features)
+
+
+def seed_of(seed: int, epoch: int, rank: int = 0) -> int:
+    """A number of its own for every seed, epoch and rank."""
+    return int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1, np.uint64)[0] >> 1)
