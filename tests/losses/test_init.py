@@ -15,11 +15,13 @@ from hilltop.losses import (
     bce,
     best_constant,
     build,
+    hill,
     init_head,
     init_head_prior,
     kept_by_count,
     kept_independently,
 )
+from hilltop.losses.init import head_start, log_odds
 
 
 def labels(share: float = 0.05, rows: int = 400, classes: int = 20) -> Tensor:
@@ -98,10 +100,29 @@ def test_the_head_of_a_model_starts_there() -> None:
     targets = labels(classes=3)
     model = init_head(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), bce(), targets)
     assert isinstance(model, nn.Sequential)
-    expected = torch.full((3,), best_constant(bce(), targets))
-    torch.testing.assert_close(model[2].bias.detach(), expected)
+    expected = torch.logit(targets.float().mean(dim=0))
+    torch.testing.assert_close(model[2].bias.detach(), expected, rtol=0, atol=0.03)
     with pytest.raises(ArgumentError, match="no linear or convolution layer with a bias"):
         init_head(nn.Linear(4, 3, bias=False), bce(), targets)
+
+
+def test_a_class_starts_as_far_from_the_best_constant_as_its_odds_from_the_average() -> None:
+    targets = torch.zeros(100, 2)
+    targets[:40, 0], targets[:5, 1] = 1, 1
+    for loss in (hill(), kept_independently(0.4)):
+        start = head_start(loss, targets)
+        odds = torch.logit(torch.tensor([0.4, 0.05, 0.225]))
+        best = best_constant(loss, targets)
+        torch.testing.assert_close(start, best + odds[:2] - odds[2])
+    rare = head_start(bce(), torch.zeros(10, 3))
+    assert torch.isfinite(rare).all(), "a class without labels starts somewhere"
+
+
+def test_a_class_of_which_nothing_is_known_starts_at_the_odds_of_all() -> None:
+    targets = torch.tensor([[1.0, torch.nan], [0.0, torch.nan], [0.0, torch.nan], [0.0, torch.nan]])
+    torch.testing.assert_close(log_odds(targets), torch.logit(torch.tensor([0.25, 0.25])))
+    weight = torch.tensor([3.0, 1.0, 1.0, 1.0])
+    torch.testing.assert_close(log_odds(targets, weight=weight), torch.zeros(2))
 
 
 @pytest.mark.parametrize("name", ["gr", "role"])

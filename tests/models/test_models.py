@@ -215,10 +215,35 @@ def test_many_features_are_scaled_to_the_same_length_and_few_are_not() -> None:
     spread = torch.randn(500, 64) * torch.rand(500, 1)
     many.fit_scale(spread)
     assert many.scaled(spread).mean(dim=0).abs().max() < 1e-5
-    torch.testing.assert_close(many.scaled(spread).std(dim=0, correction=0), torch.ones(64))
+    assert many.scaled(spread).square().mean().item() == pytest.approx(1, abs=1e-5)
     assert few(torch.tensor([[10.0, 0.0]])).item() == pytest.approx(10)
     assert torch.isfinite(many(torch.zeros(1, 64))).all()
 
 
 def test_a_linear_head_starts_without_noise() -> None:
     assert not FeatureHead(4, 3, hidden=None).layers[-1].weight.any()
+
+
+def test_mostly_empty_columns_keep_their_zeros_and_stay_small_where_they_are_rare() -> None:
+    generator = torch.Generator().manual_seed(0)
+    words = (torch.rand(400, 100, generator=generator) < torch.linspace(0.01, 0.4, 100)).float()
+    head = FeatureHead(100, 1, hidden=None)
+    head.fit_scale(7 * words)
+    assert not head.mean.any()
+    torch.testing.assert_close(head.std, torch.full((100,), 7.0))
+    spread = head.scaled(7 * words).std(dim=0)
+    assert spread[:10].max() < 0.5 * spread[-10:].min(), "a rare word is not blown up"
+
+
+def test_the_size_of_features_does_not_matter_and_constant_ones_carry_nothing() -> None:
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(300, 5, generator=generator, dtype=torch.float64)
+    sized = drawn * torch.tensor([1e-6, 1.0, 1e3, 1e6, 1.0]).double()
+    sized[:, 4] = 1e6
+    head = FeatureHead(5, 1, hidden=None).double()
+    head.fit_scale(sized)
+    scaled = head.scaled(sized)
+    assert scaled[:, 4].abs().max() < 1e-6
+    correlated = torch.corrcoef(torch.cat([scaled[:, :4], drawn[:, :4]], dim=1).T)
+    torch.testing.assert_close(correlated[:4, 4:].diagonal(), torch.ones(4).double())
+    assert scaled[:, :4].std(dim=0).max() / scaled[:, :4].std(dim=0).min() < 1.01

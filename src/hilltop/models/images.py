@@ -117,6 +117,7 @@ def count_parameters(model: nn.Module) -> int:
     """Number of trainable parameters.
 
     Example:
+        >>> from hilltop.models import FeatureHead
         >>> count_parameters(FeatureHead(4, 3, hidden=None))
         15
     """

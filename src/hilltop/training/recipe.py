@@ -96,7 +96,7 @@ class Recipe:
 
         Example:
             >>> Recipe().rate_for(1280), Recipe().rate_for(320)
-            (0.001, 0.002)
+            (0.0003, 0.0006)
         """
         given = self.learning_rate
         return HEAD_RATE * _width_factor(features) if given is None else given
@@ -125,7 +125,7 @@ class Recipe:
         return [batch for batch in batches if len(batch) >= world]
 
 
-HEAD_RATE = 1e-3
+HEAD_RATE = 3e-4
 HASTE = 3.0
 """How much faster the heads learn that a decay is chosen by."""
 HEADS = Recipe()
