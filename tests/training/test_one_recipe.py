@@ -50,7 +50,13 @@ def by_command(
     return load_run(train(config, folder / "run"), which="last").model
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
+SAMPLE = ("auto", "hill", "role")  # plain, chosen, and one that learns and remembers
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in LOSSES],
+)
 def test_command_estimator_and_advisor_give_equal_scores(
     loss: str, material: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
