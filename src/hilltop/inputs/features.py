@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import read_lines
-from hilltop.data.formats.tabular import read_parquet
+from hilltop.data.formats.source import read_lines
+from hilltop.data.formats.text.table_file import read_parquet
 from hilltop.inputs.image_files import ENDINGS
 
 Rows = npt.NDArray[np.int64]
