@@ -16,7 +16,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import State, assemble, write_labels
 from hilltop.data.review_record import (
-    COLUMNS,
+    PROVENANCE_COLUMNS,
     Outcome,
     ReviewRecord,
     before_review,
@@ -79,7 +79,9 @@ def test_answers_come_back_from_their_file_once(tmp_path: Path) -> None:
     assert read_provenance(labels) == [rows[1], rows[0]]
 
 
-@pytest.mark.parametrize("text", ["", "image,class\n", ",".join(COLUMNS) + "\na,b\n", "\0"])
+@pytest.mark.parametrize(
+    "text", ["", "image,class\n", ",".join(PROVENANCE_COLUMNS) + "\na,b\n", "\0"]
+)
 def test_another_file_of_that_name_is_not_taken_for_answers(tmp_path: Path, text: str) -> None:
     labels = tmp_path / "labels.csv"
     provenance_path(labels).write_text(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.data import ReviewRecord, read_provenance
-from hilltop.data.review_record import COLUMNS, provenance_path
+from hilltop.data.review_record import PROVENANCE_COLUMNS, provenance_path
 from hilltop.errors import DataError
 
 LINE = ("a.jpg", "dog", "present", "Ann", "2026-01-31", "0.75", "ranked", "disputed")
@@ -34,7 +34,7 @@ def test_a_cell_that_says_something_else_is_named(
 ) -> None:
     labels = tmp_path / "labels.csv"
     wrong = (*LINE[:place], cell, *LINE[place + 1 :])
-    lines = [",".join(cells) for cells in (COLUMNS, LINE, wrong)]
+    lines = [",".join(cells) for cells in (PROVENANCE_COLUMNS, LINE, wrong)]
     provenance_path(labels).write_text("\n".join(lines) + "\n")
     with pytest.raises(DataError, match=rf"provenance\.csv, line 3: .*: {said}\."):
         read_provenance(labels)

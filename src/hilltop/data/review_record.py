@@ -25,7 +25,16 @@ from hilltop.data.state import State
 AnswerWord = Literal["present", "absent", "unsure"]
 Mode = Literal["ranked", "random"]
 Outcome = Literal["present", "absent", "unsure", "disputed"]
-COLUMNS = ("image", "class", "answer", "reviewer", "time", "probability", "mode", "outcome")
+PROVENANCE_COLUMNS = (
+    "image",
+    "class",
+    "answer",
+    "reviewer",
+    "time",
+    "probability",
+    "mode",
+    "outcome",
+)
 """Names of the columns of a file of records."""
 _WORDS = {"answer": get_args(AnswerWord), "mode": get_args(Mode), "outcome": get_args(Outcome)}
 _NOT_OURS = "these are not the answers of a review; move the file away if it is not ours"
@@ -68,9 +77,9 @@ class ReviewRecord:
         Raises:
             ValueError: There are too few or too many, or one of them cannot be what it stands for.
         """
-        if len(cells) != len(COLUMNS):
-            raise ValueError(f"expected {len(COLUMNS)} cells, but got {len(cells)}")
-        said = dict(zip(COLUMNS, cells, strict=True))
+        if len(cells) != len(PROVENANCE_COLUMNS):
+            raise ValueError(f"expected {len(PROVENANCE_COLUMNS)} cells, but got {len(cells)}")
+        said = dict(zip(PROVENANCE_COLUMNS, cells, strict=True))
         for column, words in _WORDS.items():
             if said[column] not in words:
                 known = ", ".join(words)
@@ -82,7 +91,9 @@ class ReviewRecord:
     def format(self) -> tuple[str, ...]:
         """Return the cells of its line."""
         probability = "" if self.probability is None else f"{self.probability:.6g}"
-        cells = dict(zip(COLUMNS, astuple(self), strict=True)) | {"probability": probability}
+        cells = dict(zip(PROVENANCE_COLUMNS, astuple(self), strict=True)) | {
+            "probability": probability
+        }
         return tuple(cells.values())
 
 
@@ -98,8 +109,10 @@ def read_provenance(labels: Path) -> list[ReviewRecord]:
         return []
     try:
         reader = csv.reader(io.StringIO(path.read_text(encoding="utf-8")))
-        if tuple(next(reader, ())) != COLUMNS:
-            raise data_error(path, f"{_NOT_OURS}; expected the columns {', '.join(COLUMNS)}.")
+        if tuple(next(reader, ())) != PROVENANCE_COLUMNS:
+            raise data_error(
+                path, f"{_NOT_OURS}; expected the columns {', '.join(PROVENANCE_COLUMNS)}."
+            )
         return [_parse(path, cells, reader.line_num) for cells in reader]
     except (ValueError, csv.Error) as error:
         raise data_error(path, f"{_NOT_OURS}: {error}.") from None
@@ -109,7 +122,7 @@ def write_provenance(records: Iterable[ReviewRecord]) -> str:
     """Return the text of a file of records, each of them once."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(PROVENANCE_COLUMNS)
     writer.writerows(sorted({record.format() for record in records}))
     return text.getvalue()
 
