@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hilltop.audit.decisions.apply import read_answers
-from hilltop.audit.decisions.corrected import corrected, verdicts
+from hilltop.audit.decisions.verdicts import apply_changes, verdicts
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 
@@ -76,7 +76,7 @@ def unknown_pairs(table: LabelTable) -> list[Pair]:
 def corrected_table(folder: AuditFolder) -> LabelTable:
     """The audited labels with all answers applied."""
     table = folder.table()
-    return corrected(table, verdicts(table, read_answers(folder)).changes)
+    return apply_changes(table, verdicts(table, read_answers(folder)).changes)
 
 
 def without_images(folder: AuditFolder) -> AuditFolder:

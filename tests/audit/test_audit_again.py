@@ -15,8 +15,10 @@ from hilltop.audit.find.estimate import read_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import State, assemble, write_labels
-from hilltop.data.reviewed import (
-    PROVENANCE,
+from hilltop.data.review_record import (
+    PROVENANCE_COLUMNS,
+    Outcome,
+    ReviewRecord,
     before_review,
     provenance_path,
     read_provenance,
@@ -51,8 +53,10 @@ def test_what_is_still_missing_after_a_review_is_found(simulated: Simulated) -> 
     assert misled.total.missing < 0.5 * missing
 
 
-def row(image: str, name: str, outcome: str) -> tuple[str, ...]:
-    return (image, name, outcome, "Ann", "2026-01-31T12:00:00+00:00", "0.9", "ranked", outcome)
+def row(image: str, name: str, outcome: Outcome) -> ReviewRecord:
+    time = "2026-01-31T12:00:00+00:00"
+    answer = "unsure" if outcome == "disputed" else outcome
+    return ReviewRecord(image, name, answer, "Ann", time, 0.9, "ranked", outcome)
 
 
 def test_what_a_review_settled_was_unknown_before() -> None:
@@ -72,14 +76,16 @@ def test_answers_come_back_from_their_file_once(tmp_path: Path) -> None:
     assert read_provenance(labels) == []
     rows = [row("b", "x", "present"), row("a, b", 'x"y', "absent")]
     provenance_path(labels).write_text(write_provenance([*rows, rows[0]]))
-    assert read_provenance(labels) == sorted(rows)
+    assert read_provenance(labels) == [rows[1], rows[0]]
 
 
-@pytest.mark.parametrize("text", ["", "image,class\n", ",".join(PROVENANCE) + "\na,b\n", "\0"])
+@pytest.mark.parametrize(
+    "text", ["", "image,class\n", ",".join(PROVENANCE_COLUMNS) + "\na,b\n", "\0"]
+)
 def test_another_file_of_that_name_is_not_taken_for_answers(tmp_path: Path, text: str) -> None:
     labels = tmp_path / "labels.csv"
     provenance_path(labels).write_text(text)
-    with pytest.raises(DataError, match=r"labels\.csv\.provenance\.csv: these are not the answers"):
+    with pytest.raises(DataError, match=r"labels\.csv\.provenance\.csv.*: these are not the"):
         read_provenance(labels)
 
 
@@ -140,4 +146,4 @@ def test_training_chooses_by_the_labels_that_were_there_before(
         "100% of the labelled images carry one label: annotators wrote down about one label an"
         " image, and a review has put 25% of all labels back (kept_independently, keep = 0.4)."
     ) in capsys.readouterr().out
-    assert read_provenance(RunFolder(run).train_labels) == sorted(answers)
+    assert read_provenance(RunFolder(run).train_labels) == sorted(answers, key=ReviewRecord.format)

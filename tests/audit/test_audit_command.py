@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from hilltop.audit.decisions.answers import Answers
-from hilltop.audit.decisions.corrected import corrected, verdicts
 from hilltop.audit.decisions.store import Answer, DecisionStore
+from hilltop.audit.decisions.verdicts import apply_changes, verdicts
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.find.estimate import read_estimates
 from hilltop.audit.find.score_blocks import blocks_of
@@ -250,7 +250,7 @@ def reviewed(known: Simulated, rows: list[int], columns: list[int]) -> LabelTabl
         answers.take(
             Answer(f"e{number}", f"a{number}", "Ann", "", image, name, word, "ranked", 0.5)
         )
-    return corrected(table, verdicts(table, answers).changes)
+    return apply_changes(table, verdicts(table, answers).changes)
 
 
 @pytest.mark.slow

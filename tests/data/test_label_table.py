@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilltop.data import Collector, LabelTable, State, assemble
+from hilltop.data import Collector, LabelTable, State, Step, assemble
 from hilltop.errors import ArgumentError, DataError
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
@@ -90,7 +92,7 @@ def test_images_are_found_by_name(small: LabelTable) -> None:
 
 
 def test_history_grows(small: LabelTable) -> None:
-    grown = small.with_step("look", by="me").select([0])
+    grown = small.with_states([], [], [], step=Step("look", by="me")).select([0])
     assert [step.name for step in grown.history] == ["look", "select"]
     assert small.history == ()
 
@@ -139,4 +141,90 @@ class TestCollector:
         lines = str(caught.value).splitlines()
         assert len(lines) == 21
         assert lines[19].startswith("f.json, line 20: the image id is empty")
-        assert lines[20].endswith("stopped after 20 faults.")
+        assert lines[20].endswith("stopped after 20 errors.")
+
+
+STEP = Step("look", {"at": "all"}, by="Ann", seed=7)
+
+
+def random_table(rng: np.random.Generator, unlisted: State) -> LabelTable:
+    shape = int(rng.integers(0, 9)), int(rng.integers(0, 6))
+    states = rng.integers(0, 3, shape)
+    rows, columns = np.indices(shape)
+    images, classes = (
+        [f"{kind}{n}" for n in range(size)] for kind, size in zip("ic", shape, strict=True)
+    )
+    every = rows.ravel(), columns.ravel(), states.ravel()
+    return assemble(images, classes, *every, unlisted=unlisted)
+
+
+@pytest.mark.parametrize("unlisted", list(State))
+@pytest.mark.parametrize("new_unlisted", [None, *State])
+def test_an_edit_does_what_the_same_edit_of_a_matrix_does(
+    unlisted: State, new_unlisted: State | None
+) -> None:
+    rng = np.random.default_rng(int(unlisted))
+    for _ in range(50):
+        table = random_table(rng, unlisted)
+        expected = table.dense()
+        if new_unlisted is not None:
+            expected[expected == unlisted] = new_unlisted
+        count = int(rng.integers(0, 12)) if expected.size else 0
+        rows = rng.integers(0, max(1, len(table)), count)
+        columns = rng.integers(0, max(1, len(table.classes)), count)
+        states = rng.integers(0, 3, count)
+        for row, column, state in zip(rows, columns, states, strict=True):
+            expected[row, column] = state  # of a pair named twice, the last one counts
+        edited = table.with_states(rows, columns, states, step=STEP, unlisted=new_unlisted)
+        assert edited.dense().tolist() == expected.tolist()
+        again = assemble(
+            table.images,
+            table.classes,
+            *(part.ravel() for part in np.indices(expected.shape)),
+            expected.ravel(),
+            unlisted=edited.unlisted,
+        )
+        assert edited == again, "entries are ordered, and none is of the unlisted state"
+
+
+def test_an_edit_keeps_history_and_notes_and_leaves_the_table_alone(small: LabelTable) -> None:
+    noted = replace(small, notes=("one thing",)).with_classes(["dog", "cat", "red fox", "new"])
+    edited = noted.with_states([2], [0], State.PRESENT, step=STEP)
+    assert edited.notes == ("one thing",)
+    assert [str(step) for step in edited.history] == [
+        "with_classes: classes=4, before=3",
+        "look: at=all, by=Ann, seed=7",
+    ]
+    assert noted.labels_of(2) == ()
+    assert small.with_classes(small.classes) is small
+
+
+def test_an_edit_of_a_huge_table_needs_no_matrix() -> None:
+    """A matrix of these pairs would have 10^10 entries."""
+    images = pa.array([f"{n:06d}" for n in range(100_000)])
+    classes = [f"{n}" for n in range(100_000)]
+    table = assemble(
+        images, classes, [5, 99_999], [7, 99_999], State.PRESENT, unlisted=State.UNKNOWN
+    )
+    edited = table.with_states([99_999, 0], [99_999, 99_998], [2, 0], step=STEP)
+    assert (edited.rows.tolist(), edited.columns.tolist()) == ([0, 5], [99_998, 7])
+
+
+def test_a_batch_has_targets_and_what_is_observed() -> None:
+    states = [State.PRESENT, State.ABSENT, State.UNKNOWN]
+    table = assemble(["a", "b"], list("xyz"), [0] * 3, [0, 1, 2], states, unlisted=State.UNKNOWN)
+    targets, observed = table.batch([1, 0])
+    assert (targets.dtype, observed.dtype) == (np.float32, np.bool_)
+    assert targets.tolist() == [[0, 0, 0], [1, 0, 0]]
+    assert observed.tolist() == [[False] * 3, [True, True, False]]
+    complete = assemble(["a"], list("xy"), [0], [0], State.PRESENT, unlisted=State.ABSENT)
+    assert complete.batch()[1].tolist() == [[True, True]]
+
+
+def test_new_image_ids_must_differ(small: LabelTable) -> None:
+    named = small.with_images(["w", "x", "y", "z"], step=STEP)
+    assert named.images.to_pylist() == ["w", "x", "y", "z"]
+    assert named.dense().tolist() == small.dense().tolist()
+    for names in (["w", "x", "y", "y"], ["w", "x", "y"]):
+        with pytest.raises(DataError, match="Expected 4 different image ids, but got 3 different"):
+            small.with_images(names, step=STEP)

@@ -93,11 +93,11 @@ class AuditFolder:
                 " `hilltop audit` wrote.",
             )
         found = cls._parse(path, about)
-        faults = ErrorCollector(path)
+        errors = ErrorCollector(path)
         for needed in (found.candidates, found.audited_labels):
             if not needed.is_file():
-                faults.add(f"{needed.name} is missing. Run `hilltop audit` again.")
-        faults.check()
+                errors.add(f"{needed.name} is missing. Run `hilltop audit` again.")
+        errors.check()
         return found
 
     @classmethod

@@ -30,8 +30,7 @@ from hilltop.calibration.posterior import present_probability
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats import recognise
-from hilltop.data.formats.base import Source
+from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.scores import Places
 from hilltop.errors import DataError
 from hilltop.losses.likelihood.choose import Likelihood, choose_observation
@@ -79,7 +78,7 @@ def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tup
     table = read_labels(path, format=format, options=options)
     if not table.count(State.PRESENT):
         raise data_error(path, "there is no label at all; nothing can be learned from it.")
-    name = format or recognise(Source(path)).name
+    name = format or recognise(LabelSource(path)).name
     assert name in FORMATS
     return table, name
 

@@ -110,7 +110,7 @@ class Audit:
 
     def _before(self, table: LabelTable) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
-        from hilltop.data.reviewed import before_review, provenance_path, read_provenance
+        from hilltop.data.review_record import before_review, provenance_path, read_provenance
 
         before = before_review(table, read_provenance(self.labels))
         if before is not None:

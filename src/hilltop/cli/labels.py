@@ -178,13 +178,13 @@ def _keep(text: str) -> float | dict[str, float]:
         path = Path(text)
     if not path.is_file():
         raise ArgumentError(f"--keep must be a number or a CSV file, but got {text!r}.")
-    faults = ErrorCollector(path)
+    errors = ErrorCollector(path)
     chances: dict[str, float] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             try:
                 chances[row["class"]] = float(row["keep"])
             except (KeyError, TypeError, ValueError):
-                faults.add("expected a class and a number in the columns class and keep.")
-    faults.check()
+                errors.add("expected a class and a number in the columns class and keep.")
+    errors.check()
     return chances

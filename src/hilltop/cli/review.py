@@ -6,17 +6,20 @@ import importlib.util
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
+from hilltop.data import FORMATS
 from hilltop.errors import OptionNeeded
 
 if TYPE_CHECKING:
     from hilltop.audit.review.session import Review as RunningReview
 
+_FORMAT = f"Format to write; without it the one of the labels. Known: {', '.join(FORMATS)}."
+AppliedFormat = Annotated[str | None, tyro.conf.arg(help=_FORMAT)]
 Import = Annotated[Path | None, tyro.conf.arg(name="import")]
 
 
@@ -131,10 +134,9 @@ class Apply:
     """The folder that `hilltop audit` wrote."""
     out: Path
     """The file to write."""
-    format: str | None = None
-    """Format to write; without it the one that the labels came in."""
-    export: Literal["label_studio", "fiftyone", "huggingface", "coco", "lvis"] | None = None
-    """Write corrected labels and likely missing ones for another tool instead."""
+    format: AppliedFormat = None
+    candidates: bool = False
+    """Write likely missing labels too, as predictions: for --format label_studio or fiftyone."""
     answers: Path | None = None
     """Take in a file of answers from a page without a server first."""
     labels: Path | None = None
@@ -147,25 +149,22 @@ class Apply:
         folder = AuditFolder.read(self.folder)
         if self.answers is not None:
             _import(folder, self.answers)
-        if self.export is not None:
-            from hilltop.audit.decisions.export import export_audit
-
-            for path in export_audit(folder, self.out, to=self.export):
-                print(path)
-            return
-        self._apply(folder)
-
-    def _apply(self, folder: AuditFolder) -> None:
         from hilltop.audit.decisions.apply import apply_decisions
 
         done = apply_decisions(
-            folder, self.out, format=self.format, labels=self.labels, lossy=self.lossy
+            folder,
+            self.out,
+            format=self.format,
+            labels=self.labels,
+            lossy=self.lossy,
+            candidates=self.candidates,
         )
         absents = pluralize(done.absent, "confirmed absent", "confirmed absents")
         recorded = f", {absents}" if done.absent else ""
         print(f"{done.path}: {pluralize(done.added, 'label', 'labels')} added{recorded}")
         if done.unsure or done.disputed:
             print(f"left as they were: {done.unsure:,} unsure, {done.disputed:,} disputed")
-        print(f"{done.provenance}: who answered what")
+        if done.provenance.is_file():
+            print(f"{done.provenance}: who answered what")
         for note in done.notes:
             print(note)

@@ -1,23 +1,34 @@
 """Labels in, labels out: one sparse table, every format, exact simulation of missing labels."""
 
 from hilltop.data.assemble import Collector, assemble
-from hilltop.data.formats import FORMATS, read_labels, write_labels
-from hilltop.data.formats.base import ReadOptions
-from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.formats import FORMATS, Format, ReadOptions, read_labels, write_labels
+from hilltop.data.history import Step
+from hilltop.data.label_table import LabelTable
 from hilltop.data.missing import Thinned, drop_positives, keep_each, single_positive
+from hilltop.data.review_record import ReviewRecord, before_review, read_provenance
+from hilltop.data.scores import ScoreTable
+from hilltop.data.state import State
+from hilltop.data.summary import Summary, summarise
 
 __all__ = [
     "FORMATS",
     "Collector",
+    "Format",
     "LabelTable",
     "ReadOptions",
+    "ReviewRecord",
+    "ScoreTable",
     "State",
     "Step",
+    "Summary",
     "Thinned",
     "assemble",
+    "before_review",
     "drop_positives",
     "keep_each",
     "read_labels",
+    "read_provenance",
     "single_positive",
+    "summarise",
     "write_labels",
 ]

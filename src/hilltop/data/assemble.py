@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import ErrorCollector, unknown_class
-from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.history import Step
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
 
 
 def assemble(
@@ -31,7 +33,7 @@ def assemble(
 ) -> LabelTable:
     """Build a table from entries in any order.
 
-    The same entry twice is kept once. Two different states for one pair are a fault, except that
+    The same entry twice is kept once. Two different states for one pair are an error, except that
     "unknown" gives way to what is known.
 
     Args:
@@ -49,11 +51,11 @@ def assemble(
     Raises:
         DataError: A pair is both present and absent, or names are not all different.
     """
-    faults = ErrorCollector(source or Path("labels"))
+    errors = ErrorCollector(source or Path("labels"))
     ids = images if isinstance(images, pa.Array) else pa.array(images, pa.string())
-    _check_distinct(faults, "image", ids)
-    _check_distinct(faults, "class", pa.array(classes, pa.string()))
-    faults.check()
+    _check_distinct(errors, "image", ids)
+    _check_distinct(errors, "class", pa.array(classes, pa.string()))
+    errors.check()
     row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
     state = np.broadcast_to(np.asarray(states, dtype=np.int8), row.shape)
     key = row * len(classes) + column
@@ -65,12 +67,12 @@ def assemble(
         clash = again & (state[1:] != state[:-1]) & (state[1:] != State.UNKNOWN)
         for at in np.flatnonzero(clash):
             image, name = divmod(int(key[at]), len(classes))
-            faults.add(
+            errors.add(
                 f"image {ids[image].as_py()!r} has class {classes[name]!r} both absent and"
                 " present. Keep one of the two.",
                 line=line_of(int(max(order[at], order[at + 1]))) if line_of else None,
             )
-        faults.check()
+        errors.check()
         first = np.concatenate([[True], ~again])
         key, row, state = key[first], row[first], state[first]
     listed = state != unlisted
@@ -94,7 +96,7 @@ class Collector:
 
     def __init__(self, path: Path, classes: Sequence[str] | None = None) -> None:
         """Start with a closed list of classes, or with None: classes are taken as they come."""
-        self.faults = ErrorCollector(path)
+        self.errors = ErrorCollector(path)
         self._closed = classes is not None
         self._classes = {name: number for number, name in enumerate(classes or ())}
         self._images: dict[str, int] = {}
@@ -107,7 +109,7 @@ class Collector:
         With ``once`` a new record of the image begins; more than one for an image is noted.
         """
         if not name:
-            self.faults.add("the image id is empty. Give every image a name.", line=line)
+            self.errors.add("the image id is empty. Give every image a name.", line=line)
         row = self._images.setdefault(name, len(self._images))
         if once:
             self._records.append((row, len(self._entries)))
@@ -117,10 +119,10 @@ class Collector:
         """Add what is said of one class for the image in ``row``."""
         if name not in self._classes:
             if self._closed:
-                self.faults.add(unknown_class(name, self._classes), line=line)
+                self.errors.add(unknown_class(name, self._classes), line=line)
                 return
             if not name:
-                self.faults.add("a class name is empty. Remove it or name it.", line=line)
+                self.errors.add("a class name is empty. Remove it or name it.", line=line)
                 return
             self._classes[name] = len(self._classes)
         self._entries.append((row, self._classes[name], int(state), line or 0))
@@ -128,8 +130,8 @@ class Collector:
     def table(
         self, *, unlisted: State, sort_classes: bool = False, notes: Sequence[str] = (), **step: Any
     ) -> LabelTable:
-        """Return the table, or raise with all faults."""
-        self.faults.check()
+        """Return the table, or raise with all errors."""
+        self.errors.check()
         entries = np.array(self._entries, dtype=np.int64).reshape(-1, 4).T
         rows, columns, states, lines = entries
         classes = list(self._classes)
@@ -145,9 +147,9 @@ class Collector:
             columns,
             states,
             unlisted=unlisted,
-            source=self.faults.path,
+            source=self.errors.path,
             line_of=(lambda entry: int(lines[entry])) if lines.any() else None,
-            step=Step("read", {"file": str(self.faults.path), **step}),
+            step=Step("read", {"file": str(self.errors.path), **step}),
             notes=[*notes, *self._repetitions()],
         )
 
@@ -176,12 +178,12 @@ def ascending(names: pa.Array) -> bool:
     return pc.all(pc.greater(names[1:], names[:-1]), min_count=0).as_py() is True
 
 
-def _check_distinct(faults: ErrorCollector, kind: str, names: pa.Array) -> None:
+def _check_distinct(errors: ErrorCollector, kind: str, names: pa.Array) -> None:
     if ascending(names) or len(names) == len(names.unique()):
         return
     counted = pc.value_counts(names)
     twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
-    faults.add(
+    errors.add(
         f"{len(twice)} {kind} names stand more than once, for example {twice[0].as_py()!r}."
         " Names must differ."
     )

@@ -1,4 +1,4 @@
-"""ErrorCollector in a file: collected as it is read, then reported together, at most 20 at once."""
+"""Errors in a file: collected as it is read, then reported together, at most 20 at once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class ErrorCollector:
     """What is wrong with one file.
 
     Example:
-        >>> faults = ErrorCollector(Path("labels.csv"))
-        >>> faults.add("class 'sofa' is not in the class list (20 names).", line=17)
-        >>> faults.check()
+        >>> errors = ErrorCollector(Path("labels.csv"))
+        >>> errors.add("class 'sofa' is not in the class list (20 names).", line=17)
+        >>> errors.check()
         Traceback (most recent call last):
         hilltop.errors.DataError: labels.csv, line 17: class 'sofa' is not in the class list (20 names).
     """  # noqa: E501 (one message is one line)
@@ -28,15 +28,15 @@ class ErrorCollector:
     found: list[str] = field(default_factory=list)
 
     def add(self, message: str, *, line: int | None = None) -> None:
-        """Note a fault: a sentence, what was expected, given and to do. The 20th one stops."""
+        """Note an error: a sentence, what was expected, given and to do. The 20th one stops."""
         place = str(self.path) if line is None else f"{self.path}, line {line}"
         self.found.append(f"{place}: {message}")
         if len(self.found) >= MOST_ERRORS:
-            self.found.append(f"{self.path}: stopped after {MOST_ERRORS} faults.")
+            self.found.append(f"{self.path}: stopped after {MOST_ERRORS} errors.")
             self.check()
 
     def check(self) -> None:
-        """Raise if there were any faults."""
+        """Raise if there were any errors."""
         if self.found:
             raise DataError("\n".join(self.found))
 
@@ -47,6 +47,6 @@ def unknown_class(name: str, classes: Sized) -> str:
 
 
 def data_error(path: Path, message: str, *, line: int | None = None) -> DataError:
-    """Return the error for a single fault."""
+    """Return the error for one thing that is wrong with a file."""
     place = str(path) if line is None else f"{path}, line {line}"
     return DataError(f"{place}: {message}")

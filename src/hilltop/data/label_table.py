@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,45 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import did_you_mean, pluralize
-from hilltop.errors import ArgumentError, DataError
+from hilltop.data.history import Step
+from hilltop.data.state import State
+from hilltop.errors import DataError
 
 Ints = npt.NDArray[np.int64]
-
-
-class State(enum.IntEnum):
-    """What is known of a pair.
-
-    For training, unknown is "assumed negative, may be corrected" and absent is "confirmed by a
-    person, never corrected".
-    """
-
-    ABSENT = 0
-    PRESENT = 1
-    UNKNOWN = 2
-
-    @classmethod
-    def parse(cls, word: str) -> State:
-        """Return the state that ``word`` names: ``present``, ``absent`` or ``unknown``."""
-        try:
-            return cls[word.upper()]
-        except KeyError:
-            names = [state.name.lower() for state in cls]
-            raise ArgumentError(
-                f"A state must be one of {', '.join(names)}, but got {word!r}."
-                f"{did_you_mean(word, names)}"
-            ) from None
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that was done to make a table: its name and what it was done with."""
-
-    name: str
-    details: Mapping[str, Any]
-
-    def __str__(self) -> str:
-        """Return one line."""
-        return f"{self.name}: " + ", ".join(f"{key}={value}" for key, value in self.details.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +106,7 @@ class LabelTable:
 
     def labels_per_image(self) -> Ints:
         """Number of present classes of each image."""
-        running = np.concatenate([[0], np.cumsum(self.states == State.PRESENT)])
+        running = _running(self.states == State.PRESENT)
         return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]], dtype=np.int64)
 
     def labels_of(self, row: int, state: State = State.PRESENT) -> tuple[str, ...]:
@@ -158,6 +123,16 @@ class LabelTable:
         at = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         matrix[np.repeat(np.arange(len(chosen)), lengths), self.columns[at]] = self.states[at]
         return matrix
+
+    def batch(
+        self, rows: Sequence[int] | Ints | None = None
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Targets and which of them are observed, for some rows or all: what a loss learns from.
+
+        A target is 1 where the label is present, else 0. It is observed unless the pair is unknown.
+        """
+        states = self.dense(rows)
+        return (states == State.PRESENT).astype(np.float32), states != State.UNKNOWN
 
     def eval_targets(self) -> npt.NDArray[np.float32]:
         """What scores are judged by: 1, 0, or NaN for pairs that are left out.
@@ -197,13 +172,73 @@ class LabelTable:
         lengths = np.diff(self.indptr)[chosen]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         at = np.repeat(self.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return replace(
-            self,
+        return self._edited(
+            Step("select", {"images": len(chosen)}),
             images=self.images.take(pa.array(chosen)),
             indptr=indptr,
             columns=self.columns[at],
             states=self.states[at],
-            history=(*self.history, Step("select", {"images": len(chosen)})),
+        )
+
+    def with_states(
+        self,
+        rows: npt.ArrayLike,
+        columns: npt.ArrayLike,
+        states: npt.ArrayLike | State,
+        *,
+        step: Step,
+        unlisted: State | None = None,
+    ) -> LabelTable:
+        """Return the table with some pairs in other states: the one way to edit labels.
+
+        Time and memory grow with the number of labels and of edits, not with images x classes.
+
+        Args:
+            rows: Image number of each pair.
+            columns: Class number of each pair.
+            states: The new state of each pair, or one for all; of a pair named twice, the last.
+            step: What was done, by whom and from which seed, for the history.
+            unlisted: The new state of all pairs that have no entry and are not named here.
+
+        Example:
+            >>> from hilltop.data import assemble
+            >>> before = assemble(["a", "b"], ["cat", "dog"], [], [], [], unlisted=State.UNKNOWN)
+            >>> after = before.with_states([1], [0], State.PRESENT, step=Step("look", by="Ann"))
+            >>> after.labels_of(1), str(after.history[-1])
+            (('cat',), 'look: by=Ann')
+        """
+        width = max(1, len(self.classes))
+        named = np.asarray(rows, dtype=np.int64) * width + np.asarray(columns, dtype=np.int64)
+        new = np.broadcast_to(np.asarray(states, dtype=np.int8), named.shape)
+        # Turned round, so that the first of equal pairs is the one that was named last.
+        edited, last = np.unique(named[::-1], return_index=True)
+        new = new[::-1][last]
+        keys = self.rows * width + self.columns
+        at = np.searchsorted(keys, edited)
+        here = np.append(keys, -1)[at] == edited
+        entries = self.states.copy()
+        entries[at[here]] = new[here]
+        keys = np.insert(keys, at[~here], edited[~here])
+        entries = np.insert(entries, at[~here], new[~here])
+        bounds = np.searchsorted(keys, np.arange(len(self) + 1) * width)
+        wider = replace(self, indptr=bounds, columns=(keys % width).astype(np.int32))
+        return wider.with_entry_states(entries, step=step, unlisted=unlisted)
+
+    def with_entry_states(
+        self, states: npt.NDArray[np.int8], *, step: Step, unlisted: State | None = None
+    ) -> LabelTable:
+        """Return the table with new states of its entries, in their order.
+
+        As :meth:`with_states` for those who go through all entries anyway, which is faster.
+        """
+        rest = self.unlisted if unlisted is None else unlisted
+        listed = states != rest
+        return self._edited(
+            step,
+            indptr=_running(listed)[self.indptr],
+            columns=self.columns[listed],
+            states=states[listed],
+            unlisted=rest,
         )
 
     def with_classes(self, classes: Sequence[str]) -> LabelTable:
@@ -217,16 +252,35 @@ class LabelTable:
                 f" {len(classes)} expected ones, such as {missing[0]!r}."
                 f"{did_you_mean(missing[0], classes)}"
             )
+        if tuple(classes) == self.classes:
+            return self
         new = np.array([number[name] for name in self.classes], dtype=np.int64)
         columns = new[self.columns] if len(self.columns) else self.columns.astype(np.int64)
         order = np.argsort(self.rows * max(1, len(classes)) + columns, kind="stable")
-        return replace(
-            self,
+        return self._edited(
+            Step("with_classes", {"classes": len(classes), "before": len(self.classes)}),
             classes=tuple(classes),
             columns=columns[order].astype(np.int32),
             states=self.states[order],
         )
 
-    def with_step(self, name: str, **details: Any) -> LabelTable:
-        """Return the same labels with one more step in the history."""
-        return replace(self, history=(*self.history, Step(name, details)))
+    def with_images(self, images: Sequence[str] | pa.Array, *, step: Step) -> LabelTable:
+        """Return the same labels under other image ids, all different, in the order of these."""
+        ids = pa.array(images, pa.string())
+        if len(ids) != len(self) or len(ids.unique()) != len(ids):
+            raise DataError(
+                f"Expected {len(self)} different image ids, but got {len(ids.unique())} different"
+                f" ones among {len(ids)}."
+            )
+        return self._edited(step, images=ids)
+
+    def _edited(self, step: Step, **parts: Any) -> LabelTable:
+        """Return the table with some parts replaced, and the step recorded."""
+        return replace(self, history=(*self.history, step), **parts)
+
+
+def _running(chosen: npt.NDArray[np.bool_]) -> Ints:
+    """How many are chosen before each place, and behind the last one."""
+    counts = np.zeros(len(chosen) + 1, dtype=np.int64)
+    np.cumsum(chosen, out=counts[1:])
+    return counts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -11,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.checks import check_exact, check_number
-from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.history import Step
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
 from hilltop.errors import ArgumentError
 
 
@@ -40,7 +41,7 @@ def drop_positives(table: LabelTable, r: float | str | Fraction, *, seed: int) -
     stay = np.array([min(n, int(n * (1 - ratio)) + 1) for n in range(most + 1)])[per_image]
     present = table.states == State.PRESENT
     draws = _random(int(per_image.sum()), seed)
-    # Only images that lose labels are sorted: by image, the high bits of a key, then by chance.
+    # Only images that lose labels are sorted: by image, the high bits of a key, then at random.
     loses = stay < per_image
     counts, contested = per_image[loses], np.repeat(loses, per_image)
     image_bits = len(table).bit_length()
@@ -51,7 +52,7 @@ def drop_positives(table: LabelTable, r: float | str | Fraction, *, seed: int) -
     chosen[np.argsort(key, kind="stable")] = rank < np.repeat(stay[loses], counts)
     kept = np.ones(len(draws), dtype=bool)
     kept[contested] = chosen
-    return _thin(table, present, kept, Step("drop_positives", {"r": str(r), "seed": seed}))
+    return _thin(table, present, kept, Step("drop_positives", {"r": str(r)}, seed=seed))
 
 
 def single_positive(table: LabelTable, *, seed: int) -> Thinned:
@@ -73,17 +74,17 @@ def keep_each(table: LabelTable, keep: float | Mapping[str, float], *, seed: int
             raise ArgumentError(
                 f"keep must name every class of the table once; {min(unknown)!r} is in one only."
             )
-        chances = [keep[name] for name in table.classes]
+        probs = [keep[name] for name in table.classes]
     else:
-        chances = [keep] * len(table.classes)
-    shares = [check_number("keep", chance, low=0, high=1) for chance in chances]
+        probs = [keep] * len(table.classes)
+    probs = [check_number("keep", prob, low=0, high=1) for prob in probs]
     # Compared as whole numbers: the same on every machine, and 1.0 keeps everything.
-    limits = np.array([int(share * 2**53) for share in shares], dtype=np.uint64)
+    limits = np.array([int(prob * 2**53) for prob in probs], dtype=np.uint64)
     present = table.states == State.PRESENT
     draws = _random(int(np.count_nonzero(present)), seed) >> np.uint64(11)
     kept = draws < limits[table.columns[present]]
     described = dict(keep) if isinstance(keep, Mapping) else keep
-    return _thin(table, present, kept, Step("keep_each", {"keep": described, "seed": seed}))
+    return _thin(table, present, kept, Step("keep_each", {"keep": described}, seed=seed))
 
 
 def _random(size: int, seed: int) -> npt.NDArray[np.uint64]:
@@ -96,24 +97,12 @@ def _thin(
     table: LabelTable, present: npt.NDArray[np.bool_], kept: npt.NDArray[np.bool_], step: Step
 ) -> Thinned:
     # Unlisted pairs were absent only because the list was complete; now it is not.
-    stays = table.states == State.ABSENT
-    stays[present] = kept
     lost = np.zeros(len(present), dtype=bool)
     lost[present] = ~kept
-    history = (*table.history, step)
+    without = np.where(lost, np.int8(State.UNKNOWN), table.states)
+    only = np.where(lost, np.int8(State.PRESENT), np.int8(State.UNKNOWN))
     thinned, dropped = (
-        replace(_only(table, chosen), unlisted=State.UNKNOWN, history=history)
-        for chosen in (stays, lost)
+        table.with_entry_states(states, step=step, unlisted=State.UNKNOWN)
+        for states in (without, only)
     )
     return Thinned(thinned, dropped)
-
-
-def _only(table: LabelTable, chosen: npt.NDArray[np.bool_]) -> LabelTable:
-    """Return the table with some of its entries."""
-    running = np.concatenate([[0], np.cumsum(chosen)])
-    return replace(
-        table,
-        indptr=running[table.indptr],
-        columns=table.columns[chosen],
-        states=table.states[chosen],
-    )

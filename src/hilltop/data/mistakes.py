@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
-from hilltop.data.label_table import LabelTable, State
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
 
 _RARE = 0.1  # a typo is rare beside the class it was meant to be
 _SHORTEST = 5  # shorter names differ by one letter for good reasons: cat, car, cap

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hilltop.data.label_table import LabelTable, State
+from hilltop.data.label_table import LabelTable
 from hilltop.data.mistakes import likely_mistakes
+from hilltop.data.state import State
 
 _SHOWN = 10
 

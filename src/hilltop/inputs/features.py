@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import read_lines
-from hilltop.data.formats.tabular import read_parquet
+from hilltop.data.formats.source import read_lines
+from hilltop.data.formats.text.table_file import read_parquet
 from hilltop.inputs.image_files import ENDINGS
 
-Rows = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 
 
 class Features:
@@ -41,7 +41,7 @@ class Features:
             raise data_error(path, "some ids stand more than once.")
         self.path, self.images, self.values = path, images, values
 
-    def rows_of(self, images: pa.StringArray) -> Rows:
+    def rows_of(self, images: pa.StringArray) -> RowNumbers:
         """Return the row of every image, all of which must be there.
 
         Like an image file, a row is named with or without the ending of the file.
@@ -111,7 +111,7 @@ class FeatureInputs:
 
     def loader(
         self, plan: Sequence[Sequence[int]], epoch: int | None
-    ) -> Iterator[tuple[Rows, Tensor]]:
+    ) -> Iterator[tuple[RowNumbers, Tensor]]:
         """Yield the batches of ``plan``."""
         for rows in plan:
             chosen = np.asarray(rows, dtype=np.int64)

@@ -10,7 +10,9 @@ import numpy as np
 from hilltop.checks import check_number
 from hilltop.data.assemble import assemble
 from hilltop.data.formats import write_labels
-from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.history import Step
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
 from hilltop.inputs.drawing import Glyphs, draw_picture
 
 # Things that are seen together. Within a scene, and among scenes, the first are the most frequent.

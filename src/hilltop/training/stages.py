@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, State, Step, read_labels, write_labels
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import launch
@@ -68,25 +68,30 @@ def _add_pseudo_labels(
     model = task.model.to(fabric.device)
     scores = predict(model, task.train_inputs, len(task.train), once, fabric).numpy()
     if fabric.is_global_zero:
-        labelled = add_confident(task.train, scores, threshold)
+        labelled = add_confident(task.train, scores, threshold, seed=once.seed)
         write_labels(labelled, folder.train_labels)
         write_labels(read_labels(first.val_labels), folder.val_labels)
     fabric.barrier()
 
 
 def add_confident(
-    table: LabelTable, scores: npt.NDArray[np.float32], threshold: float
+    table: LabelTable,
+    scores: npt.NDArray[np.float32],
+    threshold: float,
+    *,
+    seed: int | None = None,
 ) -> LabelTable:
-    """Return the table with every unknown pair above the threshold labelled present."""
-    states = table.dense()
-    states[(states == State.UNKNOWN) & (np.nan_to_num(scores) > threshold)] = State.PRESENT
-    rows, columns = np.nonzero(states != table.unlisted)
-    added = assemble(
-        table.images,
-        table.classes,
-        rows,
-        columns,
-        states[rows, columns],
-        unlisted=table.unlisted,
+    """Return the table with every unknown pair above the threshold labelled present.
+
+    Args:
+        table: The labels.
+        scores: What a model says of all pairs ``(images, classes)``; NaN where it says nothing.
+        threshold: What a score must exceed.
+        seed: What the model was trained from, for the history.
+    """
+    _, observed = table.batch()
+    rows, columns = np.nonzero(~observed & (np.nan_to_num(scores) > threshold))
+    step = Step(
+        "pseudo_label", {"threshold": threshold}, by="the model of the first run", seed=seed
     )
-    return added.with_step("pseudo_label", threshold=threshold)
+    return table.with_states(rows, columns, State.PRESENT, step=step)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.files import atomic_write
-from hilltop.data.reviewed import (
+from hilltop.data.review_record import (
     before_review,
     provenance_path,
     read_provenance,
@@ -159,8 +159,8 @@ def classifier_of(model: nn.Module) -> nn.Module:
 
 def training_batch(table: LabelTable, rows: npt.NDArray[np.int64]) -> tuple[Tensor, Tensor]:
     """Targets and which of them a person confirmed, for some rows."""
-    states = torch.from_numpy(table.dense(rows))
-    return (states == State.PRESENT).float(), states != State.UNKNOWN
+    targets, observed = table.batch(rows)
+    return torch.from_numpy(targets), torch.from_numpy(observed)
 
 
 def _feature_model(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import json
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,15 @@ from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data.review_record import AnswerWord
 from hilltop.errors import DataError
-from tests.audit.decisions.label_files import ANSWERS, CASES, Case, Said
 from tests.audit.made_up import corrected_table, write_audit
+from tests.data.formats.documents import test_coco_patch
+from tests.data.formats.patched import PatchCase, diff
+from tests.data.formats.tables import test_list_column, test_native_and_long, test_wide
+
+Said = tuple[str, str, AnswerWord]
+ANSWERS: list[Said] = [("b.jpg", "dog", "present"), ("a.jpg", "cow", "absent")]
 
 
 def answer(folder: AuditFolder, answers: list[Said], *, who: str = "Ann") -> None:
@@ -32,14 +37,16 @@ def answer(folder: AuditFolder, answers: list[Said], *, who: str = "Ann") -> Non
     store.close()
 
 
-def diff(before: str, after: str) -> list[str]:
-    """Lines that went (-) and came (+)."""
-    lines = difflib.ndiff(before.splitlines(keepends=True), after.splitlines(keepends=True))
-    return [line for line in lines if line[0] in "+-"]
+CASES = [
+    test_native_and_long.PATCHES[0],
+    *test_wide.PATCHES,
+    test_list_column.PATCHES[0],
+    *test_coco_patch.PATCHES,
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_only_what_was_answered_changes(case: Case, tmp_path: Path) -> None:
+def test_only_what_was_answered_changes(case: PatchCase, tmp_path: Path) -> None:
     labels, out = tmp_path / case.file, tmp_path / f"corrected{Path(case.file).suffix}"
     labels.write_bytes(case.text.encode())
     folder = write_audit(

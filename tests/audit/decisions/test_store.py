@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from hilltop.audit.decisions.answers import Answers, Sample, resolve
-from hilltop.audit.decisions.store import Answer, AnswerWord, DecisionStore, Mode, Undo
+from hilltop.audit.decisions.store import Answer, DecisionStore, Undo
 from hilltop.audit.review.progress import ClassProgress
+from hilltop.data.review_record import AnswerWord, Mode
 from hilltop.errors import DataError
 
 

@@ -56,6 +56,20 @@ def test_the_share_of_the_gap_is_between_bce_on_reduced_and_on_complete_labels(
     assert results.gap_closed("0.4", Method("wan")) is None
 
 
+@pytest.mark.parametrize("complete", [0.52, 0.5])
+def test_where_complete_labels_win_nothing_there_is_no_gap_to_close(complete: float) -> None:
+    """Equal means leave a gap of 0, which nothing can be a share of."""
+    results = Results(
+        [
+            result(COMPLETE, BASELINE, 0, complete, 0.9),
+            result(LEFT, BASELINE, 0, 0.52, 0.6),
+            result(LEFT, HILL, 0, 0.57, 0.6),
+        ]
+    )
+    assert results.gap_closed("0.4", HILL) is None
+    assert level_sheet(results, LEFT).rows[1][3] == ""
+
+
 def test_the_deviation_is_that_of_a_sample() -> None:
     spread = Spread.of([0.50, 0.54, 0.55])
     mean = (0.50 + 0.54 + 0.55) / 3

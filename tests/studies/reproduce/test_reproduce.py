@@ -23,6 +23,8 @@ from hilltop.studies.reproduce import (
     write_reproduction_report,
 )
 from hilltop.studies.reproduce.beside import csv_rows, paper_sheets
+from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues
+from hilltop.studies.reproduce.recipe import Column, Recipe, Row
 
 SIZE = EmbeddedSize(
     train_images=60, val_images=30, image_size=32, filters=8, filter_side=5, epochs=2
@@ -140,6 +142,22 @@ def test_reduced_files_take_the_place_of_the_rule(
     text = (tmp_path / "out" / "tables" / "statistics.md").read_text()
     labels = table.count(State.PRESENT)
     assert f"| mine: 40% labels left | 60 | 42 | {labels} | {labels / 60:.2f} |" in text
+
+
+def test_what_learned_from_complete_labels_does_not_compete() -> None:
+    """The best of the others stands out, although complete labels give more; ties all do."""
+    rows = (Row("BCE (full labels)", "bce", complete=True), Row("BCE", "bce"), Row("Hill", "hill"))
+    recipe = Recipe("t", "table", 1, "A table", rows=rows, columns=(Column("mAP", "0.4", "mAP"),))
+    paper = PaperValues({("t", row.paper, "mAP"): PaperValue("1.0") for row in rows})
+    (sheet,) = paper_sheets(
+        recipe, paper, {None: results(complete=0.8, bce=0.6, hill=0.7)}, name="ants"
+    )
+    assert sheet.head[2:4] == ("mAP, best", "mAP, last")
+    assert sheet.strong == {(2, 2), (2, 3)}
+    (tied,) = paper_sheets(
+        recipe, paper, {None: results(complete=0.8, bce=0.7, hill=0.7)}, name="ants"
+    )
+    assert tied.strong == {(1, 2), (1, 3), (2, 2), (2, 3)}
 
 
 def results(**means: float) -> Results:

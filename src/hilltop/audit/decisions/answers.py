@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from hilltop.audit.decisions.store import Answer, DecisionStore, Event, Mode, Undo
+from hilltop.audit.decisions.store import Answer, DecisionStore, Event, Undo
+from hilltop.data.review_record import Mode, Outcome
 
-Outcome = Literal["present", "absent", "unsure", "disputed"]
 Pair = tuple[str, str]
 """A class and an image."""
 Votes = dict[str, Answer]

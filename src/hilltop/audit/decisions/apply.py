@@ -1,27 +1,35 @@
 """Writes the corrected labels in the format they came in, and who said so beside them.
 
-Where it can, the original file is changed as little as possible (``patches/``) and read back to
-see that it says what it should; otherwise it is written anew from the table, in the same order.
+Where it can, the original file is changed as little as possible (the format's patch) and read back
+to see that it says what it should; otherwise it is written anew from the table, in the same order.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hilltop.audit.decisions.answers import Answers, resolve
-from hilltop.audit.decisions.corrected import Verdicts, corrected, verdicts
+from hilltop.audit.decisions.answers import Answers
+from hilltop.audit.decisions.open_candidates import image_files, likely_candidates
 from hilltop.audit.decisions.store import DecisionStore
+from hilltop.audit.decisions.verdicts import Verdicts, apply_changes, review_records, verdicts
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
-from hilltop.data import LabelTable, State, read_labels, write_labels
+from hilltop.data import FORMATS, LabelTable, State, Step, read_labels, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
-from hilltop.data.patches import PATCHES, Change, Original, Patched
-from hilltop.data.reviewed import provenance_path, read_provenance, write_provenance
-from hilltop.errors import DataError, HilltopError
+from hilltop.data.formats import Change, Format, Handoff, Original, Patched, named_format
+from hilltop.data.review_record import (
+    ReviewRecord,
+    provenance_path,
+    read_provenance,
+    write_provenance,
+)
+from hilltop.errors import ArgumentError, DataError, HilltopError
+
+_ANEW = "The file was written anew; images and classes are in the same order."
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,16 @@ class Applied:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Written:
+    """What came of writing a file: where, whether absents could be said, and what to note."""
+
+    path: Path
+    absents: bool
+    patched: bool = False
+    notes: tuple[str, ...] = ()
+
+
 def apply_decisions(
     folder: AuditFolder,
     out: Path,
@@ -59,8 +77,12 @@ def apply_decisions(
     format: str | None = None,
     labels: Path | None = None,
     lossy: bool = False,
+    candidates: bool = False,
 ) -> Applied:
     """Write the labels of an audit with the reviewers' answers applied.
+
+    In another format than that of the labels, images are named by their files where the format
+    asks for files and the audit knows the folder of images.
 
     Args:
         folder: The audit.
@@ -68,27 +90,36 @@ def apply_decisions(
         format: Its format; None for the one the labels came in.
         labels: Where the original label file is now, if not where it was.
         lossy: Leave out what another format cannot express.
+        candidates: Write what is still open and likely missing too, for another tool; then the
+            audit need not be reviewed yet.
 
     Raises:
+        ArgumentError: The format has no place for candidates.
         DataError: The original file is gone or changed, or the new one cannot be written.
     """
     if not out.parent.is_dir():
         raise data_error(out, "its folder does not exist. Create it first.")
-    table, answers = folder.table(), read_answers(folder)
-    found = verdicts(table, answers)
     source = labels or folder.labels
     if out.exists() and source.exists() and out.samefile(source):
         raise data_error(out, "this is the original label file. Choose another name.")
-    chosen = format or folder.format
-    same = chosen == folder.format
-    patched = _patch(folder, source, out, table, found.changes) if same else None
-    if patched is None:
-        said = _rewrite(table, out, found.changes, chosen, lossy)
+    table, chosen = folder.table(), named_format(format or folder.format)
+    reviewed = folder.decisions.is_file() or not candidates
+    answers = read_answers(folder) if reviewed else Answers()
+    found = verdicts(table, answers)
+    named = table
+    if candidates:
+        written = _hand_off(folder, chosen, table, out, found, answers)
+    elif chosen.name == folder.format:
+        patched = _patch(folder, chosen, source, out, table, found)
+        written = patched or replace(_rewrite(table, out, found, chosen, lossy), notes=(_ANEW,))
     else:
-        said = patched.absents
+        named = _named_by_files(folder, table) if chosen.file_names else table
+        written = _rewrite(named, out, found, chosen, lossy)
+    records = _renamed([*read_provenance(source), *review_records(answers)], table, named)
     provenance = provenance_path(out)
-    atomic_write(provenance, write_provenance([*read_provenance(source), *_provenance(answers)]))
-    return _result(out, provenance, found, patched, said, same)
+    if records or reviewed:
+        atomic_write(provenance, write_provenance(records))
+    return _result(written, provenance, found)
 
 
 def read_answers(folder: AuditFolder) -> Answers:
@@ -108,22 +139,71 @@ def read_answers(folder: AuditFolder) -> Answers:
         store.close()
 
 
+def _named_by_files(folder: AuditFolder, table: LabelTable) -> LabelTable:
+    """The table with the files of its images for ids, where the audit knows them."""
+    files = image_files(folder, table)
+    if files == table.images.to_pylist():
+        return table
+    return table.with_images(files, step=Step("name_by_files", {"folder": str(folder.images)}))
+
+
+def _renamed(
+    records: list[ReviewRecord], table: LabelTable, named: LabelTable
+) -> list[ReviewRecord]:
+    """The records under the ids of the table that was written."""
+    if named is table:
+        return records
+    name_of = dict(zip(table.images.to_pylist(), named.images.to_pylist(), strict=True))
+    return [replace(one, image=name_of.get(one.image, one.image)) for one in records]
+
+
+def _hand_off(
+    folder: AuditFolder,
+    chosen: Format,
+    table: LabelTable,
+    out: Path,
+    found: Verdicts,
+    answers: Answers,
+) -> _Written:
+    """Write labels and likely candidates for another tool."""
+    if chosen.hand_off is None:
+        able = ", ".join(name for name, one in FORMATS.items() if one.hand_off is not None)
+        raise ArgumentError(
+            f"The format {chosen.name!r} has no place for candidates; these have one: {able}."
+            " Name one of them with --format, or leave --candidates out."
+        )
+    likely = likely_candidates(folder, table, answers)
+    local = folder.images is not None
+    handoff = Handoff(image_files(folder, table), local, likely)
+    changed = apply_changes(table, found.changes, reviewers=found.reviewers)
+    path, *beside = chosen.hand_off(changed, out, handoff)
+    count = sum(map(len, likely.values()))
+    notes = [f"{pluralize(count, 'open candidate', 'open candidates')} written as predictions."]
+    notes += [f"{file}: written beside it." for file in beside]
+    return _Written(path, absents=False, notes=tuple(notes))
+
+
 def _patch(
-    folder: AuditFolder, source: Path, out: Path, table: LabelTable, changes: Sequence[Change]
-) -> Patched | None:
+    folder: AuditFolder,
+    chosen: Format,
+    source: Path,
+    out: Path,
+    table: LabelTable,
+    found: Verdicts,
+) -> _Written | None:
     """Change the original file; None for kinds of files that are written anew."""
-    if folder.format not in PATCHES or source.is_dir():
+    if chosen.patch is None or source.is_dir():
         return None
     _check_unchanged(folder, source, table)
-    original = Original(source, folder.reading, table)
-    proposals = [*PATCHES[folder.format](original, changes)]
+    proposals = [*chosen.patch(Original(source, folder.reading, table), found.changes)]
     for proposal in proposals:
-        said = [one for one in changes if proposal.absents or one.state == State.PRESENT]
-        if _reads_as(proposal, out.name, folder.format, corrected(table, said)):
+        said = [one for one in found.changes if proposal.absents or one.state == State.PRESENT]
+        if _reads_as(proposal, out.name, chosen.name, apply_changes(table, said)):
             for added, content in proposal.beside.items():
                 atomic_write(out.with_name(f"{out.name}{added}"), content)
             atomic_write(out, proposal.content)
-            return proposal
+            notes = (proposal.note,) if proposal.note else ()
+            return _Written(out, proposal.absents, patched=True, notes=notes)
     if proposals:
         raise data_error(
             source,
@@ -160,45 +240,35 @@ def _reads_as(proposal: Patched, name: str, format: str, wanted: LabelTable) -> 
 
 
 def _rewrite(
-    table: LabelTable, out: Path, changes: Sequence[Change], format: str, lossy: bool
-) -> bool:
-    """Write the whole table; return whether absents could be said."""
-    present = [change for change in changes if change.state == State.PRESENT]
+    table: LabelTable, out: Path, found: Verdicts, chosen: Format, lossy: bool
+) -> _Written:
+    """Write the whole table; without absents, where they cannot be said."""
+
+    def attempt(changes: Sequence[Change], *, lossy: bool = False) -> None:
+        changed = apply_changes(table, changes, reviewers=found.reviewers)
+        write_labels(changed, out, format=chosen.name, lossy=lossy)
+
+    present = [change for change in found.changes if change.state == State.PRESENT]
     try:
-        write_labels(corrected(table, changes), out, format=format)
-        return True
+        attempt(found.changes)
+        return _Written(out, absents=True)
     except DataError:
-        if len(present) < len(changes):
+        if len(present) < len(found.changes):
             try:
-                write_labels(corrected(table, present), out, format=format)
-                return False
+                attempt(present)
+                return _Written(out, absents=False)
             except DataError:
                 pass
         if not lossy:
             raise
-    write_labels(corrected(table, changes), out, format=format, lossy=True)
-    return False
+    attempt(found.changes, lossy=True)
+    return _Written(out, absents=False)
 
 
-def _provenance(answers: Answers) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for image, name, votes in answers.all():
-        outcome = resolve(votes.values())
-        for vote in votes.values():
-            chance = "" if vote.probability is None else f"{vote.probability:.6g}"
-            who = (vote.answer, vote.reviewer, vote.time, chance, vote.mode, outcome)
-            rows.append((image, name, *who))
-    return rows
-
-
-def _result(
-    out: Path, provenance: Path, found: Verdicts, patched: Patched | None, said: bool, same: bool
-) -> Applied:
+def _result(written: _Written, provenance: Path, found: Verdicts) -> Applied:
     absent = sum(change.state == State.ABSENT for change in found.changes)
-    notes = [] if patched is None or not patched.note else [patched.note]
-    if patched is None and same:
-        notes.append("The file was written anew; images and classes are in the same order.")
-    if absent and not said:
+    notes = list(written.notes)
+    if absent and not written.absents:
         stand = pluralize(absent, "confirmed absent stands", "confirmed absents stand")
         notes.append(
             f"This format cannot say that a class is absent: {stand} in {provenance.name} only."
@@ -208,13 +278,13 @@ def _result(
         are = pluralize(found.foreign, "answer is about a pair", "answers are about pairs")
         notes.append(f"{are} that this audit does not have.")
     return Applied(
-        path=out,
+        path=written.path,
         provenance=provenance,
         added=sum(change.state == State.PRESENT for change in found.changes),
-        absent=absent if said else 0,
-        unsaid=0 if said else absent,
+        absent=absent if written.absents else 0,
+        unsaid=0 if written.absents else absent,
         unsure=found.outcomes["unsure"],
         disputed=found.outcomes["disputed"],
-        patched=patched is not None,
+        patched=written.patched,
         notes=tuple(notes),
     )

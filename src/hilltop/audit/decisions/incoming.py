@@ -15,16 +15,15 @@ from hilltop.audit.decisions.store import (
     ANSWERS,
     MODES,
     Answer,
-    AnswerWord,
     DecisionStore,
     Event,
-    Mode,
     Undo,
 )
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.checks import check_choice
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error
+from hilltop.data.review_record import AnswerWord, Mode
 from hilltop.errors import ArgumentError, DataError
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -85,7 +84,7 @@ class Incoming:
             own, action = _word(one, "id"), _word(one, "action")
             self._check_owner(action, reviewer)
             who = (own, action, reviewer, time(one))
-            # An undo of what is gone already is no fault: it was sent again for want of a reply.
+            # An undo of what is gone already is no error: it was sent again for want of a reply.
             undo = one.get("undo") is True
             found.append(Undo(*who) if undo else self._answer(one, who, row_of(one)))
         return found

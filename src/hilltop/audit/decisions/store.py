@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 from hilltop.data.data_errors import data_error
+from hilltop.data.review_record import AnswerWord, Mode
 
-AnswerWord = Literal["present", "absent", "unsure"]
-Mode = Literal["ranked", "random"]
 ANSWERS: tuple[str, ...] = get_args(AnswerWord)
 MODES: tuple[str, ...] = get_args(Mode)
 

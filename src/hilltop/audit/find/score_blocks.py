@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hilltop.data import LabelTable, State
+from hilltop.data import LabelTable
 from hilltop.data.scores import Places, ScoreTable, Values
 from hilltop.errors import DataError
 
@@ -88,8 +88,8 @@ def label_block(
 ) -> tuple[Tensor, Tensor | None, npt.NDArray[np.bool_]]:
     """Targets, what a person confirmed (None if no absents), and which pairs are unknown."""
     chosen = np.arange(len(labels))[rows] if isinstance(rows, slice) else rows
-    states = labels.dense(chosen)
-    targets = torch.from_numpy(states == State.PRESENT).float()
-    absent = states == State.ABSENT
-    observed = torch.from_numpy(absent) if absent.any() else None
-    return targets, observed, states == State.UNKNOWN
+    targets, observed = labels.batch(chosen)
+    # Where nobody said "absent", the losses are spared a mask that would change nothing.
+    confirmed = bool((observed & (targets == 0)).any())
+    seen = torch.from_numpy(observed) if confirmed else None
+    return torch.from_numpy(targets), seen, ~observed

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 
 from hilltop.audit.decisions.answers import Answers, Votes, differ
 from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer
-from hilltop.audit.decisions.store import Answer, DecisionStore, Mode, now
+from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.progress import ClassProgress
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.calibration.intervals import binomial_interval
+from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError
 
 View = Literal["ranked", "random", "disputed"]

@@ -18,7 +18,7 @@ from torch import Tensor
 from hilltop.audit.find.score_blocks import label_block
 from hilltop.calibration.observation import describe_model, select_model
 from hilltop.calibration.posterior import present_probability
-from hilltop.data import LabelTable, State, assemble, drop_positives, keep_each
+from hilltop.data import LabelTable, State, Step, drop_positives, keep_each
 from hilltop.losses import KeptByCount
 from hilltop.losses.likelihood.choose import Likelihood, choose_observation
 from hilltop.training.folds import out_of_fold_logits
@@ -56,12 +56,11 @@ class Belief:
         states = self.table.dense()
         states[drawn] = State.PRESENT
         rows, columns = np.nonzero(states != State.UNKNOWN)
-        return assemble(
-            self.table.images,
-            self.table.classes,
+        return self.table.with_states(
             rows,
             columns,
             states[rows, columns],
+            step=Step("draw_complete", by=describe_model(self.loss), seed=seed),
             unlisted=State.UNKNOWN,
         )
 

@@ -1,0 +1,112 @@
+"""Every format there is, found by looking, and the two functions that read and write labels.
+
+A module or package below this one that has a ``FORMAT`` is a format; nothing lists them by name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from hilltop.checks import did_you_mean
+from hilltop.data.data_errors import data_error
+from hilltop.data.formats import documents, folders, tables
+from hilltop.data.formats.base import Format
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.label_table import LabelTable
+from hilltop.errors import OptionNeeded
+
+
+def find_formats() -> Iterator[Format]:
+    """Yield the format of every module and package that has one."""
+    for room in (tables, documents, folders):
+        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+            format = getattr(importlib.import_module(module.name), "FORMAT", None)
+            if isinstance(format, Format):
+                yield format
+
+
+FORMATS: dict[str, Format] = {
+    format.name: format for format in sorted(find_formats(), key=lambda format: format.name)
+}
+"""Every format by name."""
+
+
+def read_labels(
+    path: Path | str, *, format: str | None = None, options: ReadOptions | None = None
+) -> LabelTable:
+    """Read a label file in any known format.
+
+    Args:
+        path: The file, or the folder of a data set.
+        format: Name of the format; None recognises it from the content.
+        options: What the file leaves open.
+
+    Raises:
+        DataError: The file cannot be read as labels; the message names line and remedy.
+        OptionNeeded: The file leaves something open that an option has to settle.
+    """
+    source = LabelSource(Path(path))
+    if not source.path.exists():
+        raise data_error(source.path, "there is no such file or folder.")
+    chosen = named_format(format) if format else recognise(source)
+    if source.is_folder and not chosen.folders:
+        raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
+    return chosen.read(source, options or ReadOptions())
+
+
+def write_labels(
+    table: LabelTable, path: Path | str, *, format: str | None = None, lossy: bool = False
+) -> None:
+    """Write a table; without ``lossy``, only in a format that can express all of it."""
+    target = Path(path)
+    chosen = named_format(format) if format else _by_suffix(target)
+    if not target.parent.is_dir():
+        raise data_error(target, "its folder does not exist. Create it first.")
+    chosen.write(table, target, lossy)
+
+
+def recognise(source: LabelSource) -> Format:
+    """Return the format that the content fits: of several, the one of highest priority."""
+    fitting = [format for format in FORMATS.values() if format.fits(source)]
+    highest = max((format.priority for format in fitting), default=None)
+    best = [format for format in fitting if format.priority == highest]
+    if len(best) == 1:
+        return best[0]
+    names = ", ".join(format.name for format in best or FORMATS.values())
+    if best:
+        raise OptionNeeded(
+            f"{source.path}: the content fits {len(best)} formats: {names}."
+            " Choose one with --format."
+        )
+    raise OptionNeeded(
+        f"{source.path}: the content fits no known format. If it is one of {names},"
+        " say so with --format to see what is wrong with it."
+    )
+
+
+def named_format(name: str) -> Format:
+    """Return the format of a name.
+
+    Raises:
+        OptionNeeded: There is no such format.
+    """
+    if name not in FORMATS:
+        raise OptionNeeded(
+            f"Unknown format {name!r}.{did_you_mean(name, FORMATS)}"
+            f" Known formats: {', '.join(FORMATS)}."
+        )
+    return FORMATS[name]
+
+
+def _by_suffix(path: Path) -> Format:
+    fitting = [format for format in FORMATS.values() if path.suffix.lower() in format.suffixes]
+    if len(fitting) != 1:
+        names = ", ".join(format.name for format in fitting or FORMATS.values())
+        raise OptionNeeded(
+            f"{path}: its ending does not say which format to write. Choose one with --to: {names}."
+        )
+    return fitting[0]

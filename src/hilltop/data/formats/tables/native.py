@@ -1,0 +1,139 @@
+"""Hilltop's own Parquet file: one row an image, lists of classes; says everything a table knows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hilltop.data.assemble import assemble
+from hilltop.data.data_errors import data_error
+from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.table_file import read_parquet
+from hilltop.data.history import Step
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+
+_KEY = b"hilltop"
+_VERSION = 1
+_COLUMNS = {State.PRESENT: "present", State.ABSENT: "absent", State.UNKNOWN: "unknown"}
+
+
+def fits(source: LabelSource) -> bool:
+    """Whether this is a Parquet file with our own metadata."""
+    return source.suffix == ".parquet" and _metadata(source.path) is not None
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> None:
+    """Write everything the table knows; nothing is ever lost."""
+    metadata = {
+        "version": _VERSION,
+        "classes": table.classes,
+        "unlisted": table.unlisted.name.lower(),
+        "history": [_written(step) for step in table.history],
+        "notes": table.notes,
+    }
+    columns = {"image": table.images}
+    for state, name in _COLUMNS.items():
+        if state != table.unlisted:
+            columns[name] = _lists(table, state)
+    content = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(metadata).encode()})
+    pq.write_table(content, path, compression="zstd", row_group_size=1 << 18)
+
+
+def read(source: LabelSource, options: ReadOptions) -> LabelTable:
+    """Read a table just as it was written."""
+    metadata = _metadata(source.path)
+    if metadata is None:
+        raise data_error(source.path, "this is not a whole Parquet file written by hilltop.")
+    if metadata.get("version") != _VERSION:
+        raise data_error(
+            source.path,
+            f"this file has version {metadata.get('version')}, but this hilltop reads {_VERSION}."
+            " Install a newer hilltop.",
+        )
+    content = read_parquet(source.path)
+    try:
+        return _table(source.path, content, metadata)
+    except (pa.ArrowException, LookupError, TypeError, ValueError) as error:
+        raise data_error(source.path, f"this file is damaged: {error}.") from None
+
+
+def _table(path: Path, content: pa.Table, metadata: dict[str, Any]) -> LabelTable:
+    content.validate(full=True)
+    rows, columns, states = [], [], []
+    for state, name in _COLUMNS.items():
+        if name in content.column_names:
+            row, column = _entries(path, content.column(name), metadata["classes"])
+            rows.append(row)
+            columns.append(column)
+            states.append(np.full(len(row), state, dtype=np.int8))
+    table = assemble(
+        content.column("image").combine_chunks().cast(pa.string()),
+        metadata["classes"],
+        np.concatenate(rows),
+        np.concatenate(columns),
+        np.concatenate(states),
+        unlisted=State.parse(metadata["unlisted"]),
+        source=path,
+        notes=metadata["notes"],
+    )
+    return replace(table, history=tuple(Step(*step) for step in metadata["history"]))
+
+
+def _written(step: Step) -> list[Any]:
+    return [step.name, dict(step.details), step.by, step.seed]
+
+
+def _lists(table: LabelTable, state: State) -> pa.ListArray:
+    """The classes of every image in one state, as a list of dictionary-coded names."""
+    chosen = table.states == state
+    running = np.concatenate([[0], np.cumsum(chosen)])
+    codes = pa.array(table.columns[chosen], pa.int32())
+    names = pa.DictionaryArray.from_arrays(codes, pa.array(table.classes, pa.string()))
+    return pa.ListArray.from_arrays(pa.array(running[table.indptr], pa.int32()), names)
+
+
+def _entries(
+    path: Path, column: pa.ChunkedArray, classes: list[str]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Image and class number of every name in a column of lists."""
+    lists = column.combine_chunks()
+    names = lists.flatten()
+    if pa.types.is_dictionary(names.type):
+        code_of = pc.index_in(names.dictionary, value_set=pa.array(classes, pa.string()))
+        columns = code_of.take(names.indices)
+    else:
+        columns = pc.index_in(names, value_set=pa.array(classes, pa.string()))
+    if columns.null_count:
+        raise data_error(path, "some labels are not in the file's own list of classes.")
+    lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
+    return np.repeat(np.arange(len(lists)), lengths), columns.to_numpy(zero_copy_only=False)
+
+
+def _metadata(path: Path) -> Any:
+    try:
+        stored = pq.read_schema(path).metadata or {}
+        return json.loads(stored[_KEY]) if _KEY in stored else None
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+FORMAT = Format(
+    name="hilltop",
+    summary="Hilltop's own Parquet file, which keeps everything.",
+    priority=Priority.EXACT,
+    fits=fits,
+    read=read,
+    write=write,
+    suffixes=(".parquet",),
+)

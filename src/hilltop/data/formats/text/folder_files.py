@@ -1,0 +1,68 @@
+"""Formats that are a folder of files: looking into one, choosing a split, starting a new one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from hilltop.checks import did_you_mean
+from hilltop.data.data_errors import data_error
+from hilltop.data.formats.source import LabelSource
+from hilltop.errors import OptionNeeded
+
+
+def need_folder(source: LabelSource) -> None:
+    """Raise if a file was given in place of a folder."""
+    if not source.is_folder:
+        raise data_error(
+            source.path, "this is a file, but this format is a folder. Name its folder."
+        )
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """Files of a folder by name, in order; none if there is no such folder.
+
+    A name that stands in a label file is looked up here and is never joined to a path.
+    """
+    if not folder.is_dir():
+        return {}
+    with os.scandir(folder) as entries:
+        found = [Path(entry.path) for entry in entries if entry.is_file()]
+    return dict(sorted((_readable(path), path) for path in found))
+
+
+def choose_split(path: Path, splits: Iterable[str], wanted: str | None) -> str:
+    """Return the wanted split, or the only one there is."""
+    known = sorted(splits)
+    if wanted in known:
+        return wanted
+    if wanted is not None:
+        raise OptionNeeded(
+            f"{path}: there is no split {wanted!r}.{did_you_mean(wanted, known)}"
+            f" Pass --split with one of {', '.join(known)}."
+        )
+    if len(known) != 1:
+        raise OptionNeeded(
+            f"{path}: there are several splits. Pass --split with one of {', '.join(known)}."
+        )
+    return known[0]
+
+
+def new_folder(path: Path) -> None:
+    """Create a folder to write to; an old one must be empty, so that nothing old mixes in."""
+    if path.exists() and not path.is_dir():
+        raise data_error(path, "this format is a folder, but there is a file of that name.")
+    if path.is_dir() and any(path.iterdir()):
+        raise data_error(path, "the folder is not empty. Name a new one, or empty it first.")
+    path.mkdir(exist_ok=True)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file, each of these on a line."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _readable(path: Path) -> str:
+    """Name of a file as valid text, even where the file system holds other bytes."""
+    return os.fsencode(path.name).decode("utf-8", errors="replace")

@@ -1,0 +1,164 @@
+"""JSON lines as columns: one object on every line, with its line number for messages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from hilltop.checks import did_you_mean
+from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.formats.source import read_lines
+
+_MISSING = object()
+_MOST = 1 << 62
+
+
+class JsonLines:
+    """The content of a file of JSON lines; a key within a key is called ``outer.inner``."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        Raises:
+            DataError: A line is not UTF-8, not JSON or not an object.
+        """
+        self.path = path
+        self._errors = ErrorCollector(path)
+        self._lines: list[int] = []
+        self._records: list[dict[str, Any]] = []
+        for number, line in read_lines(path):
+            if line.strip():
+                self._lines.append(number)
+                self._records.append(self._record(line, number))
+        if not self._records:
+            self._errors.add("the file is empty. Expected a JSON object on every line.")
+        self._errors.check()
+        self.names = list(dict.fromkeys(name for record in self._records for name in record))
+
+    def __len__(self) -> int:
+        """Number of records."""
+        return len(self._records)
+
+    def line_of(self, row: int) -> int:
+        """Line of a record, counted from 1."""
+        return self._lines[row]
+
+    def text(self, name: str) -> pa.Array:
+        """Return one key as text, never empty; whole numbers become text."""
+        words = []
+        for row, value in enumerate(self._values(name)):
+            if _is_number(value):
+                words.append(str(value))
+            elif isinstance(value, str) and value:
+                words.append(value)
+            elif value is not _MISSING:
+                self._add_error(row, f"{name!r} must be a name, but is {_shown(value)}.")
+        self._errors.check()
+        return pa.array(words, pa.string())
+
+    def column(self, name: str) -> pa.Array:
+        """Return one key as text, numbers, or lists of one of the two; null stays null."""
+        values = self._values(name)
+        kinds = [_kind(value) for value in values]
+        usual = next((kind for kind in kinds if kind not in ("", "[]")), "")
+        if usual in ("text", "number") and "[]" in kinds:
+            usual = "[]"
+        for row, (value, kind) in enumerate(zip(values, kinds, strict=True)):
+            if kind == "?":
+                self._add_error(
+                    row,
+                    f"{name!r} must be a list of names, but is {_shown(value)}."
+                    " Write [] for an image without labels.",
+                )
+            elif value is not _MISSING and kind not in ("", usual, "[]"):
+                self._add_error(
+                    row, f"{name!r} is {kind} here, but not on other lines: use one kind."
+                )
+        self._errors.check()
+        types = {"text": pa.string(), "number": pa.int64(), "list of numbers": pa.list_(pa.int64())}
+        return pa.array(values, types.get(usual, pa.list_(pa.string())))
+
+    def _record(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            record = _DECODER.decode(line)
+            if "\\u" in line:
+                json.dumps(record, ensure_ascii=False).encode()
+        except json.JSONDecodeError as error:
+            self._errors.add(
+                f"this is not a JSON object: {error.msg} at column {error.colno}."
+                " Write one object on every line.",
+                line=number,
+            )
+        except UnicodeEncodeError:
+            self._errors.add("a name holds half a character (a lone surrogate).", line=number)
+        except (ValueError, RecursionError) as error:
+            self._errors.add(f"this JSON cannot be used: {error}.", line=number)
+        else:
+            if isinstance(record, dict):
+                return _flat(record)
+            self._errors.add(f"expected a JSON object, but got {_shown(record)}.", line=number)
+        return {}
+
+    def _values(self, name: str) -> list[Any]:
+        if name not in self.names:
+            raise data_error(
+                self.path,
+                f"no record has the key {name!r}.{did_you_mean(name, self.names)}"
+                f" The keys are {', '.join(self.names)}.",
+            )
+        values = [record.get(name, _MISSING) for record in self._records]
+        for row, value in enumerate(values):
+            if value is _MISSING:
+                self._add_error(row, f"the key {name!r} is missing. Write it on every line.")
+        return values
+
+    def _add_error(self, row: int, message: str) -> None:
+        self._errors.add(message, line=self._lines[row])
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object whose keys are all different: of two, JSON would silently keep the last."""
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} stands twice")
+    return record
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once)
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    for name in [name for name, value in record.items() if isinstance(value, dict) and value]:
+        record.update({f"{name}.{key}": value for key, value in record.pop(name).items()})
+    return record
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _kind(value: Any) -> str:
+    """What a cell of labels is: blank for null, "?" for what cannot be labels."""
+    if value is None or value is _MISSING:
+        return ""
+    if isinstance(value, str):
+        return "text"
+    if _is_number(value):
+        return "number" if abs(value) < _MOST else "?"
+    if not isinstance(value, list):
+        return "?"
+    if all(isinstance(part, str) for part in value):
+        return "list of text" if value else "[]"
+    if all(_is_number(part) and abs(part) < _MOST for part in value):
+        return "list of numbers"
+    return "?"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:37]}..."

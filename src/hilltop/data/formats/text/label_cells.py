@@ -1,0 +1,262 @@
+"""Cells that hold all labels of an image: delimited text, JSON text, or lists, as entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.data.assemble import assemble
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.text.repetitions import repetitions
+from hilltop.data.history import Step
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+from hilltop.errors import OptionNeeded
+
+JSON_TEXT = "JSON"
+"""Stands for "every cell is a JSON list" in place of a delimiter."""
+Entries = tuple[npt.NDArray[np.int64], pa.Array]
+
+
+class ImageRows(Protocol):
+    """Columns of a file with one row an image."""
+
+    path: Path
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+
+    def column(self, name: str) -> pa.Array:
+        """Return one column as it is stored."""
+
+    def text(self, name: str) -> pa.Array:
+        """Return one column as text without empty cells."""
+
+    def line_of(self, row: int) -> int:
+        """Line of a row."""
+
+
+def table_from_cells(
+    rows: ImageRows,
+    image_column: str,
+    label_columns: Mapping[State, str],
+    options: ReadOptions,
+    *,
+    format: str,
+) -> LabelTable:
+    """Build a table from columns whose cells list the classes in one state each."""
+    images = rows.text(image_column).dictionary_encode()
+    cells = {state: _cells(rows, name) for state, name in label_columns.items()}
+    texts = [column for column in cells.values() if column.type == pa.string()]
+    mark = _delimiter(rows.path, list(label_columns.values()), texts, options)
+    closed = options.class_list()
+    parts = []
+    for state, name in label_columns.items():
+        parts.append(_entries(rows, name, cells[state], mark, closed))
+    at = np.concatenate([row for row, _ in parts])
+    classes, columns = _class_codes(
+        rows, at, pa.concat_arrays([names for _, names in parts]), closed
+    )
+    numbers = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    states = np.repeat([int(state) for state in label_columns], [len(row) for row, _ in parts])
+    return assemble(
+        images.dictionary,
+        classes,
+        numbers[at],
+        columns,
+        states,
+        unlisted=options.need_unlisted(rows.path),
+        source=rows.path,
+        line_of=lambda entry: rows.line_of(int(at[entry])),
+        step=Step("read", {"file": str(rows.path), "format": format}),
+        notes=repetitions(images.dictionary, numbers, at, columns, states),
+    )
+
+
+def _cells(rows: ImageRows, name: str) -> pa.Array:
+    """Return one column; a line break in text is an error, for it may have swallowed rows."""
+    cells = _plain(rows.column(name))
+    if cells.type == pa.string():
+        cells = pc.fill_null(cells, "")
+        broken = pc.match_substring(cells, "\n").to_numpy(zero_copy_only=False)
+        line_break = f"column {name!r} holds a line break. Is a quote missing or too many?"
+        _errors_at(rows, np.arange(len(cells)), broken, lambda _: line_break)
+    return cells
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Undo encodings that do not matter here."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    if pa.types.is_null(column.type):
+        return column.cast(pa.string())
+    return column
+
+
+def _delimiter(
+    path: Path, names: list[str], texts: list[pa.Array], options: ReadOptions
+) -> str | None:
+    """What separates names within a cell; None if every cell is a single name."""
+    if options.delimiter:
+        return options.delimiter
+    cells = pa.concat_arrays([pa.array([], pa.string()), *texts])
+    cells = pc.utf8_trim_whitespace(cells)
+    cells = cells.filter(pc.not_equal(cells, ""))
+    brackets = pc.starts_with(cells, "[")
+    if len(cells) and pc.all(brackets).as_py():
+        return JSON_TEXT
+    found = [mark for mark in ";|" if pc.any(pc.match_substring(cells, mark)).as_py()]
+    if len(found) == 1:
+        return found[0]
+    if (
+        found
+        or pc.any(brackets).as_py()
+        or pc.any(pc.match_substring_regex(cells, r"[,\s]")).as_py()
+    ):
+        raise OptionNeeded(
+            f"{path}: it is not certain what separates the labels within a cell of"
+            f" {', '.join(map(repr, names))}. Pass --delimiter, for example --delimiter ','"
+            " (if every cell is a single name, any character that no name has)."
+        )
+    return None
+
+
+def _entries(
+    rows: ImageRows, name: str, cells: pa.Array, mark: str | None, closed: list[str] | None
+) -> Entries:
+    """Row and class name of every label in one column."""
+    kind = cells.type
+    if kind == pa.string():
+        return _split(rows, name, cells, mark)
+    if pa.types.is_integer(kind):
+        at = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))
+        return at, _by_number(rows, name, at, cells.drop_null(), closed)
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        raise data_error(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
+    lengths = pc.fill_null(cells.value_lengths(), 0).to_numpy(zero_copy_only=False)
+    at, names = np.repeat(np.arange(len(cells)), lengths), _plain(cells.flatten())
+    if pa.types.is_integer(names.type):
+        return at, _by_number(rows, name, at, names, closed)
+    if names.type != pa.string():
+        raise data_error(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
+    return at, names
+
+
+def _split(rows: ImageRows, name: str, cells: pa.Array, mark: str | None) -> Entries:
+    cells = pc.utf8_trim_whitespace(cells)
+    at = np.flatnonzero(pc.not_equal(cells, "").to_numpy(zero_copy_only=False))
+    filled = cells.take(pa.array(at))
+    if mark is None:
+        return at, filled
+    if mark == JSON_TEXT:
+        lists = _json_lists(rows, name, at, filled)
+    elif mark == " ":
+        lists = pc.utf8_split_whitespace(filled)
+    else:
+        lists = pc.split_pattern(filled, mark)
+    names = lists.flatten()
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+    return np.repeat(at, lengths), names if mark == JSON_TEXT else pc.utf8_trim_whitespace(names)
+
+
+def _json_lists(rows: ImageRows, name: str, at: npt.NDArray[np.int64], cells: pa.Array) -> pa.Array:
+    errors = ErrorCollector(rows.path)
+    lists: list[list[str]] = []
+    for row, cell in zip(at, cells.to_pylist(), strict=True):
+        names = _json_names(cell)
+        if names is None:
+            errors.add(
+                f'column {name!r} must hold JSON lists such as ["cat", "dog"], as in other rows,'
+                f" but here it is {cell[:40]!r}.",
+                line=rows.line_of(int(row)),
+            )
+        lists.append(names or [])
+    errors.check()
+    return pa.array(lists, pa.list_(pa.string()))
+
+
+def _json_names(cell: str) -> list[str] | None:
+    try:
+        names = json.loads(cell)
+        "".join(names).encode()
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return names if isinstance(names, list) else None
+
+
+def _by_number(
+    rows: ImageRows,
+    name: str,
+    at: npt.NDArray[np.int64],
+    numbers: pa.Array,
+    closed: list[str] | None,
+) -> pa.Array:
+    """Names of classes that are given by their number in the class list, counted from 0."""
+    if closed is None:
+        raise OptionNeeded(
+            f"{rows.path}: column {name!r} holds class numbers. Pass --classes with a file of"
+            " class names, one a line; the first line is class 0."
+        )
+    codes = pc.fill_null(numbers.cast(pa.int64(), safe=False), -1)
+    codes = codes.to_numpy(zero_copy_only=False)
+    wrong = (codes < 0) | (codes >= len(closed))
+    _errors_at(
+        rows,
+        at,
+        wrong,
+        lambda entry: (
+            f"{name!r} holds {codes[entry]}, which is no number of a class"
+            f" (0 to {len(closed) - 1})."
+        ),
+    )
+    return pa.array(closed, pa.string()).take(pa.array(codes))
+
+
+def _class_codes(
+    rows: ImageRows, at: npt.NDArray[np.int64], names: pa.Array, closed: list[str] | None
+) -> tuple[list[str], npt.NDArray[np.int64]]:
+    words = pc.fill_null(names, "").dictionary_encode()
+    found = words.dictionary.to_pylist()
+    codes = words.indices.to_numpy(zero_copy_only=False)
+    classes = sorted(found) if closed is None else closed
+    number = {name: code for code, name in enumerate(classes) if name}
+    columns = np.array([number.get(name, -1) for name in found] or [0], dtype=np.int64)[codes]
+    _errors_at(rows, at, columns < 0, lambda entry: _wrong_class(found[codes[entry]], classes))
+    return classes, columns
+
+
+def _wrong_class(name: str, classes: list[str]) -> str:
+    if not name:
+        return "a class name is empty. Remove it or name it."
+    return unknown_class(name, classes)
+
+
+def _errors_at(
+    rows: ImageRows,
+    at: npt.NDArray[np.int64],
+    wrong: npt.NDArray[np.bool_],
+    message: Callable[[int], str],
+) -> None:
+    errors = ErrorCollector(rows.path)
+    for entry in np.flatnonzero(wrong):
+        errors.add(message(int(entry)), line=rows.line_of(int(at[entry])))
+    errors.check()
+
+
+def lists_of(table: LabelTable, state: State) -> pa.ListArray:
+    """The names of the classes that every image has in one state."""
+    chosen = table.states == state
+    ends = np.concatenate([[0], np.cumsum(chosen)])[table.indptr]
+    names: Any = pa.array(table.classes, pa.string()).take(pa.array(table.columns[chosen]))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), names)

@@ -1,0 +1,112 @@
+"""Files with one row an image and a column of all its labels: reading and writing any of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.express import check_expressible, check_lines
+from hilltop.data.formats.text.json_lines import JsonLines
+from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
+from hilltop.data.formats.text.sample import is_json_lines, is_label_name
+from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+from hilltop.errors import OptionNeeded
+
+LABELS = "labels"
+_FURTHER = {State.ABSENT: "absent", State.UNKNOWN: "unknown"}
+
+
+def open_rows(source: LabelSource) -> ImageRows:
+    """Return the columns of a CSV, JSON lines or Parquet file."""
+    return JsonLines(source.path) if is_json_lines(source) else TableFile(source)
+
+
+def pick_column(
+    rows: ImageRows, named: str | None, known: Callable[[str], bool], flag: str, what: str
+) -> str:
+    """Return the column that the user named, else the only one with a known name."""
+    if named is not None:
+        return named
+    fitting = [name for name in rows.names if known(name)]
+    if len(fitting) == 1:
+        return fitting[0]
+    raise OptionNeeded(
+        f"{rows.path}: which column holds the {what}?"
+        f" Pass {flag} with one of {', '.join(fitting or rows.names)}."
+    )
+
+
+def read_list_rows(rows: ImageRows, image: str, options: ReadOptions, *, format: str) -> LabelTable:
+    """Read the label column, and columns of absent and unknown classes if there are any."""
+    label = pick_column(
+        rows, options.label_column, _is_label_column, "--label-column", "labels of an image"
+    )
+    columns = {State.PRESENT: label}
+    for state, name in _FURTHER.items():
+        if name in rows.names and name not in (label, image):
+            columns[state] = name
+    return table_from_cells(rows, image, columns, options, format=format)
+
+
+def write_list_rows(table: LabelTable, path: Path, lossy: bool, *, image_column: str) -> None:
+    """Write one row an image, as the ending of the file says."""
+    said = (State.UNKNOWN, State.ABSENT)
+    check_expressible(table, path, lossy, unused_classes=False, unlisted=said)
+    lists = {LABELS: lists_of(table, State.PRESENT)}
+    for state, name in _FURTHER.items():
+        if state != table.unlisted and (table.states == state).any():
+            lists[name] = lists_of(table, state)
+    suffix = path.suffix.lower()
+    if suffix in (".jsonl", ".ndjson"):
+        _write_json_lines(pa.table({image_column: table.images, **lists}), path)
+        return
+    check_lines(table, path, classes=False)
+    if suffix == ".parquet":
+        pq.write_table(pa.table({image_column: table.images, **lists}), path)
+    else:
+        as_text = _delimited if _delimiter_is_clear(table, lists) else _json_text
+        cells = {name: as_text(column) for name, column in lists.items()}
+        content = pa.table({image_column: table.images, **cells})
+        pa_csv.write_csv(content, path, pa_csv.WriteOptions(quoting_style="needed"))
+
+
+def _is_label_column(name: str) -> bool:
+    return is_label_name(name) or name in ("objects.categories", "objects.category")
+
+
+def _write_json_lines(content: pa.Table, path: Path) -> None:
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for batch in content.to_batches(max_chunksize=1 << 14):
+            rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            records = (dict(zip(content.column_names, cells, strict=True)) for cells in rows)
+            file.writelines(f"{encode(record)}\n" for record in records)
+
+
+def _delimiter_is_clear(table: LabelTable, lists: dict[str, pa.ListArray]) -> bool:
+    """Whether names joined by ``;`` are read back as they are, without being told how."""
+    unclear = re.compile(r"[;|\n\r]|^\[|^\s|\s$")
+    if any(unclear.search(name) for name in table.classes):
+        return False
+    several = any(pc.any(pc.greater(cells.value_lengths(), 1)).as_py() for cells in lists.values())
+    return several or not any("," in name or len(name.split()) > 1 for name in table.classes)
+
+
+def _delimited(lists: pa.ListArray) -> pa.Array:
+    return pc.binary_join(lists, ";")
+
+
+def _json_text(lists: pa.ListArray) -> pa.Array:
+    cells = (json.dumps(names, ensure_ascii=False) if names else "" for names in lists.to_pylist())
+    return pa.array(cells, pa.string())

@@ -1,0 +1,199 @@
+"""CSV and Parquet files as columns, with the line of every row for messages."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from hilltop.checks import did_you_mean, pluralize
+from hilltop.data.assemble import ascending
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
+from hilltop.data.formats.source import LabelSource, read_lines
+
+
+class TableFile:
+    """The content of a CSV or Parquet file; cells of a CSV are text, blanks are empty text."""
+
+    def __init__(self, source: LabelSource) -> None:
+        """Read the file.
+
+        Raises:
+            DataError: The file is empty, ragged, not UTF-8 or cut off.
+        """
+        self.path = source.path
+        self._is_parquet = is_parquet(source)
+        self.content = read_parquet(self.path) if self._is_parquet else _read_csv(source)
+        twice = {name for name in self.names if self.names.count(name) > 1}
+        if twice:
+            raise data_error(
+                self.path, f"the column {min(twice)!r} stands twice in the header.", line=1
+            )
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.content.column_names)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return int(self.content.num_rows)
+
+    def column(self, name: str) -> pa.Array:
+        """Return one column as it is stored."""
+        if name not in self.names:
+            raise data_error(
+                self.path,
+                f"there is no column {name!r}.{did_you_mean(name, self.names)}"
+                f" The columns are {', '.join(self.names)}.",
+                line=None if self._is_parquet else 1,
+            )
+        chunks = self.content.column(name)
+        return chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
+
+    def text(self, name: str, *, blank: bool = False) -> pa.Array:
+        """Return one column as text; unless ``blank`` is allowed, no cell may be empty."""
+        column = self.column(name)
+        try:
+            words = pc.fill_null(column.cast(pa.string()), "")
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise data_error(
+                self.path, f"column {name!r} must hold text, but holds {column.type}."
+            ) from None
+        broken = pc.match_substring(words, "\n")
+        self._check(broken, f"column {name!r} holds a line break. Is a quote missing or too many?")
+        if not blank:
+            empty = pc.equal(words, "")
+            self._check(empty, f"column {name!r} is empty. Fill it in or remove the line.")
+        return words
+
+    def images(self, name: str) -> pa.DictionaryArray:
+        """Return a column of image ids, coded; rows of one image mostly follow each other."""
+        words = self.text(name)
+        changes = pc.not_equal(words[1:], words[:-1]).to_numpy(zero_copy_only=False)
+        starts = np.flatnonzero(np.concatenate([[len(words) > 0], changes]))
+        names, number = words.take(pa.array(starts)), np.arange(len(starts))
+        if not ascending(names):
+            runs = names.dictionary_encode()
+            names, number = runs.dictionary, runs.indices.to_numpy(zero_copy_only=False)
+        codes = np.repeat(number, np.diff(np.append(starts, len(words))))
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
+
+    def class_codes(
+        self, names: pa.DictionaryArray, classes: Sequence[str]
+    ) -> npt.NDArray[np.int64]:
+        """Return the place in ``classes`` of each row of a coded column; others are errors."""
+        place = {name: code for code, name in enumerate(classes)}
+        found = names.dictionary.to_pylist()
+        codes = names.indices.to_numpy(zero_copy_only=False)
+        new = np.array([place.get(name, -1) for name in found], dtype=np.int64)
+        columns: npt.NDArray[np.int64] = new[codes]
+        errors = ErrorCollector(self.path)
+        for row in np.flatnonzero(columns < 0):
+            errors.add(unknown_class(found[codes[row]], classes), line=self.line_of(int(row)))
+        errors.check()
+        return columns
+
+    def _check(self, wrong: pa.Array, message: str) -> None:
+        errors = ErrorCollector(self.path)
+        for row in np.flatnonzero(wrong.to_numpy(zero_copy_only=False)):
+            errors.add(message, line=self.line_of(int(row)))
+        errors.check()
+
+    def line_of(self, row: int) -> int:
+        """Line on which a row begins (of a Parquet file: its number), counted from 1."""
+        return row + 1 if self._is_parquet else self._lines[row]
+
+    @cached_property
+    def _lines(self) -> Sequence[int]:
+        return _csv_rows(self.path)[2]
+
+
+def is_parquet(source: LabelSource) -> bool:
+    """Whether a file is meant to be Parquet: by its ending or its first bytes."""
+    return source.suffix == ".parquet" or source.head.startswith("PAR1")
+
+
+def column_names(source: LabelSource) -> list[str]:
+    """Names of the columns of a CSV or Parquet file; none if it has no such thing."""
+    if source.is_folder:
+        return []
+    if not is_parquet(source):
+        return list(source.header)
+    try:
+        return list(pq.read_schema(source.path).names)
+    except (pa.ArrowInvalid, OSError):
+        return []
+
+
+def read_parquet(path: Path) -> pa.Table:
+    """Read a Parquet file whole."""
+    try:
+        content = pq.read_table(path)
+        content.validate(full=True)  # Text in a Parquet file may hold bytes that are not UTF-8.
+        return content
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise data_error(path, f"this Parquet file cannot be read: {reason}.") from None
+
+
+def _read_csv(source: LabelSource) -> pa.Table:
+    """Read fast; if that fails, read again row by row to say where and why."""
+    quotes = source.path.read_bytes().count(b'"')
+    convert = pa_csv.ConvertOptions(
+        column_types=dict.fromkeys(source.header, pa.string()), strings_can_be_null=False
+    )
+    try:
+        # A quote may hide line ends, which the fast reader only looks for when told to. It takes
+        # a quote that is never closed for a long cell; the strict reader below does not.
+        parse = pa_csv.ParseOptions(newlines_in_values=quotes > 0)
+        content = pa_csv.read_csv(source.path, parse_options=parse, convert_options=convert)
+        # A header with spaces around names is read by the slow reader, which takes them off.
+        as_named = content.column_names == list(source.header)
+        all_text = all(column.type == pa.string() for column in content.columns)
+        if quotes % 2 == 0 and as_named and all_text:
+            return content
+    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
+        pass
+    header, rows, _ = _csv_rows(source.path)
+    columns = list(zip(*rows, strict=True)) or [()] * len(header)
+    return pa.table([pa.array(column, pa.string()) for column in columns], names=header)
+
+
+def _csv_rows(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
+    """Header, rows, and the line on which each row begins."""
+    errors = ErrorCollector(path)
+    reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
+    header: list[str] = []
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    begins = 1
+    try:
+        for cells in reader:
+            if cells and not header:
+                header = [cell.strip() for cell in cells]
+            elif cells and len(cells) != len(header):
+                wanted = pluralize(len(header), "cell", "cells")
+                errors.add(
+                    f"expected {wanted} as in the header, but got {len(cells)}."
+                    " Quote cells that contain commas.",
+                    line=begins,
+                )
+            elif cells:
+                rows.append(cells)
+                lines.append(begins)
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        errors.add(f"this row is not valid CSV: {error}.", line=begins)
+    if not header:
+        errors.add("the file is empty. Expected a header and rows.")
+    errors.check()
+    return header, rows, lines
