@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_training_pixels_take_paper_as_a_mode() -> None:
 
 
 @pytest.fixture
-def package(monkeypatch: pytest.MonkeyPatch) -> object:
+def package(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The package; it was written for a numpy that still had ``np.int``."""
     module = pytest.importorskip(
         "randaugment.randaugment", reason="the package randaugment is not installed"
@@ -104,14 +105,14 @@ SIGNED = ("Sharpness", "ShearX", "ShearY", "TranslateX", "TranslateY", "Contrast
 @pytest.mark.parametrize("level", [1, 4, 9])
 @pytest.mark.parametrize("name", [name for name in PAPER_OPERATIONS if name != "Cutout"])
 def test_each_operation_agrees_with_the_package(
-    package: object, name: str, level: int, monkeypatch: pytest.MonkeyPatch
+    package: Any, name: str, level: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operation, magnitudes = PAPER_OPERATIONS[name]
-    policy = package.SubPolicy(1.0, name, level, 0.0, "Invert", 1)  # type: ignore[attr-defined]
+    policy = package.SubPolicy(1.0, name, level, 0.0, "Invert", 1)
     found = []
     for sign in (1, -1) if name in SIGNED else (1,):
         monkeypatch.setattr(
-            package.random,  # type: ignore[attr-defined]
+            package.random,
             "choice",
             lambda _, sign=sign: sign,
         )
@@ -129,9 +130,9 @@ def test_each_operation_agrees_with_the_package(
     assert max(found) <= 1, "at most one grey level of rounding"
 
 
-def test_the_share_of_unchanged_images_is_that_of_the_package(package: object) -> None:
-    package.random.seed(0)  # type: ignore[attr-defined]
-    image, drawn = picture(3, SIDE, SIDE), package.RandAugment()  # type: ignore[attr-defined]
+def test_the_share_of_unchanged_images_is_that_of_the_package(package: Any) -> None:
+    package.random.seed(0)
+    image, drawn = picture(3, SIDE, SIDE), package.RandAugment()
     before = np.asarray(image)
     theirs = sum(np.array_equal(np.asarray(drawn(image.copy())), before) for _ in range(DRAWS))
     generator = np.random.default_rng(1)
@@ -139,11 +140,11 @@ def test_the_share_of_unchanged_images_is_that_of_the_package(package: object) -
     assert abs(theirs - ours) / DRAWS < 0.08, "three standard errors of the difference"
 
 
-def test_pixels_change_as_much_as_in_the_package(package: object) -> None:
+def test_pixels_change_as_much_as_in_the_package(package: Any) -> None:
     """The mean change of an image, in bins: the same distribution from both sides."""
-    package.random.seed(1)  # type: ignore[attr-defined]
-    np.random.seed(1)  # noqa: NPY002 - the package draws from the global state
-    image, drawn = picture(5, SIDE, SIDE), package.RandAugment()  # type: ignore[attr-defined]
+    package.random.seed(1)
+    np.random.seed(1)  # the package draws from the global state
+    image, drawn = picture(5, SIDE, SIDE), package.RandAugment()
     before = np.asarray(image).astype(int)
     generator = np.random.default_rng(2)
     theirs = [np.abs(np.asarray(drawn(image.copy())).astype(int) - before).mean()

@@ -1,8 +1,8 @@
 """Operations on 8-bit images for augmentation, written for speed on one core.
 
 What a PIL image does well (moving pixels, histograms) is done by PIL; the rest is arithmetic on
-whole rows of an interleaved tensor ``(height, width, 3)``. Which operations are drawn, how often and
-how strong is said in ``augment.py``.
+whole rows of an interleaved tensor ``(height, width, 3)``. Which operations are drawn, how often
+and how strong is said in ``augment.py``.
 """
 
 from __future__ import annotations

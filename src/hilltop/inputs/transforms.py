@@ -53,8 +53,8 @@ AUGMENTATIONS: dict[str, Callable[[Tensor, int, np.random.Generator], Tensor]] =
     "paper": _paper,
     "none": lambda image, size, _: evaluation_pixels(image, size),
 }
-"""light: random crop and mirror; strong: cutout and torchvision's RandAugment; paper: cutout and the
-RandAugment of the code released with the paper."""
+"""light: random crop and mirror; strong: cutout and torchvision's RandAugment; paper: cutout and
+the RandAugment of the code released with the paper."""
 
 
 def training_pixels(
