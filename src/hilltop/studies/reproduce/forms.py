@@ -54,6 +54,12 @@ class _Cells:
         spread = measured_spread(row, column, self.measured, rule)
         return (spread if column.metric == "mAP" else spread.alone).text(self.digits)
 
+    def once(self, row: Row, column: Column, rule: Rule) -> str:
+        """The same, but numbers on complete labels only where the paper prints them."""
+        return (
+            "" if row.complete and not self.printed(row, column) else self.here(row, column, rule)
+        )
+
     def gap(self, row: Row, column: Column) -> str:
         return gap_closed(row, column, self.measured)
 
@@ -122,7 +128,7 @@ def _stacked(cells: _Cells) -> Sheet:
                 for at, column in enumerate(recipe.columns, 2)
                 if row in cells.highest(column, rule)
             }
-            lines.append(("", rule, *(cells.here(row, c, rule) for c in recipe.columns)))
+            lines.append(("", rule, *(cells.once(row, c, rule) for c in recipe.columns)))
     return Sheet("", head, tuple(lines), cells.sentences(gap=False), strong, text_columns=2)
 
 
