@@ -99,10 +99,10 @@ def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
     assert run("coco voc-nus", root, out, "--dry-run") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
-        "COCO, test_resnet: 6 training and 4 test images, 3 classes; 28 runs, 0 finished; 1 epochs"
+        "COCO, test_resnet: 6 training and 4 test images, 3 classes; 28 runs, 0 finished; 1 epoch"
         " of 2 steps each, 62 steps to go."
     )
-    assert "ms when judged on this device: about 1 min." in lines[1]
+    assert "when judged on this device: about 1 min." in lines[1]
     assert [line.partition(",")[0] for line in lines[2:6:2]] == ["VOC", "NUS-WIDE"]
     assert lines[-1] == "All of it, one run after another: about 1 min."
     assert not list(out.rglob("runs"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,11 +21,11 @@ from hilltop.studies.compare.runs import read_result
 from hilltop.studies.compare.study import read_complete
 from hilltop.studies.reproduce.recipe import Recipe, Setting
 from hilltop.studies.reproduce.source import Source, all_levels
-from hilltop.training.config import TrainConfig
+from hilltop.training.config import ModelConfig, TrainConfig
 from hilltop.training.distributed import launch
 
-_STEPS = 2  # that are timed, after one that is not
-_ON_CPU = 2  # images in a step that is timed; a GPU takes whole batches
+_ON_GPU = 3  # steps that are timed, of whole batches, after one that is not
+_CPU_IMAGES = 2  # in the one step that is timed on a CPU, where a batch would take minutes
 _DECODED = 8  # images that are decoded and augmented to see how long that takes
 
 
@@ -87,46 +87,48 @@ def plan_jobs(
     return jobs
 
 
-def describe_plan(jobs: Sequence[Job], *, measure: bool) -> list[str]:
-    """Say in lines what would be trained: runs, images, steps and, if measured, hours.
+def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
+    """Yield lines on what would be trained: runs, images, steps and, if measured, hours.
 
     Args:
         jobs: What there is to do.
         measure: Whether to time a few steps of each model on this device.
     """
-    lines, total = [], 0.0
+    total, paces = 0.0, dict[ModelConfig, Pace]()
     for job in jobs:
         config, waiting = job.study.base, job.waiting
         train, val = _tables(config)
         steps = math.ceil(len(train) / config.batch_size)
         epochs = sum(config.epochs * _stages(cell) for cell in waiting)
         runs = pluralize(len(job.cells), "run", "runs")
-        lines.append(
+        length = pluralize(config.epochs, "epoch", "epochs")
+        yield (
             f"{job.source.name}, {config.model.model}{_stopped(job.setting)}: {len(train):,}"
             f" training and {len(val):,} test images, {len(train.classes)} classes; {runs},"
-            f" {len(job.cells) - len(waiting)} finished; {config.epochs} epochs of {steps:,} steps"
-            f" each, {epochs * steps:,} steps to go."
+            f" {len(job.cells) - len(waiting)} finished; {length} of"
+            f" {pluralize(steps, 'step', 'steps')} each,"
+            f" {pluralize(epochs * steps, 'step', 'steps')} to go."
         )
         if measure and waiting and not job.source.only_read and config.kind == "images":
-            pace = measure_pace(config, train)
+            if config.model not in paces:
+                paces[config.model] = measure_pace(config, train)
+            pace = paces[config.model]
             judged = len(val) * (2 if config.ema else 1)  # the average and the plain model
             seconds = epochs * (len(train) * pace.train + judged * pace.judge)
             total += seconds
-            lines.append(
-                f"  An image takes {1000 * pace.train:.3g} ms in training and"
-                f" {1000 * pace.judge:.3g} ms when judged on this device: about"
-                f" {_hours(seconds)}."
+            yield (
+                f"  An image takes {_short(pace.train)} in training and {_short(pace.judge)} when"
+                f" judged on this device: about {_hours(seconds)}."
             )
     if total:
-        lines.append(f"All of it, one run after another: about {_hours(total)}.")
-    return lines
+        yield f"All of it, one run after another: about {_hours(total)}."
 
 
 def measure_pace(config: TrainConfig, train: LabelTable) -> Pace:
     """Time a few steps of a model with random pixels, and the decoding of a few images."""
     fabric = launch(config.precision)
     on_gpu = fabric.device.type == "cuda"
-    images = config.batch_size if on_gpu else min(_ON_CPU, config.batch_size)
+    images = config.batch_size if on_gpu else _CPU_IMAGES
     size = config.model.image_size
     with torch.random.fork_rng():
         model = build_image_model(
@@ -156,16 +158,16 @@ def measure_pace(config: TrainConfig, train: LabelTable) -> Pace:
 
 
 def _seconds(action: Callable[[], None], on_gpu: bool) -> float:
-    """Seconds of one call, after one that is not counted."""
-    action()
+    """Seconds of one call; on a GPU, whose first call is slow, after one that is not counted."""
     if on_gpu:
+        action()
         torch.cuda.synchronize()
-    began = time.perf_counter()
-    for _ in range(_STEPS):
+    calls, began = _ON_GPU if on_gpu else 1, time.perf_counter()
+    for _ in range(calls):
         action()
     if on_gpu:
         torch.cuda.synchronize()
-    return (time.perf_counter() - began) / _STEPS
+    return (time.perf_counter() - began) / calls
 
 
 def _decoding(config: TrainConfig, train: LabelTable, augment: str | None) -> float:
@@ -199,6 +201,10 @@ def _stages(cell: Cell) -> int:
 
 def _stopped(setting: Setting) -> str:
     return "" if setting.epochs is None else f" up to epoch {setting.epochs}"
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
 
 
 def _hours(seconds: float) -> str:
