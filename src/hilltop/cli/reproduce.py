@@ -151,4 +151,9 @@ class Reproduce:
         for option, wrong in parts.items():
             if wrong:
                 raise ArgumentError(f"--root finds labels and images by itself; drop --{option}.")
+        if given.format is not None or given.reading != TrainConfig().reading:
+            raise ArgumentError(
+                "--root knows how its label files are read; drop --format and options such as"
+                " --unlisted or --difficult."
+            )
         check_common("reproduce", dataclasses.replace(given, val_labels=Path()))

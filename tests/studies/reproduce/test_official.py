@@ -119,9 +119,18 @@ def test_what_is_missing_is_said_before_anything_else(
     assert not (tmp_path / "out").exists()
 
 
-def test_root_finds_labels_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("coco", tmp_path, tmp_path / "out", "--labels", "x.txt") == 2
-    assert "--root finds labels and images by itself; drop --labels." in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--labels", "x.txt"], "--root finds labels and images by itself; drop --labels."),
+        (["--difficult", "present"], "--root knows how its label files are read"),
+    ],
+)
+def test_root_finds_and_reads_labels_by_itself(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("coco", tmp_path, tmp_path / "out", *words) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_figures_of_formulas_need_no_data(tmp_path: Path) -> None:
