@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import run
+
 EXAMPLES = sorted(Path(__file__).parents[1].joinpath("examples").glob("*.py"))
-
-
-def run(path: Path) -> str:
-    finished = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout
 
 
 def test_there_are_examples() -> None:

@@ -14,6 +14,7 @@ from hilltop.audit.decisions.answers import Answers, Sample, resolve
 from hilltop.audit.decisions.store import Answer, AnswerWord, DecisionStore, Mode, Undo
 from hilltop.audit.review.progress import ClassProgress
 from hilltop.errors import DataError
+from tests.processes import HANGING_S
 
 
 def said(
@@ -111,7 +112,7 @@ def test_two_processes_and_threads_lose_nothing(path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert other.wait(30) == 0
+    assert other.wait(HANGING_S) == 0
     found = {event.id for _, event in store.read()}
     assert found == {f"e{n}" for n in range(100)} | {f"other{n}" for n in range(100)}
     store.close()
