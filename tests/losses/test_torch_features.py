@@ -21,8 +21,8 @@ from hilltop.losses import (
     build,
     hill,
 )
+from tests.forked import run_forked
 from tests.losses.conftest import WHOLE_BATCH, batch, facts
-from tests.processes import run
 
 Make = Callable[..., MultiLabelLoss]
 
@@ -180,7 +180,7 @@ WORKER = Path(__file__).with_name("ddp_worker.py")
 @pytest.mark.distributed
 def test_distributed_data_parallel_gives_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
     out = tmp_path / "gradient.pt"
-    run(WORKER, out, processes=2)
+    run_forked(WORKER, out, processes=2)
     from tests.losses.ddp_worker import full_batch_gradient
 
     torch.testing.assert_close(torch.load(out), full_batch_gradient())

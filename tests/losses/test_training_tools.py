@@ -13,9 +13,9 @@ from torchvision.transforms import v2
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import MultiLabelLoss
+from tests.forked import run_forked
 from tests.losses.conftest import COUNTING, WHOLE_BATCH, batch, value_and_gradient
 from tests.losses.fsdp_worker import NAMES, full_batch_gradients
-from tests.processes import run
 
 Make = Callable[..., MultiLabelLoss]
 MIXES = {"mixup": v2.MixUp(alpha=1.0), "cutmix": v2.CutMix(alpha=1.0)}
@@ -136,7 +136,7 @@ WORKER = Path(__file__).with_name("fsdp_worker.py")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Tensor]]:
     """Gradients of a fully sharded model on two processes, by loss."""
     out = tmp_path_factory.mktemp("fsdp") / "gradients.pt"
-    run(WORKER, out, processes=2)
+    run_forked(WORKER, out, processes=2)
     gradients: dict[str, list[Tensor]] = torch.load(out)
     return gradients
 

@@ -10,8 +10,8 @@ import torch
 
 from hilltop.errors import ArgumentError
 from hilltop.metrics import ReportAccumulator, classification_report
+from tests.forked import run_forked
 from tests.metrics.accumulate_worker import data
-from tests.processes import run
 
 
 def test_batches_give_the_report_of_the_whole() -> None:
@@ -72,7 +72,7 @@ def test_faults() -> None:
 @pytest.mark.parametrize("mode", ["sampler", "one_rank_empty"])
 def test_two_processes_and_an_odd_number_of_images(tmp_path: Path, mode: str) -> None:
     worker = Path(__file__).with_name("accumulate_worker.py")
-    run(worker, tmp_path, mode, processes=2)
+    run_forked(worker, tmp_path, mode, processes=2)
     expected = classification_report(*data()).as_dict()
     for rank in (0, 1):
         assert json.loads((tmp_path / f"{rank}.json").read_text()) == expected

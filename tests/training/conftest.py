@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilltop.data import State, assemble, drop_positives, write_labels
-from tests.processes import HANGING_S, run, start
+from tests.forked import fork, run_forked
 
 STOPPED = Path(__file__).with_name("stopped_worker.py")
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
@@ -48,12 +48,12 @@ def command(problem: Path, out: Path, *more: object) -> list[str]:
 
 
 def finish(words: list[str], *, processes: int = 1) -> str:
-    """Run the command to its end, as a user would, and return what it printed."""
-    return run("-m", "hilltop", *words, processes=processes)
+    """Run the command to its end in a process of its own, and return what it printed."""
+    return run_forked("-m", "hilltop", *words, processes=processes)
 
 
 def stop(words: list[str], name: str, *, steps: int, files: int = 0) -> tuple[int, str]:
     """Run the command until a signal stops it; return its exit code and its errors."""
-    process = start(STOPPED, name, steps, files, *words)
-    _, errors = process.communicate(timeout=HANGING_S)
-    return process.returncode, errors
+    (ended,) = fork(STOPPED, name, steps, files, *words)
+    assert ended.code is not None
+    return ended.code, ended.errors

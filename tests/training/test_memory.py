@@ -9,7 +9,7 @@ import torch
 
 from hilltop.cli.main import main
 from hilltop.training.checkpoint import load_tensors
-from tests.processes import run
+from tests.forked import run_forked
 from tests.training.conftest import command, finish, stop
 from tests.training.memory_worker import prepared, see, shares, state
 from tests.training.test_run import assert_same_run, metrics
@@ -19,7 +19,7 @@ WORKER = Path(__file__).with_name("memory_worker.py")
 
 @pytest.mark.distributed
 def test_processes_share_what_their_losses_remember_and_learn(tmp_path: Path) -> None:
-    run(WORKER, tmp_path, processes=2)
+    run_forked(WORKER, tmp_path, processes=2)
     for name in ("ll_cp", "em_apl", "role"):
         alone = prepared(name)
         for epoch in range(3):

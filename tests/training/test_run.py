@@ -17,6 +17,7 @@ from hilltop.data import State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.losses import LOSSES
 from hilltop.training.checkpoint import load_tensors
+from tests.processes import run
 from tests.training.conftest import CLASSES, command, finish, stop
 
 RESULTS = ("metrics.csv", "best.safetensors", "last.safetensors", "val_scores.npy")
@@ -118,7 +119,7 @@ def test_two_processes_give_the_metrics_of_one(problem: Path, tmp_path: Path) ->
     words = ("--epochs", 3, "--loss", "hill")
     one, two = tmp_path / "one", tmp_path / "two"
     assert main(command(problem, one, *words)) == 0
-    output = finish(command(problem, two, *words), processes=2)
+    output = run("-m", "hilltop", *command(problem, two, *words), processes=2)
     assert output.count("run folder:") == 1, "one process speaks for all"
     for row, other in zip(metrics(one), metrics(two), strict=True):
         for name, value in row.items():

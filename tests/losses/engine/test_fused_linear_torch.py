@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hilltop.errors import HilltopError, HilltopWarning
 from hilltop.losses import FusedLinearLoss, hill
 from hilltop.losses.engine import linear_parts
+from tests.forked import run_forked
 from tests.losses.engine.fused_head import (
     CLASSES,
     INPUTS,
@@ -21,7 +22,6 @@ from tests.losses.engine.fused_head import (
     head,
     inputs,
 )
-from tests.processes import run
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +165,7 @@ WORKER = Path(__file__).with_name("fused_ddp_worker.py")
 @pytest.mark.distributed
 def test_distributed_data_parallel_gives_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
     out = tmp_path / "gradient.pt"
-    run(WORKER, out, processes=2)
+    run_forked(WORKER, out, processes=2)
     from tests.losses.engine.fused_ddp_worker import full_batch_gradients
 
     torch.testing.assert_close(torch.load(out), full_batch_gradients())
