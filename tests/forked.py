@@ -12,8 +12,11 @@ import runpy
 import socket
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from tests.processes import HANGING_S
@@ -54,15 +57,26 @@ def fork(*words: object, processes: int = 1) -> list[Ended]:
             _start(context, [str(word) for word in words], file, _ranks(rank, processes, port))
             for rank, file in enumerate(files)
         ]
-        for process in started:
-            process.join(HANGING_S)
+        _wait_for(started)
         texts = [[file.with_suffix(end).read_text() for end in (".out", ".err")] for file in files]
         return [Ended(one.exitcode, *text) for one, text in zip(started, texts, strict=True)]
 
 
+def _wait_for(started: Sequence[BaseProcess]) -> None:
+    """Wait for all; where one fails, the others would wait for it for ever, so they are ended."""
+    running = {process.sentinel: process for process in started}
+    while running:
+        ended = [running.pop(one) for one in wait(list(running), HANGING_S)]
+        for process in ended:
+            process.join()
+        if not ended or any(process.exitcode for process in ended):
+            for process in running.values():
+                process.kill()
+
+
 def _start(
     context: ForkServerContext, words: list[str], file: Path, environment: dict[str, str]
-) -> multiprocessing.context.ForkServerProcess:
+) -> BaseProcess:
     process = context.Process(target=_work, args=(words, file, environment))
     process.start()
     return process
@@ -88,7 +102,8 @@ def _ranks(rank: int, processes: int, port: int) -> dict[str, str]:
     """What torchrun tells a rank; nothing where there is only one."""
     if processes == 1:
         return {}
-    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": processes, "MASTER_PORT": port}
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "MASTER_PORT": port}
+    numbers |= dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), processes)
     texts = {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "tests"}
     return {**texts, **{name: str(number) for name, number in numbers.items()}}
 
