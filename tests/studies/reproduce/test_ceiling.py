@@ -33,6 +33,7 @@ def write_problem(folder: Path) -> list[str]:
     return [*labels, "--features", "features.npz"]
 
 
+@pytest.mark.slow
 def test_whoever_has_all_answers_is_as_good_as_complete_labels(tmp_path: Path) -> None:
     options = [*write_problem(tmp_path), "--keep", "single", "--seeds", "0"]
     every_pair = str(IMAGES * CLASSES)
