@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup browser test test-all lint format demo bench docs clean
+.PHONY: help setup browser test test-slow test-all lint format demo bench docs clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -23,11 +23,13 @@ browser:
 	  || (apt-get -qq update && apt-get -qq install -y chromium) > /dev/null 2>&1 \
 	  || echo "No chromium here and none could be installed: the browser tests will be skipped."
 
-test: setup browser  ## Run the tests (some minutes).
+test: setup browser  ## Run the tests (at most 12 minutes of processor time).
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: setup browser  ## Run the tests, the slow ones too.
-	$(BIN)/python -m pytest
+test-slow: setup browser  ## Run the slow tests, which `test` leaves out.
+	$(BIN)/python -m pytest -m slow
+
+test-all: test test-slow  ## Run all tests.
 
 lint: setup  ## Check style and types.
 	$(BIN)/ruff format --check .

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from hilltop.losses import (
     build,
     hill,
 )
+from tests.forked import run_forked
 from tests.losses.conftest import WHOLE_BATCH, batch, facts
 
 Make = Callable[..., MultiLabelLoss]
@@ -180,9 +180,7 @@ WORKER = Path(__file__).with_name("ddp_worker.py")
 @pytest.mark.distributed
 def test_distributed_data_parallel_gives_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
     out = tmp_path / "gradient.pt"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(WORKER), str(out)], check=True, timeout=120, env=environment)
+    run_forked(WORKER, out, processes=2)
     from tests.losses.ddp_worker import full_batch_gradient
 
     torch.testing.assert_close(torch.load(out), full_batch_gradient())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from torchvision.transforms import v2
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import MultiLabelLoss
+from tests.forked import run_forked
 from tests.losses.conftest import COUNTING, WHOLE_BATCH, batch, value_and_gradient
 from tests.losses.fsdp_worker import NAMES, full_batch_gradients
 
@@ -138,9 +136,7 @@ WORKER = Path(__file__).with_name("fsdp_worker.py")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Tensor]]:
     """Gradients of a fully sharded model on two processes, by loss."""
     out = tmp_path_factory.mktemp("fsdp") / "gradients.pt"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(WORKER), str(out)], check=True, timeout=120, env=environment)
+    run_forked(WORKER, out, processes=2)
     gradients: dict[str, list[Tensor]] = torch.load(out)
     return gradients
 
