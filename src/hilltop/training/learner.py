@@ -75,7 +75,7 @@ class Learner:
             head_rate=head_rate,
         )
         schedule = build_schedule(optimizer, steps=recipe.total_steps(rows), warmup=recipe.warmup)
-        average = moving_average(model, recipe.ema) if recipe.ema else None
+        average = moving_average(model, recipe.ema, ramp=recipe.ema_ramp) if recipe.ema else None
         return cls(model, loss, optimizer, schedule, average)
 
     @property

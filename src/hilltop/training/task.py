@@ -120,9 +120,11 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 weights=config.model.weights,
                 image_size=config.model.image_size,
                 normalise=bool(config.model.normalise),
+                silent=config.model.head_start == "prior",
             )
         loss.prepare(label_stats(train, config.epochs, before=before))
-    start_head(classifier_of(model), loss, labels, len(train))
+    if config.model.head_start == "prior":
+        start_head(classifier_of(model), loss, labels, len(train))
     true_labels = _true_labels(config, train)
     return Task(train, val, train_inputs, val_inputs, model, loss, recipe, true_labels)
 
