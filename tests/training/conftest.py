@@ -43,7 +43,7 @@ def command(problem: Path, out: Path, *more: object) -> list[str]:
         problem / "val.parquet",
     ]
     words += ["--features", problem / "features.npz", "--out", out, "--batch-size", "32"]
-    words += ["--learning-rate", "0.03"]
+    words += ["--learning-rate", "0.003", "--weight-decay", "0.3"]
     return [str(word) for word in (*words, *more)]
 
 
