@@ -151,7 +151,7 @@ def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
     for labels in (several, one):
         model = Quick().fit(small.X, labels)
         counts = torch.bincount(torch.from_numpy(labels).sum(dim=1))
-        assert repr(model.loss_.chosen) == repr(choose_loss(counts, reduction="sum").loss)
+        assert repr(model.loss_.inner) == repr(choose_loss(counts, reduction="sum").loss)
     complete = Quick(unlisted="absent").fit(small.X, several)
     column = Quick().fit(small.X, one.argmax(axis=1))
     plain = Quick("bce").fit(small.X, several)

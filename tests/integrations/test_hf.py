@@ -20,7 +20,7 @@ from transformers import (
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.integrations import hf_epochs, hf_loss
 from hilltop.losses import LOSSES, Loss, build, hill, splc
-from tests.losses.conftest import WHOLE_BATCH, facts
+from tests.losses.conftest import WHOLE_BATCH, label_stats
 
 CLASSES, ROWS = 5, 14
 REMEMBERING = {"em_apl", "ll_cp", "role"}
@@ -135,7 +135,7 @@ def test_micro_batches_of_every_loss_add_up_to_the_whole(name: str) -> None:
     known = int((targets != -100).sum())
     parts = zip(logits.split(4), targets.split(4), strict=True)
     criterion = build(name)
-    criterion.prepare(facts(CLASSES))
+    criterion.prepare(label_stats(CLASSES))
     compute_loss = hf_loss(criterion)
     added = sum(compute_loss((x,), y, num_items_in_batch=known) for x, y in parts)
     whole = criterion(logits, targets.masked_fill(targets == -100, torch.nan))
@@ -146,7 +146,7 @@ def test_micro_batches_of_every_loss_add_up_to_the_whole(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(REMEMBERING))
 def test_a_loss_that_remembers_rows_says_what_it_misses(name: str) -> None:
     criterion = build(name)
-    criterion.prepare(facts(CLASSES))
+    criterion.prepare(label_stats(CLASSES))
     with pytest.raises(ArgumentError, match="remembers every image: pass index="):
         hf_loss(criterion)((torch.zeros(2, CLASSES),), torch.zeros(2, CLASSES))
 

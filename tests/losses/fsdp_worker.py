@@ -12,7 +12,7 @@ from torch.distributed.fsdp import fully_shard
 
 from hilltop.losses import LOSSES, Loss, build
 from tests.distributed import leave
-from tests.losses.conftest import WHOLE_BATCH, batch, facts
+from tests.losses.conftest import WHOLE_BATCH, batch, label_stats
 
 # A loss that looks at its batch as a whole sees another batch on every rank.
 NAMES = sorted(set(LOSSES) - WHOLE_BATCH)
@@ -26,7 +26,7 @@ def model() -> nn.Sequential:
 
 def criterion(name: str) -> Loss:
     loss = build(name)
-    loss.prepare(facts(CLASSES))
+    loss.prepare(label_stats(CLASSES))
     loss.set_epoch(1)
     return loss
 

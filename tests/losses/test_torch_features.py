@@ -22,7 +22,7 @@ from hilltop.losses import (
     build,
     hill,
 )
-from tests.losses.conftest import WHOLE_BATCH, batch, facts
+from tests.losses.conftest import WHOLE_BATCH, batch, label_stats
 
 Make = Callable[..., MultiLabelLoss]
 
@@ -57,7 +57,7 @@ def test_compiles_to_one_graph_and_sees_the_epoch_change_without_recompiling(
     torch.compiler.reset()
     counter = CompileCounterWithBackend("aot_eager")
     loss, eager = build(loss_name), build(loss_name)
-    loss.prepare(facts(5)), eager.prepare(facts(5))
+    loss.prepare(label_stats(5)), eager.prepare(label_stats(5))
     logits, targets = batch()
     rows = {"index": torch.arange(len(logits))}
     compiled = partial(torch.compile(loss, fullgraph=True, backend=counter), **rows)

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import bce, gr, init_head_prior, kept_independently
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
 from hilltop.training.in_memory import Recipe, _start, batches, fit_head, plan_batches
-from hilltop.training.row_weights import RowWeighted
 
 
 def made_up(rows: int = 150, features: int = 6) -> tuple[Tensor, Tensor]:

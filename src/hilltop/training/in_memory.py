@@ -16,9 +16,9 @@ from torch import Tensor
 from hilltop.checks import check_number, check_whole
 from hilltop.losses import Loss, init_head, init_head_prior
 from hilltop.losses.init import last_bias
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
 from hilltop.training.optim import build_optimizer, build_schedule
-from hilltop.training.row_weights import RowWeighted
 
 LEARNING_RATE = 3e-4
 WEIGHT_DECAY = 3.0

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_whole
-from hilltop.losses.catalogue import LOSSES, Common
+from hilltop.losses.base import PairBatch
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.likelihood.keep_rate import Keep, KeepRate, KeptNegative, KeptPositive
-from hilltop.losses.targets import check_inputs, compute_dtype
+from hilltop.losses.targets import compute_dtype
 from hilltop.losses.terms.negative import LogNegative
 
 
@@ -76,31 +77,35 @@ class KeptIndependently(MultiLabelLoss):
             >>> model.posterior(torch.tensor([0.0, 0.0, 2.0]), torch.tensor([1.0, 0.0, 0.0]))
             tensor([1.0000, 0.3333, 0.7870])
         """
-        check_inputs(logits, targets, observed)
-        logits = logits.to(compute_dtype(logits))
+        return self._posterior(self.batch(logits, targets, observed))
+
+    def _posterior(self, batch: PairBatch) -> Tensor:
+        logits = batch.logits.to(compute_dtype(batch.logits))
         missing = torch.sigmoid(logits + self.rate.log_lost(logits, warm=False))
-        if observed is not None:
-            missing = torch.where(observed, 0.0, missing)
-        targets = targets.to(logits.dtype)
+        if batch.observed is not None:
+            missing = torch.where(batch.observed, 0.0, missing)
+        targets = batch.targets.to(logits.dtype)
         present = targets + (1 - targets) * missing
         return torch.where(targets == targets, present, torch.sigmoid(logits))
 
-    @torch.no_grad()
-    def pseudo_labels(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
+    def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries that are probably labels."""
         if self.correction is not None:
-            return super().pseudo_labels(logits, targets, observed=observed, index=index)
-        return (self.posterior(logits, targets, observed=observed) > 0.5) & (targets == 0)
+            return super().find_pseudo_labels(batch)
+        return (self._posterior(batch) > 0.5) & (batch.targets == 0)
 
 
-@LOSSES.register("kept_independently")
+@LOSSES.register(
+    "kept_independently",
+    MethodCard(
+        unlabelled="absent, or labels not written down",
+        remark="likelihood if each label is kept with probability `keep` (SCAR, PU learning)",
+        when=(
+            "When labels were forgotten here and there, each with about the same probability,"
+            " and when you want to know how probable it is that a label is missing."
+        ),
+    ),
+)
 def kept_independently(
     keep: Keep | None = 0.4,
     *,
