@@ -51,6 +51,16 @@ def ready(name: str, **options: object) -> Loss:
     return loss
 
 
+def names_of(*, whole_batch: bool | None = None, rows: bool | None = None) -> list[str]:
+    """Losses that see whole batches, or do not; that remember rows, or do not."""
+    made = {name: ready(name) for name in LOSSES}
+    return [
+        name
+        for name, loss in made.items()
+        if whole_batch in (None, loss.sees_whole_batch) and rows in (None, loss.remembers_rows)
+    ]
+
+
 @pytest.fixture(params=list(LOSSES))
 def loss_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)

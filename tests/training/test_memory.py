@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import torch
 
 from hilltop.cli.main import main
 from hilltop.training.checkpoint import load_tensors
+from tests.distributed import run_workers
 from tests.training.conftest import command, start
 from tests.training.memory_worker import prepared, see, shares, state
 from tests.training.test_run import assert_same_run, finish, metrics
@@ -23,10 +21,7 @@ WORKER = Path(__file__).with_name("memory_worker.py")
 
 @pytest.mark.distributed
 def test_processes_share_what_their_losses_remember_and_learn(tmp_path: Path) -> None:
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    words = [*run, str(WORKER), str(tmp_path)]
-    subprocess.run(words, check=True, timeout=120, env=environment)
+    run_workers(WORKER, tmp_path)
     for name in ("ll_cp", "em_apl", "role"):
         alone = prepared(name)
         for epoch in range(3):

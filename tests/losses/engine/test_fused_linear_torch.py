@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hilltop.errors import HilltopError, HilltopWarning
 from hilltop.losses import FusedLinearLoss, hill
 from hilltop.losses.engine import linear_parts
+from tests.distributed import run_workers
 from tests.losses.engine.fused_head import (
     CLASSES,
     INPUTS,
@@ -167,9 +165,7 @@ WORKER = Path(__file__).with_name("fused_ddp_worker.py")
 @pytest.mark.distributed
 def test_distributed_data_parallel_gives_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
     out = tmp_path / "gradient.pt"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(WORKER), str(out)], check=True, timeout=120, env=environment)
+    run_workers(WORKER, out)
     from tests.losses.engine.fused_ddp_worker import full_batch_gradients
 
     torch.testing.assert_close(torch.load(out), full_batch_gradients())

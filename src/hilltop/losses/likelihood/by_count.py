@@ -200,8 +200,11 @@ def kept_by_count(
     .. math:: L = -\sum_{O} \log p - \sum_{A} \log(1 - p)
               - \log \sum_u \frac{[n(s + u) = s]}{\binom{s + u}{s}}\; P(u)
 
-    See :class:`KeptByCount` for the terms. Labels are counted, so targets are 0, 1 or NaN. There
-    are no class weights: the likelihood of an image is no sum over classes.
+    In the words of PU learning this is not SCAR: the propensity with which a true label was written
+    down, n(t) / t, depends on how many the image has. See :class:`KeptByCount` for the terms.
+
+    Labels are counted, so targets are 0, 1 or NaN. There are no class weights: the likelihood of an
+    image is no sum over classes.
 
     Args:
         r: The missing ratio; 0.5, 0.8 and 1 are "75% left", "40% left" and "single label".
