@@ -72,6 +72,15 @@ def test_the_usual_settings_are_those_of_the_trainer() -> None:
     assert rate_and_decay == (trainer.learning_rate, trainer.weight_decay)
 
 
+def test_weights_of_one_train_the_estimates_of_role_as_fast_as_no_weights() -> None:
+    data = generate(rows=40)
+    plain, weighted = (
+        Quick("role").fit(data.X, data.Y, sample_weight=weight) for weight in (None, np.ones(40))
+    )
+    assert plain.loss_.moved.detach().abs().max() > 0.01
+    torch.testing.assert_close(weighted.loss_.moved, plain.loss_.moved)
+
+
 @pytest.mark.parametrize("name", list(LOSSES))
 def test_every_loss_learns_with_and_without_weights(name: str) -> None:
     data = generate(120, keep=0.7)
