@@ -60,6 +60,15 @@ def test_the_whole_of_check_estimator_passes_with_the_usual_settings() -> None:
     assert statuses == "{'passed'}"
 
 
+def test_weights_of_one_train_the_estimates_of_role_as_fast_as_no_weights() -> None:
+    data = generate(rows=40)
+    plain, weighted = (
+        Quick("role").fit(data.X, data.Y, sample_weight=weight) for weight in (None, np.ones(40))
+    )
+    assert plain.loss_.moved.detach().abs().max() > 0.01
+    torch.testing.assert_close(weighted.loss_.moved, plain.loss_.moved)
+
+
 @pytest.mark.parametrize("name", list(LOSSES))
 def test_every_loss_learns_with_and_without_weights(name: str) -> None:
     data = generate(120, keep=0.7)
@@ -139,7 +148,7 @@ def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
     for labels in (several, one):
         model = Quick().fit(small.X, labels)
         counts = torch.bincount(torch.from_numpy(labels).sum(dim=1))
-        assert repr(model.loss_.chosen) == repr(choose_loss(counts, reduction="sum").loss)
+        assert repr(model.loss_.inner) == repr(choose_loss(counts, reduction="sum").loss)
     complete = Quick(unlisted="absent").fit(small.X, several)
     column = Quick().fit(small.X, one.argmax(axis=1))
     plain = Quick("bce").fit(small.X, several)

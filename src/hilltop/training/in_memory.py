@@ -14,10 +14,10 @@ from torch import Tensor
 
 from hilltop.checks import check_whole
 from hilltop.losses import LabelStats, Loss
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
 from hilltop.training.learner import Learner, start_head
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
-from hilltop.training.row_weights import RowWeighted
 
 
 @dataclass(frozen=True)

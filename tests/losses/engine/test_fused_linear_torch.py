@@ -57,9 +57,9 @@ def test_backward_can_be_called_again_and_scaled() -> None:
 
 def test_second_derivatives_are_refused() -> None:
     fused, (features, targets) = head(hill()), inputs()
-    (slope,) = torch.autograd.grad(fused(features, targets), features, create_graph=True)
+    (grad,) = torch.autograd.grad(fused(features, targets), features, create_graph=True)
     with pytest.raises(HilltopError, match="keeps only its first derivative"):
-        slope.sum().backward()
+        grad.sum().backward()
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 2e-2), (torch.float16, 3e-3)])
@@ -76,10 +76,10 @@ def test_autocast_gives_what_linear_and_loss_give(dtype: torch.dtype, tolerance:
         assert (one - other).norm() < tolerance * other.norm()
 
 
-def test_float16_keeps_slopes_that_are_too_small_for_it() -> None:
+def test_float16_keeps_gradients_that_are_too_small_for_it() -> None:
     fused = head(hill(reduction="sum"), torch.float32)
     with torch.no_grad():
-        fused.linear.bias.fill_(-11.0)  # slopes near 1e-9
+        fused.linear.bias.fill_(-11.0)  # grads near 1e-9
         fused.linear.weight.mul_(0.1)
     features, _ = inputs(torch.float32)
     nothing = torch.zeros(ROWS, CLASSES)

@@ -34,13 +34,13 @@ def test_it_is_the_loss_that_it_chose() -> None:
     loss.prepare(LabelStats.of(targets))
     expected = build("kept_by_count", r=0.9, reduction="sum")(logits, targets)
     torch.testing.assert_close(loss(logits, targets), expected)
-    assert loss.note() is not None
+    assert loss.describe() is not None
 
 
 def test_about_one_label_an_image_leaves_room_for_labels_that_were_put_back() -> None:
     chosen = choose_loss(torch.tensor([0, 90, 10])).loss
     assert isinstance(chosen, KeptByCount)
-    assert chosen.rule.added == 0.03
+    assert chosen.rule.restore_prob == 0.03
 
 
 @pytest.mark.parametrize(
@@ -59,17 +59,17 @@ def test_reviewed_labels_are_judged_by_what_was_there_before(
     choice = choose_loss(torch.tensor(now), before_review=torch.tensor(before))
     assert name in choice.sentence
     if isinstance(choice.loss, KeptByCount):
-        assert choice.loss.rule.added == 0.1
+        assert choice.loss.rule.restore_prob == 0.1
 
 
 def test_the_epoch_reaches_the_chosen_loss_before_and_after_the_choice() -> None:
     loss = auto()
     loss.set_epoch(4)
     loss.prepare(LabelStats.of(torch.ones(4, 3)))
-    assert loss.chosen is not None
-    assert int(loss.chosen.epoch) == 4
+    assert loss.inner is not None
+    assert int(loss.inner.epoch) == 4
     loss.set_epoch(7)
-    assert int(loss.chosen.epoch) == 7
+    assert int(loss.inner.epoch) == 7
 
 
 def test_without_labels_it_says_what_is_missing() -> None:

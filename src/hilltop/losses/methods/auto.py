@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hilltop.errors import ArgumentError
 from hilltop.losses.base import LabelStats, Loss
-from hilltop.losses.catalogue import LOSSES
+from hilltop.losses.catalogue import LOSSES, MethodCard
 from hilltop.losses.likelihood.by_count import kept_by_count
-from hilltop.losses.likelihood.choose import ABOUT_ONE, PUT_BACK, Choice, LabelCounts
+from hilltop.losses.likelihood.choose import ABOUT_ONE, RESTORE_PROB, Choice, LabelCounts
 from hilltop.losses.likelihood.independent import kept_independently
 from hilltop.losses.methods.splc_adaptive import splc_adaptive
 from hilltop.losses.reduction import Reduction
+from hilltop.losses.wrapper import LossWrapper
 
-KNOWN_PUT_BACK = 0.1
-"""Chance that a lost label was put back, where it is known that some were."""
-MANY_PUT_BACK = 0.1
+KNOWN_RESTORE_PROB = 0.1
+"""Probability that a lost label was put back, where it is known that some were."""
+MANY_RESTORED = 0.1
 """Share of the labels that a review put back from which the rest no longer follows a count."""
 
 
@@ -44,23 +45,23 @@ def choose_loss(
         '40% of the labelled images carry one label'
     """
     carried = LabelCounts.of(labels_per_image if before_review is None else before_review)
-    put_back = (
+    restored = (
         0.0 if before_review is None else 1 - _labels(before_review) / _labels(labels_per_image)
     )
-    if carried.mostly_single and put_back > MANY_PUT_BACK:
+    if carried.mostly_single and restored > MANY_RESTORED:
         meaning = (
             "annotators wrote down about one label an image, and a review has put"
-            f" {put_back:.0%} of all labels back (kept_independently, keep = 0.4)"
+            f" {restored:.0%} of all labels back (kept_independently, keep = 0.4)"
         )
         loss: Loss = kept_independently(keep=0.4, reduction=reduction, watch=watch)
     elif carried.one == 1:
         meaning = "one was written down, whatever there was (kept_by_count, r = 0.9)"
-        added = KNOWN_PUT_BACK if put_back else 0.0
-        loss = kept_by_count(r=0.9, added=added, reduction=reduction, watch=watch)
+        restore_prob = KNOWN_RESTORE_PROB if restored else 0.0
+        loss = kept_by_count(r=0.9, restore_prob=restore_prob, reduction=reduction, watch=watch)
     elif carried.mostly_single:
         meaning = ABOUT_ONE
-        added = KNOWN_PUT_BACK if put_back else PUT_BACK
-        loss = kept_by_count(r=0.8, added=added, reduction=reduction, watch=watch)
+        restore_prob = KNOWN_RESTORE_PROB if restored else RESTORE_PROB
+        loss = kept_by_count(r=0.8, restore_prob=restore_prob, reduction=reduction, watch=watch)
     else:
         meaning = (
             "most labels seem to be there, so only what is all but sure is corrected"
@@ -74,7 +75,7 @@ def _labels(labels_per_image: Tensor) -> int:
     return int((labels_per_image * torch.arange(len(labels_per_image))).sum())
 
 
-class Auto(Loss):
+class Auto(LossWrapper):
     """The loss that :func:`choose_loss` takes for the labels of a training set.
 
     Args:
@@ -82,83 +83,60 @@ class Auto(Loss):
         watch: Whether to warn when training is going flat.
     """
 
-    chosen: Loss | None
+    needs_prepare = True
 
     def __init__(self, *, reduction: Reduction = "mean", watch: bool = True) -> None:
         """Wait for the labels."""
-        super().__init__(reduction=reduction)
-        self._watches = watch
+        super().__init__(None, reduction=reduction)
+        self.watched = watch  # by the loss to come
         self._sentence: str | None = None
-        self.register_module("chosen", None)
 
-    def prepare(self, facts: LabelStats) -> None:
+    def prepare(self, stats: LabelStats) -> None:
         """Choose by the number of labels of each image."""
         chosen, self._sentence = choose_loss(
-            facts.labels_per_image,
-            before_review=facts.before_review,
+            stats.labels_per_image,
+            before_review=stats.before_review,
             reduction=self.reduction,
-            watch=self._watches,
+            watch=self.watched,
         )
-        chosen.prepare(facts)
+        chosen.prepare(stats)
         chosen.set_epoch(int(self.epoch))
-        self.chosen = chosen.to(self.epoch.device)
+        self.wrap(chosen.to(self.epoch.device))
 
-    def set_epoch(self, epoch: int) -> None:
-        """Tell the loss which epoch begins."""
-        super().set_epoch(epoch)
-        if self.chosen is not None:
-            self.chosen.set_epoch(epoch)
-
-    def note(self) -> str | None:
+    def describe(self) -> str | None:
         """Return what was chosen and why, once it is known."""
         return self._sentence
 
-    def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
-        """Return what the chosen loss learns."""
-        return [] if self.chosen is None else self.chosen.parameter_groups()
+    def ready(self) -> Loss:
+        """Return the loss that was chosen.
 
-    def forward(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of a batch, see :meth:`Loss.forward`."""
-        loss: Tensor = self._ready()(logits, targets, observed=observed, index=index)
-        return loss
-
-    def init_loss(self) -> Loss:
-        """Return what the chosen loss starts as."""
-        return self._ready().init_loss()
-
-    def pseudo_labels(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
-        """Return True for unlabelled entries that the chosen loss takes for labels."""
-        return self._ready().pseudo_labels(logits, targets, observed=observed, index=index)
-
-    def _ready(self) -> Loss:
-        if self.chosen is None:
+        Raises:
+            ArgumentError: The labels have not been shown yet.
+        """
+        if self.inner is None:
             raise ArgumentError(
                 "auto chooses by the labels of the whole training set: call"
                 " prepare(LabelStats.of(targets)) before training."
             )
-        return self.chosen
+        return self.inner
 
 
-@LOSSES.register("auto")
+@LOSSES.register(
+    "auto",
+    MethodCard(
+        unlabelled="as one of these has them",
+        remark="chosen by how many labels images carry; what `hilltop train` uses",
+        when=(
+            "When you do not want to choose. It is what `hilltop train` and"
+            " `HilltopClassifier` use unless told otherwise."
+        ),
+    ),
+)
 def auto(*, reduction: Reduction = "mean", watch: bool = True) -> Auto:
     """A loss chosen by how many labels images carry, see :func:`choose_loss`.
 
     Our trainer and estimators show it the labels; elsewhere call ``prepare`` before training.
-    :meth:`Auto.note` says in one sentence what was chosen and why.
+    :meth:`Auto.describe` says in one sentence what was chosen and why.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.
@@ -168,7 +146,7 @@ def auto(*, reduction: Reduction = "mean", watch: bool = True) -> Auto:
         >>> import torch
         >>> loss = auto()
         >>> loss.prepare(LabelStats.of(torch.eye(3)))
-        >>> loss.note()
+        >>> loss.describe()
         '100% of the labelled images carry one label: one was written down, whatever there was \
 (kept_by_count, r = 0.9).'
     """
