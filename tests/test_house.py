@@ -92,7 +92,6 @@ def test_what_lies_at_the_top_imports_no_room() -> None:
             assert not rooms, f"{path.name} imports {rooms}"
 
 
-@pytest.mark.xfail(strict=True, reason="gradient_figures takes check_separable from the engine")
 def test_the_engine_is_imported_by_losses_alone() -> None:
     wrong = [
         f"{module_name(file)} imports {name}"

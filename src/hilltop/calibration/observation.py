@@ -73,7 +73,6 @@ def select_model(
     counted, ratio = min(
         ((by_count(r, TINY_RESTORE_PROB), r) for r in RATIOS), key=lambda one: cost(one[0])
     )
-    counted = min(counted, *(by_count(ratio, prob) for prob in RESTORE_PROBS), key=cost)
     if given is not None:
         other = alone if isinstance(given, KeptByCount) else counted
         return ModelSelection(

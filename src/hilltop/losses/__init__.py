@@ -23,7 +23,7 @@ from hilltop.losses.likelihood.independent import (
     kept_independently,
 )
 from hilltop.losses.likelihood.keep_rate import KeepRate, KeptNegative, KeptPositive
-from hilltop.losses.methods.auto import Auto, auto, choose_loss
+from hilltop.losses.methods.auto import AbsentWeights, Auto, auto
 from hilltop.losses.methods.em_apl import AsymmetricPseudoLabels, EntropyNegative, em_apl
 from hilltop.losses.methods.gr import (
     GeneralisedNegative,
@@ -83,6 +83,7 @@ __all__ = [
     "LOSSES",
     "NEGATIVES",
     "POSITIVES",
+    "AbsentWeights",
     "AdaptiveSelfPacedCorrection",
     "AsymmetricPseudoLabels",
     "Auto",
@@ -130,7 +131,6 @@ __all__ = [
     "bce_ls",
     "best_constant",
     "build",
-    "choose_loss",
     "choose_observation",
     "em_apl",
     "focal",

@@ -26,6 +26,20 @@ SumUp = Callable[[bool], Summed]
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What scores that never saw the labels say about missing ones.
+
+    Attributes:
+        weight: How probable it is that each unlabelled pair is really absent ``(N, C)``, 1 for all
+            others; None if nothing seems to be missing.
+        sentence: What was found, in words.
+    """
+
+    weight: Tensor | None
+    sentence: str
+
+
+@dataclass(frozen=True)
 class LabelStats:
     """What a loss may know of a run before it starts.
 
@@ -35,6 +49,7 @@ class LabelStats:
         labels_per_image: Entry s is the number of images with s labels.
         epochs: How often training goes through the images.
         before_review: As ``labels_per_image``, before a review put labels back; None without one.
+        evidence: Of missing labels, for losses that want it; None if none was gathered.
     """
 
     images: int
@@ -42,6 +57,7 @@ class LabelStats:
     labels_per_image: Tensor
     epochs: int
     before_review: Tensor | None = None
+    evidence: Evidence | None = None
 
     @classmethod
     def of(cls, targets: Tensor, epochs: int = 1) -> LabelStats:

@@ -24,6 +24,8 @@ class Capabilities:
     """What is remembered belongs to single images: every batch must come with ``index``."""
     needs_prepare: bool = False
     """``prepare`` must be called before the first batch."""
+    wants_evidence: bool = False
+    """Evidence of missing labels is put to use, see :class:`LabelStats`."""
     stops_gradient: bool = False
     """A part of the equation is held constant in the gradient (stop-gradient)."""
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
+from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses.base import LabelStats, Loss, PairBatch, SumUp
 from hilltop.losses.engine.dispatch import kernel_form, sum_by_kernel
 from hilltop.losses.reduction import Reduction
@@ -173,3 +174,23 @@ class MultiLabelLoss(Loss):
         """Show what the parts do not say."""
         smoothing = f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
         return f"reduction={self.reduction!r}{smoothing}"
+
+
+def check_separable(loss: object) -> MultiLabelLoss:
+    """Return the loss if it is one number in the end and every pair in it stands for itself."""
+    if not isinstance(loss, MultiLabelLoss) or type(loss).forward is not MultiLabelLoss.forward:
+        raise ArgumentTypeError(
+            f"loss must be made of terms, so that each class can be computed by itself, but got"
+            f" {type(loss).__name__}. Use nn.Linear and the loss itself instead."
+        )
+    if loss.correction is not None and not loss.correction.by_entry:
+        raise ArgumentError(
+            f"{type(loss.correction).__name__} looks at more than one pair at a time, so that the"
+            " loss cannot be computed class by class. Use nn.Linear and the loss itself instead."
+        )
+    if loss.reduction == "none":
+        raise ArgumentError(
+            "reduction must be 'mean', 'sum' or 'batchmean' where the logits are never there as a"
+            " whole, but got 'none'."
+        )
+    return loss

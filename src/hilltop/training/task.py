@@ -24,6 +24,7 @@ from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.losses import LabelStats, Loss, build
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
+from hilltop.training.evidence import with_evidence
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.recipe import Recipe
 from hilltop.training.run_folder import RunFolder
@@ -122,7 +123,17 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 normalise=bool(config.model.normalise),
                 silent=config.model.head_start == "prior",
             )
-        loss.prepare(label_stats(train, config.epochs, before=before))
+        stats = label_stats(train, config.epochs, before=before)
+        if isinstance(train_inputs, FeatureInputs):
+            asked = train if before is None else before
+            stats = with_evidence(
+                stats,
+                loss,
+                train_inputs.values,
+                lambda rows: training_batch(asked, rows.numpy()),
+                seed=config.seed,
+            )
+        loss.prepare(stats)
     if config.model.head_start == "prior":
         start_head(classifier_of(model), loss, labels, len(train))
     true_labels = _true_labels(config, train)

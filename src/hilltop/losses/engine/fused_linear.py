@@ -10,11 +10,10 @@ from torch import Tensor, nn
 from hilltop.checks import check_same_shape, check_whole
 from hilltop.errors import ArgumentTypeError
 from hilltop.losses.catalogue import build
-from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.compose import MultiLabelLoss, check_separable
 from hilltop.losses.engine.columns import Targets, columns_of
 from hilltop.losses.engine.linear_parts import FeatureBatch, evaluate
 from hilltop.losses.engine.one_pass import scaled
-from hilltop.losses.engine.partial import check_separable
 from hilltop.losses.init import HasLabelShares, init_head
 
 Labels = Tensor | list[Tensor] | list[list[int]] | HasLabelShares

@@ -13,7 +13,7 @@ from hilltop.losses.base import Loss
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.count_rule import CountRule
 from hilltop.losses.likelihood.independent import KeptIndependently
-from hilltop.losses.likelihood.keep_rate import KeepRate
+from hilltop.losses.likelihood.keep_rate import Keep, KeepRate
 
 Likelihood = KeptByCount | KeptIndependently
 
@@ -83,8 +83,8 @@ def summed_by_count(r: float | str | Fraction, *, restore_prob: float = 0.0) -> 
     return KeptByCount(CountRule.of(r, restore_prob=restore_prob), reduction="sum", watch=False)
 
 
-def summed_independently(keep: float) -> KeptIndependently:
-    """The likelihood of keeping each label with one probability, summed over pairs."""
+def summed_independently(keep: Keep) -> KeptIndependently:
+    """The likelihood of keeping each label with one probability a class, summed over pairs."""
     return KeptIndependently(KeepRate(keep), reduction="sum", watch=False)
 
 
