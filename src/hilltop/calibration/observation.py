@@ -22,8 +22,6 @@ TINY_RESTORE_PROB = 0.001
 """Probability that a lost label was put back, where nobody has reviewed the labels.
 
 Not 0: every rule can then lead to every image, and likelihoods can be compared."""
-RESTORE_PROBS = (0.03, 0.2)
-"""Others that are tried for the best ratio: labels that were reviewed come back."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +65,8 @@ def select_model(
     def cost(model: Fitted) -> float:
         return model.calibration.loss
 
-    def by_count(r: Fraction, restore_prob: float) -> Fitted:
-        return fitted(summed_by_count(r, restore_prob=restore_prob))
-
-    counted, ratio = min(
-        ((by_count(r, TINY_RESTORE_PROB), r) for r in RATIOS), key=lambda one: cost(one[0])
+    counted = min(
+        (fitted(summed_by_count(r, restore_prob=TINY_RESTORE_PROB)) for r in RATIOS), key=cost
     )
     if given is not None:
         other = alone if isinstance(given, KeptByCount) else counted
