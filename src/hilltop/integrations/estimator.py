@@ -217,7 +217,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         self.loss_ = self._build_loss(complete=confirmed or labels.kind != "multilabel")
         self.loss_.reduction = "sum" if weight is None else "none"
-        self.loss_.prepare(labels.facts(recipe.epochs, weight))
+        self.loss_.prepare(labels.label_stats(recipe.epochs, weight))
         fitted = fit_head(
             features,
             batch,
