@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_choice, check_whole
 from hilltop.losses.capabilities import Capabilities
-from hilltop.losses.engine.one_pass import OnePass, Summed, divide, grad_by_autograd, needs_graph
+from hilltop.losses.engine.one_pass import OnePass, Summed, grad_by_autograd, needs_graph
 from hilltop.losses.reduction import REDUCTIONS, Reduction, reduce
 from hilltop.losses.targets import check_inputs, check_values, compute_dtype
 from hilltop.losses.watch import CollapseWatch
@@ -174,7 +174,9 @@ class Loss(Capabilities, nn.Module):
     ) -> PairBatch:
         """Return the pairs as one value, if their types, shapes and devices go together."""
         check_inputs(logits, targets, observed)
-        return PairBatch(logits, targets, observed, index, self.epoch)
+        epoch = self._buffers["epoch"]  # read straight: for a small batch, look-ups count
+        assert epoch is not None
+        return PairBatch(logits, targets, observed, index, epoch)
 
     def evaluate(self, batch: PairBatch) -> Tensor:
         """Return the reduced loss: by a kernel, in one pass of autograd, or left to its graph."""
@@ -224,9 +226,8 @@ class Loss(Capabilities, nn.Module):
     def one_pass(self, batch: PairBatch, sum_up: SumUp) -> Tensor:
         """Return the reduced loss; of the batch, backward keeps the gradient alone."""
         needs_grad = torch.is_grad_enabled() and batch.logits.requires_grad
-        loss: Tensor = OnePass.apply(
-            batch.logits, lambda: divide(sum_up(needs_grad), batch.targets, self.reduction)
-        )
+        # As a tuple, so that autograd does not look for gradients of the rest.
+        loss: Tensor = OnePass.apply(batch.logits, sum_up, needs_grad, (batch, self.reduction))
         return loss
 
     def _learns(self) -> bool:

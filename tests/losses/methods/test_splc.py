@@ -1,4 +1,4 @@
-"""The bound on what self-paced correction turns over; its equation is in test_equations.py."""
+"""The bound on the pseudo labels of self-paced correction; its equation is in test_equations.py."""
 
 from __future__ import annotations
 

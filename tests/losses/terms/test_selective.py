@@ -1,4 +1,4 @@
-"""Corrections that pick pairs: what the compiled kernel makes of them."""
+"""Corrections that select pairs: what the compiled kernel makes of them."""
 
 import pytest
 import torch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -25,7 +25,9 @@ def kernel_form(loss: MultiLabelLoss, batch: PairBatch) -> kernel.FusedLoss | No
     if logits.dtype == torch.float64 or not logits.is_cpu or kernel.library() is None:
         return None
     classes = logits.shape[-1] if logits.ndim else 1
-    positive, negative = fused_form(loss.positive, classes), fused_form(loss.negative, classes)
+    terms: dict[str, Any] = loss._modules  # read straight: for a small batch, look-ups count
+    positive = fused_form(terms["positive"], classes)
+    negative = fused_form(terms["negative"], classes)
     pseudo = positive
     confirmed = None if loss.confirmed is None else fused_form(loss.confirmed, classes)
     if loss.correction is not None and loss.pseudo_positive is not None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hilltop.errors import HilltopError
 from hilltop.losses.reduction import Reduction, divisor
+
+if TYPE_CHECKING:
+    from hilltop.losses.base import PairBatch
 
 
 class Summed(NamedTuple):
@@ -60,20 +63,27 @@ class OnePass(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, evaluate: Callable[[], Evaluated]) -> Tensor:
-        """Evaluate, keep the gradient and return the loss."""
-        loss, grad, scale = evaluate()
+    def forward(
+        ctx: Any,
+        logits: Tensor,
+        sum_up: Callable[[bool], Summed],
+        needs_grad: bool,
+        reduced: tuple[PairBatch, Reduction],
+    ) -> Tensor:
+        """Sum up, reduce, keep the gradient and return the loss."""
+        batch, reduction = reduced
+        loss, grad, scale = divide(sum_up(needs_grad), batch.targets, reduction)
         if grad is not None:
             ctx.save_for_backward(grad)
             ctx.scale, ctx.dtype = scale, logits.dtype
         return loss
 
     @staticmethod
-    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None, None, None]:
         """Scale the gradient."""
         (grad,) = ctx.saved_tensors
         factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
-        return scaled(grad, factor).to(ctx.dtype), None
+        return scaled(grad, factor).to(ctx.dtype), None, None, None
 
 
 def scaled(grad: Tensor, factor: Tensor) -> Tensor:
