@@ -126,6 +126,13 @@ def test_two_processes_give_the_metrics_of_one(problem: Path, tmp_path: Path) ->
         for name, value in row.items():
             assert float(other[name]) == pytest.approx(float(value), abs=1e-4), name
     assert len(ScoreTable.load(two / "val_scores.npy").images) == 101, "an odd number, no padding"
+    # Adam's steps do not depend on the size of gradients; what it remembers of them does.
+    remembered = [load_tensors(folder / "resume.safetensors")[0] for folder in (one, two)]
+    squares = [name for name in remembered[0] if name.endswith(".exp_avg_sq")]
+    assert squares
+    for name in squares:
+        sizes = [float(tensors[name].sum()) for tensors in remembered]
+        assert sizes[1] == pytest.approx(sizes[0], rel=0.01), name
 
 
 def test_a_folder_in_use_is_left_alone(
