@@ -52,7 +52,7 @@ def unbroken(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_learns_and_leaves_everything_behind(unbroken: Path) -> None:
     rows = metrics(unbroken)
     assert [row["epoch"] for row in rows] == list("123456")
-    assert float(rows[-1]["mAP"]) > float(rows[0]["mAP"])
+    assert float(rows[-1]["loss"]) < float(rows[0]["loss"])
     names = {file.name for file in unbroken.iterdir()}
     assert {*RESULTS, "config.yaml", "events.jsonl", "report.html", "curves.png"} <= names
     assert not [name for name in names if name.endswith(".writing")]
@@ -60,7 +60,7 @@ def test_a_run_learns_and_leaves_everything_behind(unbroken: Path) -> None:
     assert scores.classes == CLASSES
     assert len(scores.images) == 101
     best = max(float(row["mAP"]) for row in rows)
-    assert best > 0.5
+    assert best > 0.85
     events = [json.loads(line) for line in (unbroken / "events.jsonl").read_text().splitlines()]
     assert [event["event"] for event in events] == ["start", *["epoch"] * 6, "end"]
 
@@ -101,7 +101,8 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_end(
 def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_exits_with_130(
     problem: Path, tmp_path: Path
 ) -> None:
-    words = ("--epochs", 5, "--batch-size", 2)
+    # With a given penalty every step is one of the run, none of a search for a penalty.
+    words = ("--epochs", 5, "--batch-size", 2, "--weight-decay", 1)
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     finish(command(problem, whole, *words))
     code, errors = stop(command(problem, stopped, *words), "SIGINT", steps=200)
@@ -125,6 +126,13 @@ def test_two_processes_give_the_metrics_of_one(problem: Path, tmp_path: Path) ->
         for name, value in row.items():
             assert float(other[name]) == pytest.approx(float(value), abs=1e-4), name
     assert len(ScoreTable.load(two / "val_scores.npy").images) == 101, "an odd number, no padding"
+    # Adam's steps do not depend on the size of gradients; what it remembers of them does.
+    remembered = [load_tensors(folder / "resume.safetensors")[0] for folder in (one, two)]
+    squares = [name for name in remembered[0] if name.endswith(".exp_avg_sq")]
+    assert squares
+    for name in squares:
+        sizes = [float(tensors[name].sum()) for tensors in remembered]
+        assert sizes[1] == pytest.approx(sizes[0], rel=0.01), name
 
 
 def test_a_folder_in_use_is_left_alone(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.data.conftest import picture
-from tests.data.formats.voc_devkit import annotation
+from tests.data.formats.folders.voc_devkit import annotation
 
 COCO_CLASSES = {1: "person", 3: "car", 18: "dog"}  # ids have gaps, as the real ones do
 
