@@ -78,7 +78,7 @@ def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tup
     table = read_labels(path, format=format, options=options)
     if not table.count(State.PRESENT):
         raise data_error(path, "there is no label at all; nothing can be learned from it.")
-    name = format or recognise(LabelSource(path)).name
+    name = format or recognise(LabelSource(path, options)).name
     assert name in FORMATS
     return table, name
 

@@ -109,8 +109,7 @@ class Simulate:
     def run(self) -> None:
         """Read, thin, write both files."""
         # In the result unlisted pairs are unknown, whatever they were: there is no need to ask.
-        options = replace(self.reading, unlisted=self.reading.unlisted or "unknown")
-        table = read_labels(self.labels, format=self.format, options=options)
+        table = read_labels(self.labels, format=self.format, options=_positives(self.reading))
         thinned = self._thin(table)
         aside = self.out.with_name(f"{self.out.stem}.dropped.parquet")
         write_labels(thinned.table, self.out, format=self.to, lossy=self.lossy)
@@ -147,7 +146,7 @@ class Statistics:
 
     def run(self) -> None:
         """Read all files and print one line each."""
-        options = replace(self.reading, unlisted=self.reading.unlisted or "unknown")
+        options = _positives(self.reading)
         width = max(len(str(path)) for path in self.labels)
         print(f"{'':{width}}  {'samples':>10} {'classes':>8} {'labels':>11} {'avg.label/img':>14}")
         for path in self.labels:
@@ -156,6 +155,12 @@ class Statistics:
                 f"{path!s:{width}}  {row['samples']:>10,} {row['classes']:>8,}"
                 f" {row['labels']:>11,} {row['avg.label/img']:>14.2f}"
             )
+
+
+def _positives(reading: ReadOptions) -> ReadOptions:
+    """The options where only positives matter, so that nothing need be said of the rest."""
+    rest = reading.unlisted or "unknown"
+    return replace(reading, unlisted=rest, zero=reading.zero or rest, blank=reading.blank or rest)
 
 
 def _counts(table: LabelTable) -> str:

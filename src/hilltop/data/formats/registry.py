@@ -49,13 +49,14 @@ def read_labels(
         DataError: The file cannot be read as labels; the message names line and remedy.
         OptionNeeded: The file leaves something open that an option has to settle.
     """
-    source = LabelSource(Path(path))
+    options = options or ReadOptions()
+    source = LabelSource(Path(path), options)
     if not source.path.exists():
         raise data_error(source.path, "there is no such file or folder.")
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
-    return chosen.read(source, options or ReadOptions())
+    return chosen.read(source, options)
 
 
 def write_labels(
