@@ -23,7 +23,9 @@ from hilltop.data import (
     single_positive,
     write_labels,
 )
+from hilltop.data.class_names import write_renames
 from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.mistakes import likely_renames
 from hilltop.data.summary import statistics_row, summarise
 from hilltop.errors import ArgumentError
 
@@ -46,12 +48,19 @@ class Inspect:
     format: ReadFormat = None
     json: bool = False
     """Print JSON instead of text."""
+    write_renames: Path | None = None
+    """CSV file to write: all classes with likely new names, to be edited and given to --renames."""
     reading: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self) -> None:
         """Read, summarise, print."""
-        summary = summarise(read_labels(self.labels, format=self.format, options=self.reading))
+        table = read_labels(self.labels, format=self.format, options=self.reading)
+        summary = summarise(table)
         print(json.dumps(summary.as_dict(), indent=2) if self.json else summary)
+        if self.write_renames is not None:
+            write_renames(table, self.write_renames, likely_renames(table))
+            if not self.json:
+                print(f"\n{self.write_renames}: edit the column rename, then pass it to --renames")
 
 
 @dataclass(frozen=True)

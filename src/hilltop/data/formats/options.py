@@ -43,6 +43,12 @@ class ReadOptions:
     """Columns that are classes: names with commas between, or numbers from 0 such as 5: or 3:8."""
     ignore_columns: str | None = None
     """Columns that are no classes, such as patient,sex,fold; names or numbers as above."""
+    merge_names: bool = False
+    """Make one class of names that differ only in case, blanks or underscores."""
+    renames: Path | None = None
+    """CSV file with the columns class and rename, as inspect --write-renames writes it."""
+    none_class: str | None = None
+    """Class that means: looked at, nothing there. All others are absent then, and it is dropped."""
 
     def need_unlisted(
         self, path: Path, what: str = "pairs that are not listed", **likely: str

@@ -11,11 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
+from hilltop.data.class_names import (
+    apply_none_class,
+    merge_names,
+    read_renames,
+    rename_classes,
+)
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import documents, folders, tables
 from hilltop.data.formats.base import Format
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.errors import OptionNeeded
 
@@ -56,7 +63,19 @@ def read_labels(
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
-    return chosen.read(source, options)
+    return _with_names(chosen.read(source, options), source.path, options)
+
+
+def _with_names(table: LabelTable, path: Path, options: ReadOptions) -> LabelTable:
+    """The table with its classes named as the user wants them."""
+    if options.renames is not None:
+        step = Step("rename", {"file": str(options.renames)})
+        table = rename_classes(table, read_renames(options.renames), step)
+    if options.merge_names:
+        table = merge_names(table)
+    if options.none_class is not None:
+        table = apply_none_class(table, options.none_class, path)
+    return table
 
 
 def write_labels(
