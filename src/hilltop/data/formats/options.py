@@ -46,7 +46,7 @@ class ReadOptions:
     merge_names: bool = False
     """Make one class of names that differ only in case, blanks or underscores."""
     renames: Path | None = None
-    """CSV file with the columns class and rename, as inspect --write-renames writes it."""
+    """CSV file of new names with the columns class and rename, such as `inspect` writes."""
     none_class: str | None = None
     """Class that means: looked at, nothing there. All others are absent then, and it is dropped."""
 

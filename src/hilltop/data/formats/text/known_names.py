@@ -33,6 +33,7 @@ _FURTHER_IMAGE_NAMES = frozenset(
         "audiofilename",
         "fname",
         "docid",
+        "pmid",
         "documentid",
         "movieid",
         "itemid",
