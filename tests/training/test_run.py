@@ -6,7 +6,6 @@ import csv
 import json
 import random
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,8 @@ from hilltop.data import State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.losses import LOSSES
 from hilltop.training.checkpoint import load_tensors
-from tests.training.conftest import CLASSES, command, start
+from tests.processes import run
+from tests.training.conftest import CLASSES, command, finish, stop
 
 RESULTS = ("metrics.csv", "best.safetensors", "last.safetensors", "val_scores.npy")
 
@@ -26,14 +26,6 @@ RESULTS = ("metrics.csv", "best.safetensors", "last.safetensors", "val_scores.np
 def metrics(folder: Path) -> list[dict[str, str]]:
     with (folder / "metrics.csv").open() as file:
         return list(csv.DictReader(file))
-
-
-def finish(words: list[str]) -> str:
-    """Run a command to its end, as the other runs of a comparison are: sums depend on threads."""
-    process = start(words)
-    output, errors = process.communicate(timeout=180)
-    assert process.returncode == 0, errors
-    return output
 
 
 def assert_same_run(one: Path, other: Path) -> None:
@@ -98,18 +90,10 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_end(
     out = tmp_path / "killed"
     words = command(problem, out, "--epochs", 6, "--loss", "splc", "--ema", 0.9)
     chance = random.Random(seed)
-    process = start(words)
-    deadline = time.monotonic() + 60
-    while not (out / "metrics.csv").exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    time.sleep(chance.random() * 0.3)
-    process.kill()
-    process.communicate()
-    for _ in range(2):  # killed again while resuming, then left alone
-        process = start(["resume", str(out)])
-        time.sleep(chance.uniform(2.0, 5.0))
-        process.kill()
-        process.communicate()
+    for again in (words, ["resume", str(out)], ["resume", str(out)]):
+        moment = {"steps": chance.randint(10, 18), "files": chance.randint(0, 8)}
+        code, errors = stop(again, "SIGKILL", **moment)
+        assert code == -signal.SIGKILL, errors
     finish(["resume", str(out)])
     assert_same_run(unbroken, out)
 
@@ -120,17 +104,12 @@ def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_exits_with_130(
     words = ("--epochs", 5, "--batch-size", 2)
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     finish(command(problem, whole, *words))
-    process = start(command(problem, stopped, *words))
-    deadline = time.monotonic() + 60
-    while not (stopped / "metrics.csv").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    code, errors = stop(command(problem, stopped, *words), "SIGINT", steps=200)
+    assert code == 130, errors
     assert "interrupted" in errors
     _, note = load_tensors(stopped / "resume.safetensors")
-    assert 0 < note["progress"]["epoch"] < 5
-    assert note["progress"]["step"] > 0, "in the middle of an epoch"
+    assert note["progress"]["epoch"] == 1
+    assert note["progress"]["step"] == 50, "of 150, in the middle of an epoch"
     finish(["resume", str(stopped)])
     assert_same_run(whole, stopped)
 
@@ -140,9 +119,7 @@ def test_two_processes_give_the_metrics_of_one(problem: Path, tmp_path: Path) ->
     words = ("--epochs", 3, "--loss", "hill")
     one, two = tmp_path / "one", tmp_path / "two"
     assert main(command(problem, one, *words)) == 0
-    process = start(command(problem, two, *words), processes=2)
-    output, errors = process.communicate(timeout=180)
-    assert process.returncode == 0, errors
+    output = run("-m", "hilltop", *command(problem, two, *words), processes=2)
     assert output.count("run folder:") == 1, "one process speaks for all"
     for row, other in zip(metrics(one), metrics(two), strict=True):
         for name, value in row.items():

@@ -27,7 +27,7 @@ from hilltop.losses import (
     MultiLabelLoss,
     ShiftedFocalNegative,
 )
-from hilltop.losses.engine.partial import check_separable
+from hilltop.losses.compose import check_separable
 from hilltop.losses.terms.base import Term
 from hilltop.report.paper_style import (
     COLUMN,
