@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -200,7 +199,7 @@ def _read_csv(source: LabelSource) -> pa.Table:
         # A quote may hide line ends, which the fast reader only looks for when told to. It takes
         # a quote that is never closed for a long cell; the strict reader below does not.
         content = pa_csv.read_csv(
-            io.BytesIO(raw),
+            pa.BufferReader(raw),
             read_options=pa_csv.ReadOptions(
                 skip_rows=dialect.comments,
                 column_names=None if dialect.header else list(source.header),

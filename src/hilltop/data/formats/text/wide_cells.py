@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ class WideColumns:
     number: dict[str, int]
     ignored: list[str]
 
-    @property
+    @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         """How often each kind of value occurs."""
         return np.bincount(np.concatenate([*self.cells.values()]), minlength=5)
