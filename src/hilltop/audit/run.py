@@ -32,7 +32,7 @@ from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, w
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.scores import Places
-from hilltop.errors import DataError
+from hilltop.errors import ArgumentError, DataError
 from hilltop.losses.likelihood.choose import Likelihood, choose_observation
 from hilltop.training.folds import out_of_fold_logits
 
@@ -75,10 +75,12 @@ class Audited:
 
 def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tuple[LabelTable, str]:
     """Read the labels, and return them with the name of their format."""
+    if str(path) == "-":
+        raise ArgumentError("An audit needs a label file to come back to, not standard input.")
     table = read_labels(path, format=format, options=options)
     if not table.count(State.PRESENT):
         raise data_error(path, "there is no label at all; nothing can be learned from it.")
-    name = format or recognise(LabelSource(path)).name
+    name = format or recognise(LabelSource(path, options)).name
     assert name in FORMATS
     return table, name
 

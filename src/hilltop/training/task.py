@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.files import atomic_write
+from hilltop.data.mistakes import name_mistakes
 from hilltop.data.review_record import (
     before_review,
     provenance_path,
@@ -62,6 +63,8 @@ class Task:
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
     """Read the labels, split them if need be, and keep both parts in the run folder."""
     train = read_labels(config.labels, format=config.format, options=config.reading)
+    for mistake in name_mistakes(train):
+        print(f"{config.labels}: {mistake}")
     if config.val_labels is not None:
         val = read_labels(config.val_labels, format=config.format, options=config.reading)
         val = val.with_classes(train.classes)
