@@ -24,6 +24,7 @@ from hilltop.data.formats.text.express import check_expressible, check_names
 from hilltop.data.formats.text.names_beside import (
     keep_names_beside,
     names_of_classes,
+    numbered_names,
     write_names_beside,
 )
 from hilltop.data.formats.text.repetitions import repetitions
@@ -57,7 +58,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     images, labels = _parse(source.path, _MOST_CLASSES if names is None else len(names))
     columns = np.array([number for numbers in labels for number in numbers], dtype=np.int64)
     if names is None:
-        names = [str(number) for number in range(int(columns.max(initial=-1)) + 1)]
+        names = numbered_names(int(columns.max(initial=-1)) + 1)
     row_of = {image: row for row, image in enumerate(dict.fromkeys(images))}
     rows = np.fromiter((row_of[image] for image in images), dtype=np.int64, count=len(images))
     ids = pa.array(row_of, pa.string())
