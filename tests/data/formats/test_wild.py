@@ -25,6 +25,7 @@ def wild(name: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "options", "counts"),
     [
+        ("audioset_segments.csv", UNKNOWN, (200, 484, 0)),
         ("birds-train.arff", UNKNOWN, (322, 341, 0)),
         ("celeba_attributes.txt", ReadOptions(), (100, 922, 3_078)),
         ("yolo", UNKNOWN, (40, 119, 0)),
@@ -38,7 +39,9 @@ def test_a_real_file_has_the_counts_that_are_known_of_it(
     assert (len(table), table.count(State.PRESENT), table.count(State.ABSENT)) == counts
 
 
-@pytest.mark.parametrize("name", ["birds-train.arff", "yolo", "zero_one_list.txt"])
+@pytest.mark.parametrize(
+    "name", ["audioset_segments.csv", "birds-train.arff", "yolo", "zero_one_list.txt"]
+)
 def test_the_first_answer_names_the_option_that_is_needed(name: str) -> None:
     with pytest.raises(OptionNeeded, match="--unlisted"):
         read_labels(wild(name), options=replace(UNKNOWN, unlisted=None))

@@ -97,7 +97,10 @@ def test_without_names_of_labels_the_user_is_asked(file: Path, tmp_path: Path) -
         ("@relation x\n", "there is no line @data"),
         ("@relation x\n@data\n1\n", "there are no attributes"),
         ("@relation x\n@attribute dog {0,1}\n@attribute dog {0,1}\n@data\n", "'dog' stands twice"),
-        ("@relation x\nsize numeric\n@attribute a {0,1}\n@data\n", "line 2: expected @relation, @attribute or @data"),
+        (
+            "@relation x\nsize numeric\n@attribute a {0,1}\n@data\n",
+            "line 2: expected @relation",
+        ),
         (HEADER + "0.5,1,red,0\n", "line 10: expected 5 values, one for each attribute, but got 4"),
         (HEADER + "{9 1}\n", "line 10: attribute number 9 is too high"),
         (HEADER + "{1 1, 1 0}\n", "line 10: this row is not valid ARFF"),
