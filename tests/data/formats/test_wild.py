@@ -28,6 +28,7 @@ def wild(name: str) -> Path:
         ("audioset_segments.csv", UNKNOWN, (200, 484, 0)),
         ("birds-train.arff", UNKNOWN, (322, 341, 0)),
         ("celeba_attributes.txt", ReadOptions(), (100, 922, 3_078)),
+        ("huggingface_classlabel.parquet", UNKNOWN, (500, 604, 0)),
         ("yolo", UNKNOWN, (40, 119, 0)),
         ("zero_one_list.txt", UNKNOWN, (100, 302, 0)),
     ],
@@ -40,7 +41,14 @@ def test_a_real_file_has_the_counts_that_are_known_of_it(
 
 
 @pytest.mark.parametrize(
-    "name", ["audioset_segments.csv", "birds-train.arff", "yolo", "zero_one_list.txt"]
+    "name",
+    [
+        "audioset_segments.csv",
+        "birds-train.arff",
+        "huggingface_classlabel.parquet",
+        "yolo",
+        "zero_one_list.txt",
+    ],
 )
 def test_the_first_answer_names_the_option_that_is_needed(name: str) -> None:
     with pytest.raises(OptionNeeded, match="--unlisted"):
