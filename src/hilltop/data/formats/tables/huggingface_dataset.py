@@ -203,7 +203,12 @@ def _schema(path: Path, file: Path) -> pa.Schema:
 
 def _load(file: Path, columns: list[str]) -> pa.Table:
     if file.suffix == ".arrow":
-        return _arrow(file).read_all().flatten().select(columns)
+        stream = _arrow(file)
+        batches = []
+        for batch in stream:
+            batch.validate(full=True)  # Taking a damaged batch apart would end the process.
+            batches.append(batch)
+        return pa.Table.from_batches(batches, stream.schema).flatten().select(columns)
     return pq.ParquetFile(file).read(columns=columns).flatten().select(columns)
 
 
