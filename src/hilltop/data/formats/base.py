@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Patch
 from hilltop.data.formats.source import LabelSource
@@ -40,6 +43,19 @@ class Handoff:
 
 
 @dataclass(frozen=True)
+class InFile:
+    """Features that stand in one file with the labels.
+
+    Attributes:
+        images: The ids of the rows, the same as those of the labels.
+        values: A row of numbers for each of them.
+    """
+
+    images: Sequence[str]
+    values: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class Format:
     """One way to write labels down: all that is known of it. ``registry.py`` finds every one.
 
@@ -54,6 +70,8 @@ class Format:
             first; None where a file is written anew.
         hand_off: Writes a table with likely missing labels beside the known ones, and returns the
             files; None where the format has no place for them.
+        features: Reads the features that such a file holds beside the labels; None where it holds
+            none.
         folders: Whether a folder can be read.
         file_names: Whether images are named by their files, endings included.
         suffixes: Endings of files that are written in this format unless another one is named.
@@ -67,6 +85,7 @@ class Format:
     write: Callable[[LabelTable, Path, bool], None]
     patch: Patch | None = None
     hand_off: Callable[[LabelTable, Path, Handoff], list[Path]] | None = None
+    features: Callable[[LabelSource], InFile] | None = None
     folders: bool = False
     file_names: bool = False
     suffixes: tuple[str, ...] = ()
