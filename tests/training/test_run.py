@@ -101,8 +101,8 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_end(
 def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_exits_with_130(
     problem: Path, tmp_path: Path
 ) -> None:
-    # With a given penalty every step is one of the run, none of a search for a penalty.
-    words = ("--epochs", 5, "--batch-size", 2, "--weight-decay", 1)
+    # Loss and penalty are given: every step is one of the run, none of a search for them.
+    words = ("--epochs", 5, "--batch-size", 2, "--loss", "hill", "--weight-decay", 1)
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     finish(command(problem, whole, *words))
     code, errors = stop(command(problem, stopped, *words), "SIGINT", steps=200)
