@@ -12,7 +12,7 @@ import matplotlib as mpl
 from hilltop.errors import HilltopError
 from hilltop.losses import DISCOVERED, LOSSES, MultiLabelLoss
 from hilltop.losses.catalogue import Common
-from hilltop.losses.engine.partial import check_separable
+from hilltop.losses.compose import check_separable
 from hilltop.report.gradient_figures import draw_loss_gradients
 
 SECTION = re.compile(r"^(Args|Example|Reference|Note|Shape|Raises|Returns):$", re.MULTILINE)

@@ -63,8 +63,8 @@ def test_a_run_with_memory_resumes_to_the_same_end(
     more = ("--epochs", 8, "--loss", name)
     finish(command(problem, tmp_path / "unbroken", *more))
     out = tmp_path / "killed"
-    code, errors = stop(command(problem, out, *more), "SIGINT", steps=25)
+    code, errors = stop(command(problem, out, *more), "SIGINT", steps=125)
     assert code == 130, errors
-    assert len(metrics(out)) == 2, "it was stopped in the third epoch"
+    assert len(metrics(out)) == 2, "it was stopped in the third epoch of 50 steps"
     finish(["resume", str(out)])
     assert_same_run(tmp_path / "unbroken", out)

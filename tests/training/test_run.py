@@ -91,7 +91,7 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_end(
     words = command(problem, out, "--epochs", 6, "--loss", "splc", "--ema", 0.9)
     chance = random.Random(seed)
     for again in (words, ["resume", str(out)], ["resume", str(out)]):
-        moment = {"steps": chance.randint(10, 18), "files": chance.randint(0, 8)}
+        moment = {"steps": chance.randint(40, 90), "files": chance.randint(0, 8)}
         code, errors = stop(again, "SIGKILL", **moment)
         assert code == -signal.SIGKILL, errors
     finish(["resume", str(out)])
@@ -101,8 +101,8 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_end(
 def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_exits_with_130(
     problem: Path, tmp_path: Path
 ) -> None:
-    # With a given penalty every step is one of the run, none of a search for a penalty.
-    words = ("--epochs", 5, "--batch-size", 2, "--weight-decay", 1)
+    # With a given loss every step is one of the run, none of a search for evidence.
+    words = ("--epochs", 5, "--batch-size", 2, "--loss", "hill")
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     finish(command(problem, whole, *words))
     code, errors = stop(command(problem, stopped, *words), "SIGINT", steps=200)
