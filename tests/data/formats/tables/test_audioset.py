@@ -63,6 +63,8 @@ def test_names_come_from_the_index_of_classes(file: Path, tmp_path: Path) -> Non
     assert "line 4: class '/t/dd00088' is not in the class list (2 names)" in message(file, options)
     index.write_text(INDEX + "4,/m/x\n")
     assert "expected index, mid, display_name on every line" in message(file, options)
+    index.write_bytes(INDEX.encode() + b"4,/m/x\r,y\n")
+    assert "this is not valid CSV" in message(file, options)
 
 
 @pytest.mark.parametrize("line", ["abc", "abc, x, 10, /m/a", 'abc, 0, 10, "/m/a', 'a, 0, "/m/a"'])

@@ -149,8 +149,10 @@ def _names(path: Path) -> dict[str, str]:
     """Names by class id: those of AudioSet's index, or the ids of a plain list themselves."""
     if not path.is_file() or not LabelSource(path).head.startswith(",".join(_INDEX)):
         return {name: name for name in read_class_file(path)}
-    rows = list(csv.reader(line for _, line in read_lines(path)[1:]))
-    rows = [row for row in rows if row]
+    try:
+        rows = [row for row in csv.reader(line for _, line in read_lines(path)[1:]) if row]
+    except csv.Error as error:
+        raise data_error(path, f"this is not valid CSV: {error}.") from None
     if any(len(row) != len(_INDEX) or not row[1] or not row[2] for row in rows):
         raise data_error(path, f"expected {', '.join(_INDEX)} on every line.")
     names = {row[1]: row[2] for row in rows}
