@@ -11,6 +11,7 @@ from hilltop.errors import ArgumentError, ArgumentTypeError, DataError, OptionNe
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
+BOTH_UNKNOWN = ReadOptions(zero="unknown", blank="unknown")
 
 
 class Column:
@@ -67,7 +68,7 @@ def test_lists_that_cannot_be_used(images: Any, labels: Any, classes: Any, text:
 
 def test_a_frame_with_a_column_for_each_class() -> None:
     frame = Frame(image=["a", "b"], cat=[1.0, float("nan")], dog=[0, 1])
-    table = LabelTable.from_dataframe(frame, options=UNKNOWN)
+    table = LabelTable.from_dataframe(frame, options=BOTH_UNKNOWN)
     assert table.classes == ("cat", "dog")
     assert table.dense().tolist() == [[P, U], [U, P]]
 
@@ -95,5 +96,5 @@ def test_what_a_frame_leaves_open_is_asked_without_naming_a_file() -> None:
 def test_real_frames(library: str) -> None:
     module = pytest.importorskip(library, reason=f"{library} is not installed")
     frame = module.DataFrame({"image": ["a", "b"], "cat": [1.0, None], "dog": [0, 1]})
-    table = LabelTable.from_dataframe(frame, options=UNKNOWN)
+    table = LabelTable.from_dataframe(frame, options=BOTH_UNKNOWN)
     assert table.dense().tolist() == [[P, U], [U, P]]

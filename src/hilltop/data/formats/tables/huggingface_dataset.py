@@ -232,6 +232,7 @@ def _image_column(outline: TableFile, schema: pa.Schema, options: ReadOptions) -
     ]
     if options.image_column is None and not fitting:
         return None
+    fitting = [name for name in fitting if "." not in name] or fitting  # a column before its part
     return pick_column(
         outline, options.image_column, fitting.__contains__, "--image-column", "image ids"
     )

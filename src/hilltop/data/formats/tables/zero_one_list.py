@@ -120,7 +120,7 @@ def _has_values(line: str, width: int, commas: bool) -> bool:
 FORMAT = Format(
     name="zero_one_list",
     summary="An image and 0 or 1 for each class on every line, with blanks or commas between.",
-    priority=Priority.GENERAL,
+    priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
     write=write,
