@@ -169,7 +169,7 @@ def test_a_file_without_a_header_is_named_by_the_class_list(path: Path) -> None:
     text = "a.jpg,1,0\nb.jpg,1,1\nc.jpg,0,0\n"
     table = read(path, ReadOptions(unlisted="unknown", classes=names), text)
     assert table.dense().tolist() == [[P, U], [P, P], [U, U]]
-    assert read(path, UNKNOWN, text).classes == ("0", "1"), "numbers, as in a list of zeros and ones"
+    assert read(path, UNKNOWN, text).classes == ("0", "1"), "numbers, as in a list"
 
 
 def test_the_only_column_with_other_values_holds_the_images_if_it_comes_first(path: Path) -> None:
