@@ -25,6 +25,7 @@ from hilltop.losses.likelihood.independent import (
 from hilltop.losses.likelihood.keep_rate import KeepRate, KeptNegative, KeptPositive
 from hilltop.losses.methods.auto import AbsentWeights, Auto, auto
 from hilltop.losses.methods.em_apl import AsymmetricPseudoLabels, EntropyNegative, em_apl
+from hilltop.losses.methods.focal import asl, asl_released, focal, focal_released
 from hilltop.losses.methods.gr import (
     GeneralisedNegative,
     GeneralisedPositive,
@@ -39,18 +40,7 @@ from hilltop.losses.methods.large_loss import (
     ll_ct,
     ll_r,
 )
-from hilltop.losses.methods.presets import (
-    asl,
-    asl_released,
-    bce,
-    bce_ls,
-    focal,
-    focal_margin,
-    focal_released,
-    hill,
-    mse,
-    wan,
-)
+from hilltop.losses.methods.presets import bce, bce_ls, focal_margin, hill, mse, wan
 from hilltop.losses.methods.role import Role, role, role_threshold
 from hilltop.losses.methods.splc import (
     BoundedSelfPacedCorrection,

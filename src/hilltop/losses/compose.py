@@ -115,7 +115,13 @@ class MultiLabelLoss(Loss):
 
     def _declare(self) -> None:
         """Declare what the parts declare, and watch out if they can go flat."""
-        parts = (self.positive, self.negative, self.correction)
+        parts = (
+            self.positive,
+            self.negative,
+            self.correction,
+            self.pseudo_positive,
+            self.confirmed,
+        )
         self.take_over(part for part in parts if part is not None)
         self.start_watch()
 

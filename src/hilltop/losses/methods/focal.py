@@ -1,0 +1,146 @@
+"""Focal loss and the asymmetric loss, as equations and as in the code released with them."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard
+from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.terms.negative import FocalNegative, ShiftedFocalNegative
+from hilltop.losses.terms.positive import FocalPositive
+
+
+@LOSSES.register(
+    "focal",
+    MethodCard(
+        unlabelled="negatives, the easy ones played down",
+        remark="Focal loss, the equation",
+        when=(
+            "When labels are complete and easy negatives drown the rest. With missing labels"
+            " it pushes hardest on just those negatives that are probably positives."
+        ),
+    ),
+)
+def focal(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Focal loss, the equation: hard entries count more.
+
+    .. math:: \ell^+ = -(1-p)^\gamma \log p, \qquad \ell^- = -p^\gamma \log(1 - p)
+
+    Args:
+        gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        **common: Options of :class:`MultiLabelLoss`.
+
+    Note:
+        The gradient flows through the weights; :func:`focal_released` holds them constant.
+    """
+    return _focal(gamma, False, common)
+
+
+@LOSSES.register(
+    "focal_released",
+    MethodCard(
+        unlabelled="as in `focal`",
+        remark="Focal loss as in its code",
+        when="To compare with numbers in papers. Otherwise as `focal`.",
+    ),
+)
+def focal_released(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
+    r"""Focal loss as in the released code: the weights are constants in the gradient.
+
+    .. math:: \ell^+ = -[(1-p)^\gamma] \log p, \qquad \ell^- = -[p^\gamma] \log(1 - p)
+
+    What stands in brackets is not differentiated.
+    The value is that of :func:`focal`; the paper's numbers come from this form.
+
+    Args:
+        gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        **common: Options of :class:`MultiLabelLoss`.
+    """
+    return _focal(gamma, True, common)
+
+
+@LOSSES.register(
+    "asl",
+    MethodCard(
+        unlabelled="negatives, the easy ones played down",
+        remark="asymmetric loss, the equation",
+        when=(
+            "When positives are rare and labels are nearly complete. The last stretch near p"
+            " = 1 is forgiven, what lies below it is not."
+        ),
+    ),
+)
+def asl(
+    *,
+    gamma_pos: float = 0.0,
+    gamma_neg: float = 4.0,
+    shift: float = 0.05,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
+    r"""Asymmetric loss, the equation: easy negatives cost little or nothing.
+
+    .. math::
+        \ell^+ = -(1-p)^{\gamma_+} \log p, \qquad
+        \ell^- = -p_m^{\gamma_-} \log(1 - p_m), \qquad p_m = \max(p - m, 0)
+
+    Args:
+        gamma_pos: How strongly easy positives are played down.
+        gamma_neg: How strongly easy negatives are played down: 0, or at least 1.
+        shift: The probability m below which negatives cost nothing.
+        **common: Options of :class:`MultiLabelLoss`.
+
+    Note:
+        The gradient flows through the weights; :func:`asl_released` holds them constant.
+    """
+    return _asl(gamma_pos, gamma_neg, shift, False, common)
+
+
+@LOSSES.register(
+    "asl_released",
+    MethodCard(
+        unlabelled="as in `asl`",
+        remark="asymmetric loss as in its code",
+        when="To compare with numbers in papers. Otherwise as `asl`.",
+    ),
+)
+def asl_released(
+    *,
+    gamma_pos: float = 0.0,
+    gamma_neg: float = 4.0,
+    shift: float = 0.05,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
+    r"""Asymmetric loss as in the released code: the weights are constants in the gradient.
+
+    .. math::
+        \ell^+ = -[(1-p)^{\gamma_+}] \log p, \qquad
+        \ell^- = -[p_m^{\gamma_-}] \log(1 - p_m), \qquad p_m = \max(p - m, 0)
+
+    What stands in brackets is not differentiated.
+    The value is that of :func:`asl`; the paper's numbers come from this form.
+
+    Args:
+        gamma_pos: How strongly easy positives are played down.
+        gamma_neg: How strongly easy negatives are played down: 0, or at least 1.
+        shift: The probability m below which negatives cost nothing.
+        **common: Options of :class:`MultiLabelLoss`.
+    """
+    return _asl(gamma_pos, gamma_neg, shift, True, common)
+
+
+def _focal(gamma: float, detach_weight: bool, common: Common) -> MultiLabelLoss:
+    return MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma, detach_weight=detach_weight),
+        negative=FocalNegative(gamma=gamma, detach_weight=detach_weight),
+        **common,
+    )
+
+
+def _asl(
+    gamma_pos: float, gamma_neg: float, shift: float, detach_weight: bool, common: Common
+) -> MultiLabelLoss:
+    return MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma_pos, detach_weight=detach_weight),
+        negative=ShiftedFocalNegative(gamma=gamma_neg, shift=shift, detach_weight=detach_weight),
+        **common,
+    )
