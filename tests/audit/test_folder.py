@@ -25,7 +25,7 @@ def test_what_is_written_is_read_again(audit: AuditFolder) -> None:
     ("change", "said"),
     [
         ({"version": 2}, "version 2, but this hilltop reads 1"),
-        ({"format": "word"}, "'format' must be one of coco"),
+        ({"format": "word"}, "'format' must be one of audioset"),
         ({"labels": 3}, "'labels' must be a path, but got 3"),
         ({"images": ""}, "'images' must be a path"),
         ({"reading": {"speed": 3}}, "'reading' must hold options among blank"),

@@ -39,8 +39,10 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError, DataError, MissingExtra
-from hilltop.losses.likelihood.choose import Likelihood, choose_observation
+from hilltop.losses import Loss
+from hilltop.losses.likelihood.choose import Likelihood
 from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.learner import head_loss
 
 REPEATS = 2
 _SAMPLE_ENTRIES = 2_000_000
@@ -146,10 +148,9 @@ def score_by_folds(
             f"{are} too few for {folds} folds, which need {2 * folds}; use fewer with --folds."
         )
     targets, observed, _ = label_block(table, rows)
-    loss = given
-    if loss is None:
-        loss, sentence = choose_observation(torch.bincount(targets.sum(dim=1).long()))
-        say(sentence)
+    loss: Loss | None = given
+    if loss is None:  # what was lost, and how, is asked of the scores afterwards
+        loss = head_loss("bce", reduction="sum")
     say(f"training {REPEATS * folds} heads on {len(features):,} images, none on its own fold")
     return out_of_fold_logits(
         features,

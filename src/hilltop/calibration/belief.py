@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hilltop.calibration.keep_rate import Fitted
+from hilltop.calibration.observation import MOST_EMPTY, TINY_RESTORE_PROB
 from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.profile import LOG_KEEP, Floats, profile, shrink
 from hilltop.calibration.scaling import calibrate
@@ -29,11 +30,8 @@ COMPLETE = -0.02
 """From this log keep on a class is taken to be complete."""
 LEAST_GAIN = 0.1
 """Nats a row by which a count rule must beat a keep rate of its own for each class."""
-MOST_EMPTY = 0.05
-"""Share of rows without a label up to which a count rule can be: it leaves none empty."""
 CONTRADICTED = 3.0
 """Nats: scores contradict a keep rate that is worse than 1 by more."""
-_TINY_RESTORE_PROB = 0.001  # every count rule can then lead to every image
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def _counted(
         return None
     models = []
     for ratio in RATIOS:
-        loss = summed_by_count(ratio, restore_prob=_TINY_RESTORE_PROB)
+        loss = summed_by_count(ratio, restore_prob=TINY_RESTORE_PROB)
         made = calibrate(loss, logits, targets, observed=observed)
         models.append((made.loss, ratio, Fitted(loss, made)))
     cost, ratio, model = min(models, key=lambda one: one[0])

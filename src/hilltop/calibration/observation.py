@@ -18,6 +18,8 @@ LEAST_KEEP = 0.01
 """The interval of the keep rate is looked at from here on."""
 RATIOS = (Fraction(1, 2), Fraction(4, 5), Fraction(1))
 """Missing ratios of the paper that are tried."""
+MOST_EMPTY = 0.05
+"""Share of images without a label up to which a count rule can be."""
 TINY_RESTORE_PROB = 0.001
 """Probability that a lost label was put back, where nobody has reviewed the labels.
 
@@ -74,10 +76,14 @@ def select_model(
             fitted(given), (other,), f"ranked by {describe_model(given)}, as asked."
         )
     best, other = sorted((alone, counted), key=cost)
-    behind = (cost(other) - cost(best)) / max(1, len(targets))
+    behind = f"is behind by {(cost(other) - cost(best)) / max(1, len(targets)):.3f} nats an image"
+    empty = float((targets.nansum(dim=1) == 0).float().mean())
+    if empty > MOST_EMPTY:
+        best, other = alone, counted
+        behind = f"leaves no image without a label, but {empty:.0%} have none"
     sentence = (
         f"the labels are most probable under {describe_model(best.loss)};"
-        f" {describe_model(other.loss)} is behind by {behind:.3f} nats an image."
+        f" {describe_model(other.loss)} {behind}."
     )
     ends = (min(max(end, LEAST_KEEP), 1.0) for end in (keep.low, keep.high))
     others = (other, *(fitted(summed_independently(end)) for end in ends))
