@@ -125,7 +125,7 @@ def score_by_folds(
     targets, observed, _ = label_block(table, rows)
     loss = given
     if loss is None:
-        loss, sentence = choose_observation(torch.bincount(targets.sum(dim=1).long()))
+        loss, sentence = choose_observation(torch.bincount(targets.nansum(dim=1).long()))
         say(sentence)
     say(f"training {REPEATS * folds} heads on {len(features):,} images, none on its own fold")
     return out_of_fold_logits(
@@ -226,7 +226,7 @@ def _differences(
         tally = Tally(targets.shape[1])
         moved = model.calibration(logits)
         present = present_probability(model.loss, moved, targets, observed=observed).numpy()
-        tally.add(moved, present, unknown)
+        tally.add(moved, present, unknown, targets.isnan().numpy())
         return tally.missing
 
     mine = missing(reading.best)

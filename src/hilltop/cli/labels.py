@@ -75,7 +75,7 @@ class Convert:
         """Read and write."""
         table = read_labels(self.source, format=self.format, options=self.reading)
         write_labels(table, self.out, format=self.to, lossy=self.lossy)
-        print(f"{self.out}: {_counts(table)}")
+        print(f"{self.out}: {describe_counts(table)}")
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class Simulate:
         write_labels(thinned.table, self.out, format=self.to, lossy=self.lossy)
         write_labels(thinned.dropped, aside, format="hilltop")
         dropped = thinned.dropped.count(State.PRESENT)
-        print(f"{self.labels}: {_counts(table)}")
-        print(f"{self.out}: {_counts(thinned.table)}")
+        print(f"{self.labels}: {describe_counts(table)}")
+        print(f"{self.out}: {describe_counts(thinned.table)}")
         print(f"{aside}: {pluralize(dropped, 'label', 'labels')} dropped")
 
     def _thin(self, table: LabelTable) -> Thinned:
@@ -158,7 +158,8 @@ class Statistics:
             )
 
 
-def _counts(table: LabelTable) -> str:
+def describe_counts(table: LabelTable) -> str:
+    """Say in one line what a table holds."""
     said = [
         pluralize(len(table), "image", "images"),
         pluralize(len(table.classes), "class", "classes"),

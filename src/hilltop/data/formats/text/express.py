@@ -54,6 +54,9 @@ def check_expressible(
     unused = len(table.classes) - len(np.unique(table.columns))
     if unused and not unused_classes:
         errors.add(_lost(f"{pluralize(unused, 'class', 'classes')} that no image has"))
+    beyond = int(table.not_looked_for().sum())
+    if beyond:
+        errors.add(_lost(f"that nobody looked for {pluralize(beyond, 'pair', 'pairs')}"))
     pairs = len(table) * len(table.classes) - len(table.states)
     if pairs and table.unlisted not in unlisted:
         unsaid = pluralize(pairs, "unlisted pair that is", "unlisted pairs that are")
