@@ -139,7 +139,8 @@ def test_training_chooses_by_the_labels_that_were_there_before(
     answers = [row(names[number], "xyz"[(number + 1) % 3], "present") for number in again]
     provenance_path(labels).write_text(write_provenance(answers))
     np.savez(features, ids=np.array(names), X=np.random.default_rng(0).random((60, 4)))
-    words = ["--labels", labels, "--val-labels", labels, "--features", features, "--out", run]
+    words = ["--labels", labels, "--val-labels", labels, "--allow-overlap"]
+    words += ["--features", features, "--out", run]
     options = ["--unlisted", "unknown", "--epochs", "1"]
     assert main(["train", *map(str, words), *options]) == 0
     assert (

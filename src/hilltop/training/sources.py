@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -68,9 +69,9 @@ def _read_validation(config: TrainConfig, path: Path) -> LabelTable:
 def _rows(
     config: TrainConfig, images: pa.StringArray, source: Path, say: Callable[[str], None]
 ) -> Rows:
-    # What is skipped as broken is listed at the end of the run, files that are not there included.
-    allowed = config.allow_missing or (config.skip_broken and config.kind == "images")
-    return matching_rows(images, source, allow_missing=allowed, say=say)
+    if config.skip_broken and config.kind == "images" and not config.allow_missing:
+        return np.arange(len(images))  # what is not there is listed with the broken ones at the end
+    return matching_rows(images, source, allow_missing=config.allow_missing, say=say)
 
 
 def _check_apart(config: TrainConfig, path: Path, train: LabelTable, val: LabelTable) -> None:
