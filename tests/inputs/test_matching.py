@@ -42,7 +42,7 @@ def test_rows_without_an_image_stop_or_are_left_out_and_both_sides_are_said(fold
     assert rows.tolist() == [1, 2]
     assert "the first is 'gone.jpg'. Such rows are left out." in said[0]
     assert said[1].endswith("2 images have no labels, the first is 'x/same.jpg'.")
-    with pytest.raises(DataError, match="Names here look like 'a.jpg'"):
+    with pytest.raises(DataError, match=r"Names here look like 'a.jpg'"):
         matching_rows(pa.array(["z"]), folder, allow_missing=True, say=said.append)
 
 

@@ -24,6 +24,7 @@ from hilltop.data import (
     write_labels,
 )
 from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.formats import LabelSource, named_format, recognise
 from hilltop.data.summary import statistics_row, summarise
 from hilltop.errors import ArgumentError
 
@@ -73,9 +74,26 @@ class Convert:
 
     def run(self) -> None:
         """Read and write."""
+        source = LabelSource(self.source)
         table = read_labels(self.source, format=self.format, options=self.reading)
         write_labels(table, self.out, format=self.to, lossy=self.lossy)
-        print(f"{self.out}: {describe_counts(table)}")
+        written = self._read_back(table)
+        print(f"{self.out}: {describe_counts(written)}")
+        if describe_counts(written) != describe_counts(table):
+            print(f"{self.source} had {describe_counts(table)}; the rest cannot be expressed")
+        if (named_format(self.format) if self.format else recognise(source)).boxes:
+            print(
+                "labels alone were written: boxes, segmentations and sizes of images are left out"
+            )
+
+    def _read_back(self, table: LabelTable) -> LabelTable:
+        """What the output says, read as its user will; without loss it says the same."""
+        if not self.lossy:
+            return table
+        options = ReadOptions(unlisted="unknown", minus_one="absent")
+        if table.unlisted == State.ABSENT:
+            options = ReadOptions(unlisted="absent", minus_one="unknown")
+        return read_labels(self.out, format=self.to, options=options)
 
 
 @dataclass(frozen=True)

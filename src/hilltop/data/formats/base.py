@@ -56,6 +56,7 @@ class Format:
             files; None where the format has no place for them.
         folders: Whether a folder can be read.
         file_names: Whether images are named by their files, endings included.
+        boxes: Whether files of others say where objects are, which a table does not hold.
         suffixes: Endings of files that are written in this format unless another one is named.
     """
 
@@ -69,4 +70,5 @@ class Format:
     hand_off: Callable[[LabelTable, Path, Handoff], list[Path]] | None = None
     folders: bool = False
     file_names: bool = False
+    boxes: bool = False
     suffixes: tuple[str, ...] = ()

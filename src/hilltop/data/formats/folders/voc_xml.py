@@ -212,4 +212,5 @@ FORMAT = Format(
     read=read,
     write=write,
     folders=True,
+    boxes=True,
 )

@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 from hilltop.data.files import atomic_write
 from hilltop.data.formats.base import Handoff
+from hilltop.data.formats.documents.label_studio.records import IMAGE_ID
 from hilltop.data.formats.text.express import check_expressible
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -44,7 +45,7 @@ def hand_off(table: LabelTable, path: Path, handoff: Handoff) -> list[Path]:
     tasks = []
     before = _LOCAL_FILES if handoff.local else ""
     for row, image in enumerate(table.images.to_pylist()):
-        data = {"image": f"{before}{handoff.files[row]}", "hilltop_image": image}
+        data = {"image": f"{before}{handoff.files[row]}", IMAGE_ID: image}
         likely = handoff.likely.get(row, ())
         predictions = [_prediction(table.labels_of(row), likely)] if likely else []
         tasks.append({**_task(table, row, data), "predictions": predictions})
