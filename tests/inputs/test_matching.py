@@ -12,7 +12,7 @@ from hilltop.data import ReadOptions, State, assemble, write_labels
 from hilltop.errors import DataError
 from hilltop.inputs.features import read_features
 from hilltop.inputs.image_files import find_images
-from hilltop.inputs.matching import matching_rows
+from hilltop.inputs.matching import labelled_inputs, matching_rows
 from hilltop.training import TrainConfig
 from hilltop.training.sources import read_both
 
@@ -98,3 +98,12 @@ def test_validation_labels_are_read_by_options_of_their_own(tmp_path: Path) -> N
     train, val = read_both(config, said.append)
     assert (train.unlisted, val.unlisted) == (State.UNKNOWN, State.ABSENT)
     assert said == []
+
+
+def test_the_images_of_a_label_file_are_named_as_their_folder_does(folder: Path) -> None:
+    table = labels(folder.parent / "l.parquet", ["b", "gone", "a.jpg"])
+    said: list[str] = []
+    with pytest.raises(DataError, match="--allow-missing"):
+        labelled_inputs(table, folder, allow_missing=False, say=said.append)
+    names = labelled_inputs(table, folder, allow_missing=True, say=said.append)
+    assert names.to_pylist() == ["deep/er/b.png", "a.jpg"]

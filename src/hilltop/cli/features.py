@@ -31,6 +31,10 @@ class Features:
     """Images are squashed to this many pixels a side."""
     workers: int = 2
     """Processes that decode images."""
+    labels: Path | None = None
+    """Compute features of the images in this label file alone."""
+    allow_missing: bool = False
+    """With --labels: go on without rows that have no image."""
     skip_broken: bool = False
     """Leave out images that cannot be read, and list them, instead of stopping."""
     needs: ClassVar = ("weights",)
@@ -44,12 +48,17 @@ class Features:
             write_features,
         )
         from hilltop.inputs.image_files import list_images
+        from hilltop.inputs.matching import labelled_inputs
 
         if self.out.suffix != ".npz":
             raise ArgumentError(f"--out must end in .npz, but got {self.out.name!r}.")
+        chosen = list_images(self.images)
+        if self.labels is not None:
+            allowed = self.allow_missing
+            chosen = labelled_inputs(self.labels, self.images, allow_missing=allowed, say=print)
         values, names = extract_features(
             self.images,
-            list_images(self.images),
+            chosen,
             Backbone(self.backbone, check_weights(self.weights), self.image_size),
             workers=self.workers,
             skip_broken=self.skip_broken,

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
+from hilltop.data import ReadOptions, read_labels
 from hilltop.data.data_errors import data_error
 from hilltop.inputs.features import read_features
 from hilltop.inputs.image_files import find_images, list_images
@@ -46,6 +47,16 @@ def matching_rows(
         say(f"{source}: {text} Such rows are left out.")
     _say_unused(names.filter(pc.invert(pc.is_in(names, found))), source, say)
     return np.flatnonzero(~np.asarray(pc.is_null(found)))
+
+
+def labelled_inputs(
+    labels: Path, source: Path, *, allow_missing: bool, say: Callable[[str], None]
+) -> pa.StringArray:
+    """Return the names of the inputs of the images in a label file, as the source spells them."""
+    table = read_labels(labels, options=ReadOptions(unlisted="unknown", minus_one="unknown"))
+    rows = matching_rows(table.images, source, allow_missing=allow_missing, say=say)
+    found, _ = _find(table.images, source)
+    return found.take(pa.array(rows))
 
 
 def _find(images: pa.StringArray, source: Path) -> tuple[pa.StringArray, pa.StringArray]:

@@ -70,7 +70,7 @@ def test_label_studio_gets_known_labels_as_annotations_and_likely_ones_as_predic
     assert (done.path, done.added, done.unsaid) == (out, 2, 1)
     assert f"{tmp_path / 'tasks.xml'}: written beside it." in done.notes
     assert reviewed.images is not None
-    assert f"LOCAL_FILES_DOCUMENT_ROOT={reviewed.images.resolve().parent} " in done.notes[-1]
+    assert f"LOCAL_FILES_DOCUMENT_ROOT={reviewed.images.resolve().parent} " in "".join(done.notes)
     options = ReadOptions(unlisted="unknown")
     known = labels_of(corrected_table(reviewed))
     assert labels_of(read_labels(out, options=options)) == known, "found back by its own ids"
