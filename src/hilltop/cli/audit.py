@@ -143,11 +143,12 @@ class Audit:
             from hilltop.inputs.backbone import Backbone, check_weights
 
             assert self.images is not None
+            backbone = Backbone(self.backbone, check_weights(self.weights), self.image_size)
             rows = self._matching(table, self.images)
             values, names = cached_features(
                 self.images,
                 table.images.take(pa.array(rows)),
-                Backbone(self.backbone, check_weights(self.weights), self.image_size),
+                backbone,
                 self.out,
                 workers=self.workers,
                 skip_broken=self.skip_broken,
