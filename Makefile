@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup browser test test-all lint format demo bench docs clean
+.PHONY: help setup browser test test-slow test-all check-loss lint format demo bench docs clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -23,20 +23,28 @@ browser:
 	  || (apt-get -qq update && apt-get -qq install -y chromium) > /dev/null 2>&1 \
 	  || echo "No chromium here and none could be installed: the browser tests will be skipped."
 
-test: setup browser  ## Run the tests (some minutes).
+test: setup browser  ## Run the tests (at most 12 minutes of processor time).
 	$(BIN)/python -m pytest -m "not slow"
 
-test-all: setup browser  ## Run the tests, the slow ones too.
-	$(BIN)/python -m pytest
+test-slow: setup browser  ## Run the slow tests, which `test` leaves out.
+	$(BIN)/python -m pytest -m slow
+
+test-all: test test-slow  ## Run all tests.
+
+# Tests in which a loss takes part by being registered.
+check-loss: setup  ## Run all shared checks of one loss: make check-loss LOSS=hill.
+	$(BIN)/python -m pytest -m "not slow" -k "$(LOSS)" tests/losses tests/docs tests/test_package.py
 
 lint: setup  ## Check style and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python docs/hooks/readme_table.py --check
 
 format: setup  ## Put the code into shape.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/python docs/hooks/readme_table.py
 
 demo: setup  ## Train on drawn pictures with labels left out, and write demo/report.html.
 	$(BIN)/hilltop demo --out demo

@@ -1,4 +1,4 @@
-"""The end of a test's worker process, shared by every worker that torchrun starts."""
+"""How a process of a distributed test ends."""
 
 from __future__ import annotations
 

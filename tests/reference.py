@@ -56,8 +56,8 @@ def focal_margin_positive(x: float) -> float:
     return focal_positive(x, margin=1.0)
 
 
-def self_paced(loss_neg: Term, recovered: Term, tau: float) -> Term:
-    return lambda x: loss_neg(x) if sigmoid(x) <= tau else recovered(x)
+def self_paced(loss_neg: Term, pseudo: Term, tau: float) -> Term:
+    return lambda x: loss_neg(x) if sigmoid(x) <= tau else pseudo(x)
 
 
 def loss_of(positive: Term, negative: Term, x: float, y: float) -> float:
@@ -69,16 +69,16 @@ def preset(name: str, x: float, y: float, classes: int, epoch: int) -> float:
     """Loss of one entry under the preset ``name``."""
     if name == "bce_ls":
         return loss_of(log_positive, log_negative, x, 0.9 * y + 0.1 * (1 - y))
-    positive, negative = HALVES[name]
+    positive, negative = TERMS[name]
     if name == "wan":
         return loss_of(positive, lambda z: weak_negative(z, classes), x, y)
     if name.startswith("splc") and epoch >= 1:
-        recovered = focal_positive if name == "splc_released" else positive
-        negative = self_paced(negative, recovered, 0.6)
+        pseudo = focal_positive if name == "splc_released" else positive
+        negative = self_paced(negative, pseudo, 0.6)
     return loss_of(positive, negative, x, y)
 
 
-HALVES: dict[str, tuple[Term, Term]] = {
+TERMS: dict[str, tuple[Term, Term]] = {
     "asl": (log_positive, asl_negative),
     "asl_released": (log_positive, asl_negative),
     "bce": (log_positive, log_negative),

@@ -37,10 +37,12 @@ def large_loss(
     logits: Rows, targets: Rows, epoch: int, *, reject: bool, rate: str = "0.002"
 ) -> Rows:
     chosen = largest(logits, targets, Fraction(rate) * epoch)
-    return with_turned(logits, targets, chosen, reject=reject)
+    return with_pseudo_labels(logits, targets, chosen, reject=reject)
 
 
-def with_turned(logits: Rows, targets: Rows, chosen: set[Pair], *, reject: bool = False) -> Rows:
+def with_pseudo_labels(
+    logits: Rows, targets: Rows, chosen: set[Pair], *, reject: bool = False
+) -> Rows:
     """Cross-entropy in which the chosen pairs are labels, or do not count."""
     losses: Rows = []
     for row, (xs, ys) in enumerate(zip(logits, targets, strict=True)):
@@ -57,12 +59,12 @@ class Permanent:
     """Large-loss correction for good; one data set that is one batch."""
 
     def __init__(self, rate: str) -> None:
-        self.rate, self.turned = Fraction(rate), set[Pair]()
+        self.rate, self.pseudo = Fraction(rate), set[Pair]()
 
     def step(self, logits: Rows, targets: Rows, epoch: int) -> Rows:
         if epoch >= 1:
-            self.turned |= largest(logits, targets, self.rate, self.turned)
-        return with_turned(logits, targets, self.turned)
+            self.pseudo |= largest(logits, targets, self.rate, self.pseudo)
+        return with_pseudo_labels(logits, targets, self.pseudo)
 
 
 def gr(x: float, y: float, epoch: int, epochs: int) -> float:
@@ -150,7 +152,7 @@ class Adaptive:
         if epoch >= self.start and labels:
             self.missing = min(self.missing, self.estimate())
         cuts = [self.cut(column) if epoch >= self.start else math.inf for column in self.seen]
-        turned = {
+        pseudo = {
             (row, column)
             for row, xs in enumerate(logits)
             for column, x in enumerate(xs)
@@ -165,7 +167,7 @@ class Adaptive:
                 for xs, ys in zip(logits, targets, strict=True)
             ]
             self.seen[column] = old + new
-        return with_turned(logits, targets, turned)
+        return with_pseudo_labels(logits, targets, pseudo)
 
     def estimate(self) -> float:
         """Labelled share among the best-scored pairs, a tenth of the labels of each class."""

@@ -18,10 +18,10 @@ Written = Callable[[frozenset[int], frozenset[int]], float]
 
 
 class Enumerated(NamedTuple):
-    """Minus log likelihood of one image, its slope by every logit, and the posterior."""
+    """Minus log likelihood of one image, its gradient by every logit, and the posterior."""
 
     loss: float
-    slope: list[float]
+    grad: list[float]
     posterior: list[float]
 
 
@@ -32,44 +32,44 @@ def kept_of(labels: int, r: Fraction) -> int:
 def by_count(r: Fraction) -> Written:
     """Chance that the rule writes down ``written`` if ``true`` are the labels."""
 
-    def chance(true: frozenset[int], written: frozenset[int]) -> float:
+    def prob(true: frozenset[int], written: frozenset[int]) -> float:
         if not written <= true or len(written) != kept_of(len(true), r):
             return 0.0
         return 1 / math.comb(len(true), len(written))
 
-    return chance
+    return prob
 
 
-def by_count_and_put_back(r: Fraction, added: float) -> Written:
+def by_count_and_put_back(r: Fraction, restore_prob: float) -> Written:
     """The same, if each label that was not written down was put back with a chance of its own."""
 
-    def chance(true: frozenset[int], written: frozenset[int]) -> float:
+    def prob(true: frozenset[int], written: frozenset[int]) -> float:
         if not written <= true:
             return 0.0
         stay, total = kept_of(len(true), r), 0.0
         for first in itertools.combinations(sorted(true), stay):
             if written >= set(first):
                 back = len(written) - stay
-                total += added**back * (1 - added) ** (len(true) - len(written))
+                total += restore_prob**back * (1 - restore_prob) ** (len(true) - len(written))
         return total / math.comb(len(true), stay)
 
-    return chance
+    return prob
 
 
 def independently(keep: Sequence[float]) -> Written:
-    def chance(true: frozenset[int], written: frozenset[int]) -> float:
+    def prob(true: frozenset[int], written: frozenset[int]) -> float:
         if not written <= true:
             return 0.0
         return math.prod(keep[k] if k in written else 1 - keep[k] for k in true)
 
-    return chance
+    return prob
 
 
 def enumerate_image(
     logits: Sequence[float],
     targets: Sequence[int | None],
     observed: Sequence[bool],
-    chance: Written,
+    prob: Written,
 ) -> Enumerated:
     """Sum over all sets of true labels that contain no confirmed absent."""
     classes = range(len(logits))
@@ -82,8 +82,8 @@ def enumerate_image(
         for members in itertools.combinations(known, size):
             true = frozenset(members)
             prior = math.prod(probs[k] if k in true else sigmoid(-logits[k]) for k in known)
-            weights[true] = 0.0 if true & absent else prior * chance(true, written)
-    if not any(chance(true, written) for true in weights if not true & absent):
+            weights[true] = 0.0 if true & absent else prior * prob(true, written)
+    if not any(prob(true, written) for true in weights if not true & absent):
         # No process leads here: the image is taken as complete.
         prior = math.prod(probs[k] if k in written else sigmoid(-logits[k]) for k in known)
         weights = {written: prior}
@@ -94,6 +94,6 @@ def enumerate_image(
     ]
     return Enumerated(
         loss=-math.log(total),
-        slope=[probs[k] - present[k] if k in known else 0.0 for k in classes],
+        grad=[probs[k] - present[k] if k in known else 0.0 for k in classes],
         posterior=present,
     )

@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import inspect
 import io
-import math
 import re
-from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import matplotlib as mpl
-import yaml
 
 from hilltop.errors import HilltopError
-from hilltop.losses import LOSSES, MultiLabelLoss
+from hilltop.losses import DISCOVERED, LOSSES, MultiLabelLoss
 from hilltop.losses.catalogue import Common
-from hilltop.losses.engine.partial import check_separable
+from hilltop.losses.compose import check_separable
 from hilltop.report.gradient_figures import draw_loss_gradients
 
-WHEN = Path(__file__).parents[1] / "methods" / "when.yaml"
 SECTION = re.compile(r"^(Args|Example|Reference|Note|Shape|Raises|Returns):$", re.MULTILINE)
 ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 MATH = ".. math::"
 SHARED = (
     "Options that all losses made of terms share: `reduction` (`mean`, `sum`, `batchmean` or"
-    " `none`), `class_weight` and `pos_weight` (one number, or one for each class), and `watch`"
-    " (warn when training goes flat)."
+    " `none`), `class_weight` and `pos_weight` (one number, or one for each class),"
+    " `label_smoothing` and `watch` (warn when training goes flat)."
 )
-
-DRAWN_WITH = {"splc": {"per_label": math.inf}}  # while its bound is not reached
 
 
 def sections(described: object) -> dict[str, str]:
@@ -49,7 +43,7 @@ def settings(name: str, arguments: str) -> str:
         f"| `{item.name}` | `{item.default!r}` | {meaning.get(item.name, '')} |" for item in own
     ]
     table = "\n".join(["| option | default | meaning |", "|---|---|---|", *rows, ""])
-    shared = set(Common.__annotations__) <= set(LOSSES.options(name))
+    shared = set(get_type_hints(Common)) <= set(LOSSES.options(name))
     return (table if rows else "It has none of its own.\n") + (f"\n{SHARED}\n" if shared else "")
 
 
@@ -73,13 +67,13 @@ def reference(name: str) -> str | None:
     return next((text for text in said if text), None)
 
 
-def page(name: str, picture: bool, when: str | None) -> str:
+def page(name: str, picture: bool) -> str:
     """The page of a loss as Markdown."""
     parts = sections(LOSSES.builder(name))
     summary, _, about = parts["About"].partition("\n")
     text = [f"# {name} {{#method-{name}}}", summary, about.strip()]
-    if when:
-        text += ["## When to use it", when]
+    if name in LOSSES.cards:
+        text += ["## When to use it", LOSSES.cards[name].when]
     if MATH not in about:
         text += ["## How it works", detail(name)]
     if picture:
@@ -109,7 +103,7 @@ def use(name: str) -> str:
 def gradient_picture(name: str) -> bytes | None:
     """The gradient as SVG, if every pair stands for itself."""
     try:
-        loss = check_separable(LOSSES.build(name, **DRAWN_WITH.get(name, {})))
+        loss = check_separable(LOSSES.build(name, **LOSSES.cards[name].drawn_with))
     except HilltopError:
         return None
     target = io.BytesIO()
@@ -142,13 +136,20 @@ def on_files(files: Any, config: Any) -> Any:
     """Write the pages and their pictures."""
     from mkdocs.structure.files import File
 
-    when = yaml.safe_load(WHEN.read_text(encoding="utf-8"))
     for name in LOSSES:
         picture = gradient_picture(name)
         if picture is not None:
             files.append(File.generated(config, f"methods/{name}.svg", content=picture))
-        content = page(name, picture is not None, when.get(name))
+        content = page(name, picture is not None)
         files.append(File.generated(config, f"methods/{name}.md", content=content))
     index = File.generated(config, "methods/index.md", content=overview(list(LOSSES)))
     files.append(index)
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Add losses to the reference that the door of the room does not name one by one."""
+    if page.file.src_uri != "reference/losses.md":
+        return markdown
+    found = (f"::: {LOSSES.builder(name).__module__}.{name}" for name in DISCOVERED)
+    return "\n\n".join([markdown, *found])

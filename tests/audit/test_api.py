@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.audit.run import Audited
 from hilltop.cli.main import main
 from hilltop.data import State, assemble, write_labels
-from hilltop.errors import ArgumentError, DataError
+from hilltop.errors import ArgumentError, DataError, MissingExtra
 from hilltop.losses import bce, kept_independently
 from tests.audit.simulated import Simulated, average_precision, simulate
 
@@ -181,3 +182,22 @@ def test_no_labels_and_no_unknown_pairs_are_said() -> None:
 def test_the_room_of_the_review_page_does_not_load_torch() -> None:
     code = "import sys, hilltop.audit.review.server; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_candidates_become_a_dataframe(found: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: dict[str, Any] = {}
+    pandas = types.ModuleType("pandas")
+    pandas.DataFrame = made.update  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    found.to_pandas()
+    rows, columns, probabilities = pairs(found)
+    assert list(made) == ["image", "class", "probability", "rank"]
+    assert made["image"].tolist() == [str(row) for row in rows]
+    assert made["class"].tolist() == [str(column) for column in columns]
+    assert made["probability"].tolist() == probabilities
+
+
+def test_without_pandas_its_extra_is_named(found: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'hilltop\[pandas\]'"):
+        found.to_pandas()

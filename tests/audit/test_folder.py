@@ -25,10 +25,10 @@ def test_what_is_written_is_read_again(audit: AuditFolder) -> None:
     ("change", "said"),
     [
         ({"version": 2}, "version 2, but this hilltop reads 1"),
-        ({"format": "word"}, "'format' must be one of hilltop, long"),
+        ({"format": "word"}, "'format' must be one of coco"),
         ({"labels": 3}, "'labels' must be a path, but got 3"),
         ({"images": ""}, "'images' must be a path"),
-        ({"reading": {"speed": 3}}, "'reading' must hold options among classes"),
+        ({"reading": {"speed": 3}}, "'reading' must hold options among blank"),
     ],
 )
 def test_faults_are_said_in_words(audit: AuditFolder, change: dict[str, object], said: str) -> None:

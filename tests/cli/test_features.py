@@ -92,3 +92,15 @@ def test_wrong_usage_is_one_sentence(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+def test_a_label_file_that_holds_features_gives_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.svm").write_text("0,1 1:0.5 3:2\n1 2:1\n")
+    out = tmp_path / "features.npz"
+    assert main(["features", str(tmp_path / "train.svm"), "--out", str(out)]) == 0
+    assert "2 images, 3 numbers each" in capsys.readouterr().out
+    features = read_features(out)
+    assert features.images.to_pylist() == ["0", "1"]
+    assert features.values.tolist() == [[0.5, 0, 2], [0, 1, 0]]

@@ -5,20 +5,20 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
-import yaml
 from markdown import Markdown
 
 from hilltop.cli.main import COMMANDS
-from hilltop.losses import LOSSES
+from hilltop.losses import LOSSES, LossWrapper, build
+from hilltop.losses.catalogue import Common
 from tests.docs.hooks import load_hook
 from tests.docs.pages import PAGES, ROOT
 
 formulas, methods, evidence = map(load_hook, ("formulas", "method_pages", "evidence"))
+readme = load_hook("readme_table")
 SOURCES = [*(ROOT / "src").rglob("*.py"), *PAGES]
-# A formula is not what it is about.
-WITHOUT_EQUATION = {"auto"}
 
 
 def html(text: str) -> str:
@@ -65,13 +65,13 @@ def test_a_name_links_to_the_page_of_its_loss() -> None:
 
 @pytest.mark.parametrize("name", list(LOSSES))
 def test_the_page_of_a_loss_has_an_equation_and_explains_every_option(name: str) -> None:
-    page = methods.page(name, picture=False, when=None)
-    assert (methods.MATH in page) != (name in WITHOUT_EQUATION)
+    page = methods.page(name, picture=False)
+    # A loss that stands for others has no formula of its own.
+    assert (methods.MATH in page) != isinstance(build(name), LossWrapper)
+    assert f"## When to use it\n\n{LOSSES.cards[name].when}" in page
     rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| (.*) \|$", page, re.MULTILINE)
     assert all(meaning for _, _, meaning in rows), rows
-    assert set(LOSSES.options(name)) - {row[0] for row in rows} <= set(
-        methods.Common.__annotations__
-    )
+    assert set(LOSSES.options(name)) - {row[0] for row in rows} <= set(get_type_hints(Common))
 
 
 def test_only_losses_in_which_pairs_stand_for_themselves_have_a_gradient_picture() -> None:
@@ -79,9 +79,24 @@ def test_only_losses_in_which_pairs_stand_for_themselves_have_a_gradient_picture
     assert methods.gradient_picture("kept_by_count") is None
 
 
-def test_advice_on_when_to_use_a_loss_names_losses_that_exist() -> None:
-    when = yaml.safe_load(methods.WHEN.read_text(encoding="utf-8"))
-    assert set(when) <= set(LOSSES)
+def test_the_bound_of_splc_is_lifted_for_its_picture() -> None:
+    assert methods.gradient_picture("splc") is not None
+
+
+def test_lines_on_losses_in_the_readme_say_what_the_losses_say() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (lines,) = readme.TABLE.findall(text)
+    rows = lines.removeprefix(readme.HEAD).splitlines(keepends=True)
+    assert len(rows) > 20
+    assert set(rows) <= {readme.row(name) for name in LOSSES}
+
+
+def test_the_table_of_the_readme_is_written_from_the_losses() -> None:
+    text = f"before\n\n{readme.HEAD}| `old` | gone | |\n\nafter\n"
+    table = readme.HEAD + "".join(readme.row(name) for name in LOSSES)
+    assert readme.filled(text) == f"before\n\n{table}\nafter\n"
+    with pytest.raises(SystemExit, match="one table of losses, but has 0"):
+        readme.filled("before")
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> None:

@@ -23,7 +23,6 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.integrations import HilltopClassifier
 from hilltop.losses import LOSSES, hill
-from hilltop.losses.methods.auto import choose_loss
 from tests.integrations.conftest import Generated, generate
 
 Quick = partial(HilltopClassifier, epochs=2, random_state=0)
@@ -58,6 +57,15 @@ def test_the_whole_of_check_estimator_passes_with_the_usual_settings() -> None:
     count, _, statuses = done.stdout.strip().partition(" ")
     assert int(count) == len(CHECKS) + 1
     assert statuses == "{'passed'}"
+
+
+def test_weights_of_one_train_the_estimates_of_role_as_fast_as_no_weights() -> None:
+    data = generate(rows=40)
+    plain, weighted = (
+        Quick("role").fit(data.X, data.Y, sample_weight=weight) for weight in (None, np.ones(40))
+    )
+    assert plain.loss_.moved.detach().abs().max() > 0.01
+    torch.testing.assert_close(weighted.loss_.moved, plain.loss_.moved)
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -136,10 +144,17 @@ def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
     small: Generated,
 ) -> None:
     several, one = small.truth, np.eye(6, dtype=int)[np.arange(60) % 6]
-    for labels in (several, one):
-        model = Quick().fit(small.X, labels)
-        counts = torch.bincount(torch.from_numpy(labels).sum(dim=1))
-        assert repr(model.loss_.chosen) == repr(choose_loss(counts, reduction="sum").loss)
+    few = Quick().fit(small.X, several)
+    assert few.loss_.inner.correction is None
+    assert "60 rows are too few" in few.loss_.describe()
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((600, 8)).astype(np.float32)
+    true = features @ rng.standard_normal((8, 6)) > 1
+    thin = HilltopClassifier(random_state=0).fit(features, true & (rng.random(true.shape) < 0.4))
+    assert thin.loss_.inner.correction is not None
+    assert "of the true labels were written down" in thin.loss_.describe()
+    whole = HilltopClassifier(random_state=0).fit(features, true.astype(int))
+    assert whole.loss_.inner.correction is None
     complete = Quick(unlisted="absent").fit(small.X, several)
     column = Quick().fit(small.X, one.argmax(axis=1))
     plain = Quick("bce").fit(small.X, several)
@@ -152,7 +167,9 @@ def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
 def test_a_likelihood_finds_more_of_the_missing_labels_than_cross_entropy() -> None:
     data = generate(500, keep=0.4)
     found = [
-        Quick(loss, epochs=20).fit(data.X, data.Y).predict(data.X)[data.truth == 1]
+        Quick(loss, epochs=20, weight_decay=0.1)
+        .fit(data.X, data.Y)
+        .predict(data.X)[data.truth == 1]
         for loss in ("kept_independently", "bce")
     ]
     assert found[0].mean() > found[1].mean() + 0.2

@@ -14,16 +14,16 @@ from transformers import (
     BertForSequenceClassification,
     Trainer,
     TrainerCallback,
+    TrainerState,
     TrainingArguments,
 )
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.integrations import hf_epochs, hf_loss
-from hilltop.losses import LOSSES, Loss, build, hill, splc
-from tests.losses.conftest import WHOLE_BATCH, facts
+from hilltop.losses import Loss, build, hill, splc
+from tests.losses.conftest import label_stats, names_of
 
 CLASSES, ROWS = 5, 14
-REMEMBERING = {"em_apl", "ll_cp", "role"}
 Rows = list[dict[str, Tensor]]
 
 
@@ -127,7 +127,7 @@ def test_a_mean_over_each_micro_batch_would_be_four_times_too_strong(tmp_path: P
     assert 3 < plain.norm() / ours.norm() < 5
 
 
-@pytest.mark.parametrize("name", sorted(set(LOSSES) - WHOLE_BATCH - REMEMBERING))
+@pytest.mark.parametrize("name", names_of(whole_batch=False, rows=False))
 def test_micro_batches_of_every_loss_add_up_to_the_whole(name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(ROWS, CLASSES, generator=generator)
@@ -135,7 +135,7 @@ def test_micro_batches_of_every_loss_add_up_to_the_whole(name: str) -> None:
     known = int((targets != -100).sum())
     parts = zip(logits.split(4), targets.split(4), strict=True)
     criterion = build(name)
-    criterion.prepare(facts(CLASSES))
+    criterion.prepare(label_stats(CLASSES))
     compute_loss = hf_loss(criterion)
     added = sum(compute_loss((x,), y, num_items_in_batch=known) for x, y in parts)
     whole = criterion(logits, targets.masked_fill(targets == -100, torch.nan))
@@ -143,10 +143,10 @@ def test_micro_batches_of_every_loss_add_up_to_the_whole(name: str) -> None:
     torch.testing.assert_close(compute_loss({"logits": logits}, targets), whole)
 
 
-@pytest.mark.parametrize("name", sorted(REMEMBERING))
+@pytest.mark.parametrize("name", names_of(rows=True))
 def test_a_loss_that_remembers_rows_says_what_it_misses(name: str) -> None:
     criterion = build(name)
-    criterion.prepare(facts(CLASSES))
+    criterion.prepare(label_stats(CLASSES))
     with pytest.raises(ArgumentError, match="remembers every image: pass index="):
         hf_loss(criterion)((torch.zeros(2, CLASSES),), torch.zeros(2, CLASSES))
 
@@ -169,6 +169,15 @@ def test_the_callback_tells_the_loss_which_epoch_begins(tmp_path: Path) -> None:
     options = {"max_steps": -1, "num_train_epochs": 3, "per_device_train_batch_size": 7}
     trainer(tmp_path, hf_loss(criterion), hf_epochs(criterion), Seen(), **options).train()
     assert epochs == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "epoch"), [(0.0, 0), (2.0, 2), (2 - 1e-9, 2), (1.99, 1), (1.9999, 1), (2.5, 2)]
+)
+def test_an_epoch_counted_in_fractions_is_the_one_that_begins(fraction: float, epoch: int) -> None:
+    criterion = splc()
+    hf_epochs(criterion).on_epoch_begin(None, TrainerState(epoch=fraction), None)
+    assert int(criterion.epoch) == epoch
 
 
 def test_evaluation_reports_the_mean_over_known_labels(tmp_path: Path) -> None:

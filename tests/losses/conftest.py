@@ -11,17 +11,9 @@ from torch import Tensor, nn
 from hilltop.losses import LOSSES, LabelStats, Loss, MultiLabelLoss, build
 from hilltop.losses.engine import kernel
 
-# Losses in which an entry depends on the other entries of its batch.
-WHOLE_BATCH = {"ll_cp", "ll_ct", "ll_r", "role", "splc"}
-# Losses that know of no class weights.
-UNWEIGHTED = {"auto", "kept_by_count", "role"}
-# Losses that count the labels of an image, as auto does of one label each: its entries belong
-# together, and targets are 0 or 1.
-COUNTING = {"auto", "kept_by_count"}
-
 
 class AsTrained:
-    """Does what the trainer does: facts before the first step, row numbers with every batch."""
+    """Does what the trainer does: statistics before the first step, row numbers with a batch."""
 
     def __init__(self) -> None:
         self.classes: int | None = None
@@ -33,24 +25,40 @@ class AsTrained:
         if self.classes != shape[-1]:
             self.classes = shape[-1]
             assert isinstance(loss, Loss)
-            loss.prepare(facts(shape[-1]))
+            loss.prepare(label_stats(shape[-1]))
         if options.get("index") is None:
             rows = torch.arange(shape[:-1].numel()).view(shape[:-1])
             options = {**options, "index": rows}
         return args, options
 
 
-def facts(classes: int, *, images: int = 500, epochs: int = 10) -> LabelStats:
+def label_stats(classes: int, *, images: int = 500, epochs: int = 10) -> LabelStats:
     """What is known of a small data set, a label for every image."""
     positives = torch.full((classes,), images // max(1, classes))
     return LabelStats(images, positives, torch.tensor([0, images]), epochs)
 
 
+def takes(name: str, option: str) -> bool:
+    """Whether a loss has an option."""
+    return option in LOSSES.options(name)
+
+
 def ready(name: str, **options: object) -> Loss:
     """Build a loss that is used as in training."""
     loss = build(name, **options)
+    loss.prepare(label_stats(5))  # what it declares may depend on the labels
     loss.register_forward_pre_hook(AsTrained(), with_kwargs=True)
     return loss
+
+
+def names_of(*, whole_batch: bool | None = None, rows: bool | None = None) -> list[str]:
+    """Losses that see whole batches, or do not; that remember rows, or do not."""
+    made = {name: ready(name) for name in LOSSES}
+    return [
+        name
+        for name, loss in made.items()
+        if whole_batch in (None, loss.sees_whole_batch) and rows in (None, loss.remembers_rows)
+    ]
 
 
 @pytest.fixture(params=list(LOSSES))

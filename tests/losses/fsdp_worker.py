@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
-from hilltop.losses import LOSSES, Loss, build
+from hilltop.losses import Loss, build
 from tests.distributed import leave
-from tests.losses.conftest import WHOLE_BATCH, batch, facts
+from tests.losses.conftest import batch, label_stats, names_of
 
 # A loss that looks at its batch as a whole sees another batch on every rank.
-NAMES = sorted(set(LOSSES) - WHOLE_BATCH)
+NAMES = names_of(whole_batch=False)
 ROWS, CLASSES = 8, 5
 
 
@@ -26,7 +26,7 @@ def model() -> nn.Sequential:
 
 def criterion(name: str) -> Loss:
     loss = build(name)
-    loss.prepare(facts(CLASSES))
+    loss.prepare(label_stats(CLASSES))
     loss.set_epoch(1)
     return loss
 

@@ -64,7 +64,7 @@ def test_an_unknown_loss_or_option_gets_a_suggestion() -> None:
         ("asl", {"gamma_neg": 0.5}, "gamma must be 0 or at least 1, but got 0.5"),
         ("asl", {"shift": 1.0}, "shift must be at least 0 and at most 0.99"),
         ("splc", {"tau": 1.2}, "tau must be at least 0 and at most 1, but got 1.2"),
-        ("bce_ls", {"eps": float("nan")}, "label_smoothing must be at least 0"),
+        ("bce_ls", {"label_smoothing": float("nan")}, "label_smoothing must be at least 0"),
         ("bce", {"class_weight": [1.0, -2.0]}, "class_weight must be finite and not negative"),
         ("bce", {"pos_weight": [[1.0]]}, "pos_weight must be one number or one row"),
         ("hill", {"lam": float("inf")}, "lam must be at least 1, but got inf"),

@@ -11,7 +11,7 @@ import torch
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses import Loss, build
 from hilltop.losses.memory import pack_bits, unpack_bits
-from tests.losses.conftest import batch, facts
+from tests.losses.conftest import batch, label_stats, names_of
 
 
 def test_bits_come_back_as_they_were_packed() -> None:
@@ -22,7 +22,7 @@ def test_bits_come_back_as_they_were_packed() -> None:
         assert torch.equal(unpack_bits(packed, classes), bits)
 
 
-@pytest.mark.parametrize("name", ["ll_cp", "em_apl", "role"])
+@pytest.mark.parametrize("name", names_of(rows=True))
 class TestMemory:
     """What losses with a memory say when something is missing."""
 
@@ -49,15 +49,16 @@ class TestMemory:
 
     def test_the_memory_is_stated(self, name: str) -> None:
         loss = build(name)
-        assert loss.note() is None
-        loss.prepare(facts(80, images=1000))
+        assert loss.describe() is None
+        loss.prepare(label_stats(80, images=1000))
         size = {"ll_cp": "14.0 kB", "em_apl": "160.0 kB", "role": "320.0 kB"}[name]
-        assert f"1,000 images x 80 classes: {size}" in loss.note()
+        assert f"1,000 images x 80 classes: {size}" in loss.describe()
 
     def test_the_memory_is_in_the_state(self, name: str) -> None:
         loss, other = self.prepared(name), self.prepared(name)
         index = torch.arange(7)
-        optimizer = torch.optim.SGD(loss.parameters(), 1.0) if name == "role" else None
+        learned = list(loss.parameters())
+        optimizer = torch.optim.SGD(learned, 1.0) if learned else None
         for epoch in range(8):
             loss.set_epoch(epoch)
             loss(batch()[0].requires_grad_(), batch()[1], index=index).backward()
@@ -73,5 +74,5 @@ class TestMemory:
     @staticmethod
     def prepared(name: str) -> Loss:
         loss = build(name)
-        loss.prepare(facts(5, images=20))
+        loss.prepare(label_stats(5, images=20))
         return loss

@@ -18,6 +18,7 @@ from hilltop.losses import (
     LogPositive,
     MultiLabelLoss,
     NegativeTerm,
+    PairBatch,
     SelfPacedCorrection,
     bce,
     build,
@@ -25,7 +26,7 @@ from hilltop.losses import (
     splc,
 )
 from hilltop.losses.engine import kernel
-from tests.losses.conftest import batch, facts
+from tests.losses.conftest import batch, label_stats
 
 
 def value_and_gradient(loss: nn.Module, logits: Tensor, *rest: Tensor, **options: Tensor) -> Tensor:
@@ -125,8 +126,8 @@ class TenfoldHill(HillNegative):
 class NeverCorrect(SelfPacedCorrection):
     """Overrides forward alone."""
 
-    def forward(self, logits: Tensor, loss_neg: Tensor, **_: object) -> tuple[Tensor, Tensor]:
-        return torch.ones_like(logits), torch.zeros_like(logits)
+    def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.ones_like(batch.logits), torch.zeros_like(batch.logits)
 
 
 def test_a_subclass_that_overrides_forward_is_heard() -> None:
@@ -208,7 +209,7 @@ def test_a_gamma_below_one_is_safe_where_the_weight_underflows(dtype: torch.dtyp
     assert both.isfinite().all()
 
 
-def test_the_slope_of_hill_does_not_cancel_near_one() -> None:
+def test_the_gradient_of_hill_does_not_cancel_near_one() -> None:
     logits = torch.tensor([[12.0, 15.0, 17.0]])
     actual = value_and_gradient(hill(reduction="sum"), logits, torch.zeros(1, 3))[1:]
     exact = value_and_gradient(hill(reduction="sum"), logits.double(), torch.zeros(1, 3))[1:]
@@ -250,18 +251,13 @@ def test_every_registered_correction_leaves_confirmed_entries_alone() -> None:
     everything = torch.ones_like(targets, dtype=torch.bool)
     for name in CORRECTIONS:
         correction, index = CORRECTIONS.build(name), torch.arange(len(logits))
-        correction.prepare(facts(logits.shape[1]))
+        correction.prepare(label_stats(logits.shape[1]))
         loss = bce().with_correction(correction)
         loss.set_epoch(10)
         corrected = loss(logits, targets, observed=everything, index=index)
         torch.testing.assert_close(corrected, bce()(logits, targets))
-        keep, flip = correction(
-            logits.requires_grad_(),
-            logits,
-            targets=targets,
-            observed=None,
-            epoch=torch.tensor(10),
-            index=index,
-        )
+        epoch = torch.tensor(10)
+        pairs = PairBatch(logits.requires_grad_(), targets, index=index, epoch=epoch)
+        keep, pseudo = correction(pairs, logits)
         assert not keep.requires_grad
-        assert not flip.requires_grad
+        assert not pseudo.requires_grad

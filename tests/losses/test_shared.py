@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-import math
 import pickle
 from collections.abc import Callable
 
@@ -14,16 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
-from hilltop.losses import MultiLabelLoss
+from hilltop.losses import MultiLabelLoss, bce
 from hilltop.losses.engine import kernel
-from tests.losses.conftest import (
-    COUNTING,
-    UNWEIGHTED,
-    WHOLE_BATCH,
-    batch,
-    ready,
-    value_and_gradient,
-)
+from tests.losses.conftest import batch, ready, takes, value_and_gradient
 
 Make = Callable[..., MultiLabelLoss]
 EXTREME = [-1e4, -500.0, -89.0, -17.5, -1e-8, 0.0, 3.0, 17.5, 89.0, 500.0, 1e4]
@@ -33,11 +25,11 @@ pytestmark = pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("target", [0.0, 1.0, 0.4])
 def test_finite_and_not_negative_for_every_finite_logit(
-    make: Make, loss_name: str, dtype: torch.dtype, target: float
+    make: Make, dtype: torch.dtype, target: float
 ) -> None:
     logits = torch.tensor([EXTREME], dtype=dtype)
     targets = torch.full_like(logits, target)
-    if loss_name in COUNTING and target == 0.4:
+    if make().counts_labels and target == 0.4:
         with pytest.raises(
             ArgumentError, match="targets must be 0, 1 or NaN for a loss that counts"
         ):
@@ -73,10 +65,10 @@ def test_gradient_is_that_of_the_reduced_loss(make: Make, reduction: str) -> Non
     torch.testing.assert_close(gradient, total / divisor)
 
 
-def test_order_of_images_and_classes_does_not_matter(make: Make, loss_name: str) -> None:
+def test_order_of_images_and_classes_does_not_matter(make: Make) -> None:
     logits, targets = batch(6, 6)
     loss, rows, columns = make(reduction="none"), torch.randperm(6), torch.randperm(6)
-    if loss_name == "role":  # its estimates know a class by its place
+    if loss.remembers_rows:  # what it remembers of a row, it knows by the place of the class
         columns = torch.arange(6)
     expected = loss(logits, targets)[rows][:, columns]
     actual = loss(logits[rows][:, columns], targets[rows][:, columns], index=rows)
@@ -106,14 +98,12 @@ def test_any_leading_shape_and_the_empty_batch(make: Make, shape: tuple[int, ...
         torch.testing.assert_close(value, flat.view(shape))
 
 
-def test_a_nan_target_leaves_the_entry_out_of_value_gradient_and_mean(
-    make: Make, loss_name: str
-) -> None:
+def test_a_nan_target_leaves_the_entry_out_of_value_gradient_and_mean(make: Make) -> None:
     logits, targets = batch()
     holes = targets.clone()
     holes[1, 2] = holes[3, :] = float("nan")
     known = ~holes.isnan()
-    if loss_name in WHOLE_BATCH | COUNTING:
+    if make().sees_whole_batch or make().counts_labels:
         whole = targets.clone()
         whole[3, :] = float("nan")
         value, gradient = value_and_gradient(make(), logits, whole)
@@ -158,7 +148,7 @@ def test_a_target_out_of_range_is_an_error_in_words(make: Make, wrong: float, me
 def test_class_weight_and_pos_weight_scale_as_in_torch(make: Make, loss_name: str) -> None:
     logits, targets = batch(400, 5)  # several blocks of the kernel
     weight, pos_weight = torch.rand(5), 3 * torch.rand(5)
-    if loss_name in UNWEIGHTED:
+    if not takes(loss_name, "class_weight"):
         with pytest.raises(ArgumentTypeError, match="has no option 'class_weight'"):
             make(class_weight=weight)
         return
@@ -184,7 +174,7 @@ def test_class_weight_and_pos_weight_scale_as_in_torch(make: Make, loss_name: st
 
 
 def test_observed_and_index_are_accepted_and_observed_entries_are_not_corrected(
-    make: Make, loss_name: str
+    make: Make,
 ) -> None:
     logits, targets = batch()
     loss = make()
@@ -193,16 +183,17 @@ def test_observed_and_index_are_accepted_and_observed_entries_are_not_corrected(
     confirmed = loss(logits, targets, observed=everything, index=index)
     nothing = loss(logits, targets, observed=~everything)
     torch.testing.assert_close(nothing, loss(logits, targets))
-    if loss_name == "role":  # never cross-entropy alone; see its own tests
-        assert confirmed > nothing
+    if not isinstance(loss, MultiLabelLoss):
+        if loss.counts_labels:  # without candidates there is nothing left but cross-entropy
+            torch.testing.assert_close(confirmed, bce()(logits, targets))
         return
-    # Methods that hold every unlabelled entry for unknown have nothing left but cross-entropy.
-    plain = ("auto", "em_apl", "gr", "kept_by_count", "kept_independently")
-    uncorrected = ready("bce" if loss_name in plain else loss_name)  # epoch 0
-    expected = uncorrected(logits, targets)
-    if loss_name == "kept_independently":  # every label was kept, with probability 0.4
-        expected = expected - targets.mean() * math.log(0.4)
-    torch.testing.assert_close(confirmed, expected)
+    # Confirmed negatives have a term of their own, or else the one of all others.
+    uncorrected = MultiLabelLoss(
+        positive=loss.positive,
+        negative=loss.confirmed or loss.negative,
+        label_smoothing=loss.label_smoothing,
+    )
+    torch.testing.assert_close(confirmed, uncorrected(logits, targets))
 
 
 def test_gradient_mode_is_left_as_it_was(make: Make) -> None:
@@ -248,15 +239,17 @@ def test_float32_agrees_with_float64(
     logits, targets, observed = (torch.tensor([column]) for column in zip(*rows, strict=True))
     if logits.shape[-1] == 1:
         logits, targets, observed = (part.repeat(1, 2) for part in (logits, targets, observed))
-    if loss_name in COUNTING:
+    if ready(loss_name).counts_labels:
         targets[targets == 0.25] = 0.0
     for reduction in ("none", "mean"):
         loss, other = (ready(loss_name, reduction=reduction) for _ in range(2))
         loss.set_epoch(epoch), other.set_epoch(epoch)
         value, gradient = value_and_gradient(loss, logits, targets, observed=observed)
-        exact, slope = value_and_gradient(other, logits.double(), targets, observed=observed)
+        exact, exact_gradient = value_and_gradient(
+            other, logits.double(), targets, observed=observed
+        )
         torch.testing.assert_close(value.double(), exact, rtol=3e-6, atol=1e-7)
-        torch.testing.assert_close(gradient.double(), slope, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-6)
 
 
 def test_large_batches_split_over_threads_give_the_same_loss(
@@ -264,7 +257,9 @@ def test_large_batches_split_over_threads_give_the_same_loss(
 ) -> None:
     logits, targets = batch(301, 7)
     weight = torch.rand(7)
-    losses = [make()] if loss_name in UNWEIGHTED else [make(), make(class_weight=weight)]
+    losses = [make()]
+    if takes(loss_name, "class_weight"):
+        losses.append(make(class_weight=weight))
     expected = [value_and_gradient(copy.deepcopy(loss), logits, targets) for loss in losses]
     monkeypatch.setattr(kernel, "_ENTRIES_PER_THREAD", 16)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 5)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.losses import MultiLabelLoss
-from tests.losses.conftest import COUNTING, batch, value_and_gradient
+from tests.losses.conftest import batch, takes, value_and_gradient
 
 Make = Callable[..., MultiLabelLoss]
 pytestmark = pytest.mark.usefixtures("engine")
@@ -25,8 +25,9 @@ class Kept:
         self.tensor = tensor
 
 
-def test_at_most_one_tensor_of_the_size_of_the_logits_is_saved(make: Make, loss_name: str) -> None:
+def test_at_most_one_tensor_of_the_size_of_the_logits_is_saved(make: Make) -> None:
     logits, targets = batch(64, 40)
+    loss = make()
     saved: list[weakref.ref[Kept]] = []
 
     def pack(tensor: Tensor) -> Kept:
@@ -35,10 +36,10 @@ def test_at_most_one_tensor_of_the_size_of_the_logits_is_saved(make: Make, loss_
         return kept
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept.tensor):
-        value = make()(logits.requires_grad_(), targets)
+        value = loss(logits.requires_grad_(), targets)
     still = [kept() for kept in saved]  # what the forward pass freed again is gone
     sizes = [kept.tensor.numel() for kept in still if kept is not None]
-    learners = 2 if loss_name == "role" else 1  # the logits, and estimates of the same size
+    learners = 1 + len(loss.parameter_groups())  # the logits, and estimates of the same size
     assert sum(size for size in sizes if size >= logits.numel()) == learners * logits.numel()
     assert sum(size for size in sizes if size < logits.numel()) <= len(logits)  # row numbers
     value.backward()
@@ -65,14 +66,14 @@ def test_gradients_reach_soft_targets_that_ask_for_them(make: Make, loss_name: s
     logits, targets = batch()
     targets = targets.clamp(0.1, 0.9).requires_grad_()
     # Without labels, as below, a bounded correction would turn nothing over.
-    options = {"per_label": math.inf} if loss_name == "splc" else {}
+    options = {"per_label": math.inf} if takes(loss_name, "per_label") else {}
     loss = make(reduction="sum", **options)
-    if loss_name in COUNTING:
+    if loss.counts_labels:
         with pytest.raises(ArgumentError, match="targets must be 0, 1 or NaN"):
             loss(logits, targets)
         return
     loss(logits, targets).backward()
-    if loss_name == "role":  # labels count for the model and for its estimates
+    if loss.parameter_groups():  # labels count for the model and for its estimates
         guesses = torch.logit(loss.estimates(targets.detach(), index=torch.arange(7)))
         both = torch.nn.functional.softplus(-logits) + torch.nn.functional.softplus(-guesses)
         torch.testing.assert_close(targets.grad, 0.5 * both)

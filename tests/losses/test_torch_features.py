@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +21,8 @@ from hilltop.losses import (
     build,
     hill,
 )
-from tests.losses.conftest import WHOLE_BATCH, batch, facts
+from tests.forked import run_forked
+from tests.losses.conftest import batch, label_stats
 
 Make = Callable[..., MultiLabelLoss]
 
@@ -57,7 +57,7 @@ def test_compiles_to_one_graph_and_sees_the_epoch_change_without_recompiling(
     torch.compiler.reset()
     counter = CompileCounterWithBackend("aot_eager")
     loss, eager = build(loss_name), build(loss_name)
-    loss.prepare(facts(5)), eager.prepare(facts(5))
+    loss.prepare(label_stats(5)), eager.prepare(label_stats(5))
     logits, targets = batch()
     rows = {"index": torch.arange(len(logits))}
     compiled = partial(torch.compile(loss, fullgraph=True, backend=counter), **rows)
@@ -89,7 +89,7 @@ def test_inductor_gives_the_same_loss(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # inside torch.func.hessian
-def test_torch_func_transforms_and_second_derivatives(make: Make, loss_name: str) -> None:
+def test_torch_func_transforms_and_second_derivatives(make: Make) -> None:
     logits, targets = batch()
     loss = make(reduction="sum")
     gradient(loss, logits, targets)  # something to remember, to which a transform adds nothing
@@ -98,7 +98,7 @@ def test_torch_func_transforms_and_second_derivatives(make: Make, loss_name: str
         torch.func.grad(loss)(logits, targets), gradient(loss, logits, targets)
     )
     rows = torch.func.vmap(torch.func.grad(loss))(logits, targets)
-    if loss_name in WHOLE_BATCH:
+    if loss.sees_whole_batch:
         looped = [torch.func.grad(loss)(*pair) for pair in zip(logits, targets, strict=True)]
         torch.testing.assert_close(rows, torch.stack(looped))
     else:
@@ -121,7 +121,7 @@ def test_vmap_over_seeds_without_gradients(make: Make) -> None:
 
 
 class LearnedNegative(NegativeTerm):
-    """A user's half with a weight of its own."""
+    """A user's term with a weight of its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class LearnedNegative(NegativeTerm):
         return self.weight * torch.sigmoid(logits)
 
 
-def test_a_half_needs_forward_alone_and_its_parameters_learn() -> None:
+def test_a_term_needs_forward_alone_and_its_parameters_learn() -> None:
     logits, targets = batch()
     loss = MultiLabelLoss(positive=LogPositive(), negative=LearnedNegative(), reduction="sum")
     logits.requires_grad_()
@@ -180,9 +180,7 @@ WORKER = Path(__file__).with_name("ddp_worker.py")
 @pytest.mark.distributed
 def test_distributed_data_parallel_gives_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
     out = tmp_path / "gradient.pt"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(WORKER), str(out)], check=True, timeout=120, env=environment)
+    run_forked(WORKER, out, processes=2)
     from tests.losses.ddp_worker import full_batch_gradient
 
     torch.testing.assert_close(torch.load(out), full_batch_gradient())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +13,8 @@ from torchvision.transforms import v2
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import MultiLabelLoss
-from tests.losses.conftest import COUNTING, WHOLE_BATCH, batch, value_and_gradient
+from tests.forked import run_forked
+from tests.losses.conftest import batch, value_and_gradient
 from tests.losses.fsdp_worker import NAMES, full_batch_gradients
 
 Make = Callable[..., MultiLabelLoss]
@@ -31,18 +29,16 @@ def mixed(name: str, targets: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("mix", list(MIXES))
-def test_mixed_targets_cost_the_mixture_of_both_halves(
-    make: Make, loss_name: str, mix: str
-) -> None:
+def test_mixed_targets_cost_the_mixture_of_both_terms(make: Make, mix: str) -> None:
     logits, targets = batch(8, 5)
     soft = mixed(mix, targets)
-    if loss_name in COUNTING:
+    if make().counts_labels:
         with pytest.raises(ArgumentError, match="Use another loss, such as kept_independently"):
             make()(logits, soft)
         return
     value, gradient = value_and_gradient(make(reduction="none"), logits, soft)
     assert gradient.isfinite().all()
-    if loss_name in WHOLE_BATCH:  # which entries are large depends on all targets
+    if make().sees_whole_batch:  # which entries are large depends on all targets
         assert value.isfinite().all()
         return
     positive = make(reduction="none")(logits, torch.ones_like(logits))
@@ -50,28 +46,24 @@ def test_mixed_targets_cost_the_mixture_of_both_halves(
     torch.testing.assert_close(value, soft * positive + (1 - soft) * negative)
 
 
-def test_an_unknown_label_of_either_image_is_unknown_in_their_mixture(
-    make: Make, loss_name: str
-) -> None:
+def test_an_unknown_label_of_either_image_is_unknown_in_their_mixture(make: Make) -> None:
     logits, targets = batch(8, 5)
     targets[2, 3] = float("nan")
     soft = mixed("mixup", targets)
     unknown = soft.isnan()
     assert int(unknown.sum()) == 2
-    if loss_name in COUNTING:
+    if make().counts_labels:
         soft = soft.round()  # it takes no soft targets
     _, gradient = value_and_gradient(make(), logits, soft)
     assert (gradient[unknown] == 0).all()
     assert gradient[~unknown].isfinite().all()
 
 
-def test_timm_mixup_of_class_numbers_gives_targets_for_every_loss(
-    make: Make, loss_name: str
-) -> None:
+def test_timm_mixup_of_class_numbers_gives_targets_for_every_loss(make: Make) -> None:
     logits, _ = batch(8, 5)
     mix = Mixup(mixup_alpha=1.0, num_classes=5, label_smoothing=0.1)
     _, soft = mix(torch.rand(8, 3, 8, 8), torch.arange(8) % 5)
-    if loss_name in COUNTING:
+    if make().counts_labels:
         with pytest.raises(ArgumentError, match="targets must be 0, 1 or NaN"):
             make()(logits, soft)
         return
@@ -138,9 +130,7 @@ WORKER = Path(__file__).with_name("fsdp_worker.py")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Tensor]]:
     """Gradients of a fully sharded model on two processes, by loss."""
     out = tmp_path_factory.mktemp("fsdp") / "gradients.pt"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(WORKER), str(out)], check=True, timeout=120, env=environment)
+    run_forked(WORKER, out, processes=2)
     gradients: dict[str, list[Tensor]] = torch.load(out)
     return gradients
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from hilltop.errors import ArgumentError, HilltopWarning
 from hilltop.losses import (
+    LOSSES,
     CollapseWatch,
     HillNegative,
     LogPositive,
@@ -52,6 +53,25 @@ def test_unlabelled_pairs_near_one_are_said_once_with_what_to_do() -> None:
     assert "watch=False" in message
 
 
+@pytest.mark.parametrize(
+    ("share", "warned"), [(0.04, False), (0.12, False), (0.13, True), (0.4, True)]
+)
+def test_sure_pairs_count_beyond_a_twentieth_and_three_times_the_labels(
+    share: float, warned: bool
+) -> None:
+    targets = torch.zeros(50, 40)
+    targets[:, 0] = 1  # 2.5% of all pairs: the limit is 0.05 + 3 * 0.025 of the others
+    logits = torch.full((50, 40), -3.0)
+    sure = round(share * 39 * 50)
+    logits.view(-1)[(targets.view(-1) == 0).nonzero()[:sure, 0]] = 3.0
+    watch = CollapseWatch()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(10):
+            watch.step(logits.requires_grad_(), targets)
+    assert bool(caught) == warned
+
+
 def test_pairs_that_stay_above_one_half_are_said_at_step_30() -> None:
     loss = hill()
     steps(loss, 29, 0.5, spread=0.3)
@@ -85,10 +105,13 @@ def test_dense_labels_are_no_collapse() -> None:
 
 
 def test_losses_that_can_go_flat_carry_the_watch_and_others_do_not() -> None:
-    for name in ("hill", "mse", "asl", "splc", "kept_independently", "kept_by_count"):
+    flat = {name for name in LOSSES if build(name).can_go_flat}
+    assert {"hill", "mse", "asl", "splc", "kept_independently", "kept_by_count"} <= flat
+    assert not flat & {"bce", "wan", "focal", "focal_margin", "role"}
+    for name in flat:
         assert isinstance(build(name).watch, CollapseWatch), name
         assert build(name, watch=False).watch is None, name
-    for name in ("bce", "wan", "focal", "focal_margin"):
+    for name in set(LOSSES) - flat:
         assert build(name).watch is None, name
     assert splc(bce()).watch is not None
     assert splc(bce(watch=False)).watch is None

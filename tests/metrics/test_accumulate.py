@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ import torch
 
 from hilltop.errors import ArgumentError
 from hilltop.metrics import ReportAccumulator, classification_report
+from tests.forked import run_forked
 from tests.metrics.accumulate_worker import data
 
 
@@ -74,11 +72,7 @@ def test_faults() -> None:
 @pytest.mark.parametrize("mode", ["sampler", "one_rank_empty"])
 def test_two_processes_and_an_odd_number_of_images(tmp_path: Path, mode: str) -> None:
     worker = Path(__file__).with_name("accumulate_worker.py")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [*command, str(worker), str(tmp_path), mode], check=True, timeout=120, env=environment
-    )
+    run_forked(worker, tmp_path, mode, processes=2)
     expected = classification_report(*data()).as_dict()
     for rank in (0, 1):
         assert json.loads((tmp_path / f"{rank}.json").read_text()) == expected

@@ -161,7 +161,7 @@ def test_example_probabilities_stand_in_the_line_of_their_label() -> None:
         lines.setdefault(round(text.get_position()[1], 6), []).append(text.get_text())
     assert ["person", "0.91", "0.85"] in lines.values()
     assert ["cup", "0.08", "0.62"] in lines.values()
-    assert ["BCE", "SPLC\nepoch 3"] in lines.values()
+    assert ["BCE", "SPLC\nepoch\n3"] in lines.values()
     (cut,) = [line for line in lines.values() if line[0].startswith("a class")]
     assert cut[0].endswith("…")
     assert cut[1:] == ["–", "–"]  # noqa: RUF001 (a dash stands for no number)

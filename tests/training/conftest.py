@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hilltop.data import State, assemble, drop_positives, write_labels
+from tests.forked import fork, run_forked
 
+STOPPED = Path(__file__).with_name("stopped_worker.py")
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 
 
@@ -44,20 +43,17 @@ def command(problem: Path, out: Path, *more: object) -> list[str]:
         problem / "val.parquet",
     ]
     words += ["--features", problem / "features.npz", "--out", out, "--batch-size", "32"]
-    words += ["--learning-rate", "0.03"]
+    words += ["--learning-rate", "0.003", "--weight-decay", "0.3"]
     return [str(word) for word in (*words, *more)]
 
 
-def start(words: list[str], *, processes: int = 1) -> subprocess.Popen[str]:
-    """Start the command as a user would, on one process or under torchrun."""
-    runner = [sys.executable, "-m"]
-    if processes > 1:
-        runner += ["torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [*runner, "hilltop", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+def finish(words: list[str], *, processes: int = 1) -> str:
+    """Run the command to its end in a process of its own, and return what it printed."""
+    return run_forked("-m", "hilltop", *words, processes=processes)
+
+
+def stop(words: list[str], name: str, *, steps: int, files: int = 0) -> tuple[int, str]:
+    """Run the command until a signal stops it; return its exit code and its errors."""
+    (ended,) = fork(STOPPED, name, steps, files, *words)
+    assert ended.code is not None
+    return ended.code, ended.errors

@@ -11,7 +11,7 @@ from torch import Tensor
 from hilltop.losses import Loss, build
 from hilltop.training.distributed import average_gradients
 from tests.distributed import leave
-from tests.losses.conftest import batch, facts
+from tests.losses.conftest import batch, label_stats
 
 IMAGES, CLASSES = 12, 5
 
@@ -19,7 +19,7 @@ IMAGES, CLASSES = 12, 5
 def prepared(name: str) -> Loss:
     options = {"rate": 0.2} if name == "ll_cp" else {}
     loss = build(name, reduction="sum", **options)
-    loss.prepare(facts(CLASSES, images=IMAGES, epochs=4))
+    loss.prepare(label_stats(CLASSES, images=IMAGES, epochs=4))
     return loss
 
 

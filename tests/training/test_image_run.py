@@ -14,7 +14,7 @@ from hilltop.cli.main import main
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import HilltopWarning
 from hilltop.inputs.synthetic import write_dataset
-from tests.training.conftest import start
+from tests.training.conftest import finish
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +91,10 @@ def test_pictures_that_other_processes_could_not_read_are_listed(
         file.write_bytes(b"no picture")
     run = tmp_path / "run"
     try:
-        process = start(words(pictures, run, "--workers", 0, "--skip-broken"), processes=2)
-        _, errors = process.communicate(timeout=180)
+        finish(words(pictures, run, "--workers", 0, "--skip-broken"), processes=2)
     finally:
         for file, content in zip(files, contents, strict=True):
             file.write_bytes(content)
-    assert process.returncode == 0, errors
     listed = (run / "broken.txt").read_text()
     assert [file.name for file in files if file.name not in listed] == []
 

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import bce, gr, init_head_prior, kept_independently
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
 from hilltop.training.in_memory import EarlyStopping, fit_head
 from hilltop.training.learner import start_head
 from hilltop.training.recipe import HEADS, IMAGES, Recipe
-from hilltop.training.row_weights import RowWeighted
 
 
 def made_up(rows: int = 150, features: int = 6) -> tuple[Tensor, Tensor]:

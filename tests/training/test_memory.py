@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,19 +9,17 @@ import torch
 
 from hilltop.cli.main import main
 from hilltop.training.checkpoint import load_tensors
-from tests.training.conftest import command, start
+from tests.forked import run_forked
+from tests.training.conftest import command, finish, stop
 from tests.training.memory_worker import prepared, see, shares, state
-from tests.training.test_run import assert_same_run, finish, metrics
+from tests.training.test_run import assert_same_run, metrics
 
 WORKER = Path(__file__).with_name("memory_worker.py")
 
 
 @pytest.mark.distributed
 def test_processes_share_what_their_losses_remember_and_learn(tmp_path: Path) -> None:
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    words = [*run, str(WORKER), str(tmp_path)]
-    subprocess.run(words, check=True, timeout=120, env=environment)
+    run_forked(WORKER, tmp_path, processes=2)
     for name in ("ll_cp", "em_apl", "role"):
         alone = prepared(name)
         for epoch in range(3):
@@ -70,12 +63,8 @@ def test_a_run_with_memory_resumes_to_the_same_end(
     more = ("--epochs", 8, "--loss", name)
     finish(command(problem, tmp_path / "unbroken", *more))
     out = tmp_path / "killed"
-    process = start(command(problem, out, *more))
-    deadline = time.monotonic() + 120
-    while not (out / "metrics.csv").exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=120)
-    assert len(metrics(out)) < 8, "it was stopped in time"
+    code, errors = stop(command(problem, out, *more), "SIGINT", steps=125)
+    assert code == 130, errors
+    assert len(metrics(out)) == 2, "it was stopped in the third epoch of 50 steps"
     finish(["resume", str(out)])
     assert_same_run(tmp_path / "unbroken", out)

@@ -9,12 +9,12 @@ from torch import nn
 from hilltop.losses import Loss, build
 from hilltop.models import FeatureHead
 from hilltop.training.optim import RowAdamW, build_optimizer, build_schedule
-from tests.losses.conftest import facts
+from tests.losses.conftest import label_stats
 
 
 def prepared(name: str, **options: object) -> Loss:
     loss = build(name, **options)
-    loss.prepare(facts(3, images=20))
+    loss.prepare(label_stats(3, images=20))
     return loss
 
 

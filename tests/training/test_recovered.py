@@ -69,9 +69,9 @@ def test_what_is_above_the_threshold_is_what_splc_turned_over(run: Path) -> None
     turned = rows[1:]
     assert sum(float(row["pseudo_labels"]) for row in turned) > 20
     np.testing.assert_allclose(
-        precision[1:], [float(row["turned_over_precision"]) for row in turned]
+        precision[1:], [float(row["pseudo_label_precision"]) for row in turned]
     )
-    np.testing.assert_allclose(recall[1:], [float(row["turned_over_recall"]) for row in turned])
+    np.testing.assert_allclose(recall[1:], [float(row["pseudo_label_recall"]) for row in turned])
 
 
 def test_recording_the_truth_does_not_change_the_run(

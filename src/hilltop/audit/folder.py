@@ -148,5 +148,6 @@ def _reading(about: Path, content: Any) -> ReadOptions:
     known = {option.name for option in fields(ReadOptions)}
     if not isinstance(content, dict) or not set(content) <= known:
         raise data_error(about, f"'reading' must hold options among {', '.join(sorted(known))}.")
-    classes = content.get("classes")
-    return ReadOptions(**{**content, "classes": None if classes is None else Path(classes)})
+    files = {name: content.get(name) for name in ("classes", "renames")}
+    paths = {name: None if file is None else Path(file) for name, file in files.items()}
+    return ReadOptions(**{**content, **paths})

@@ -6,13 +6,19 @@ import datetime
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hilltop.audit.find.candidates import Candidates, rank_candidates, write_candidates
+from hilltop.audit.find.candidates import (
+    Candidates,
+    candidate_rows,
+    rank_candidates,
+    write_candidates,
+)
 from hilltop.audit.find.estimate import (
     Estimate,
     Sums,
@@ -32,7 +38,7 @@ from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, w
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.scores import Places
-from hilltop.errors import DataError
+from hilltop.errors import ArgumentError, DataError, MissingExtra
 from hilltop.losses.likelihood.choose import Likelihood, choose_observation
 from hilltop.training.folds import out_of_fold_logits
 
@@ -64,6 +70,7 @@ class Audited:
         total: The same for all classes together.
         keep: Share of the true labels that is there.
         reading: The observation models that were tried.
+        labels: The labels that were audited.
     """
 
     candidates: Candidates
@@ -71,14 +78,30 @@ class Audited:
     total: Estimate
     keep: KeepEstimate
     reading: ModelSelection
+    labels: LabelTable
+
+    def to_pandas(self) -> Any:
+        """The candidates as a DataFrame: image, class, probability and rank.
+
+        Raises:
+            MissingExtra: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtra("Audited.to_pandas", error.name, "pandas") from None
+        content = candidate_rows(self.candidates, self.labels)
+        return pandas.DataFrame({name: content[name].to_numpy() for name in content.column_names})
 
 
 def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tuple[LabelTable, str]:
     """Read the labels, and return them with the name of their format."""
+    if str(path) == "-":
+        raise ArgumentError("An audit needs a label file to come back to, not standard input.")
     table = read_labels(path, format=format, options=options)
     if not table.count(State.PRESENT):
         raise data_error(path, "there is no label at all; nothing can be learned from it.")
-    name = format or recognise(LabelSource(path)).name
+    name = format or recognise(LabelSource(path, options)).name
     assert name in FORMATS
     return table, name
 
@@ -169,7 +192,7 @@ def audit(
     labelled = table.select(scored.rows).counts_by_class(State.PRESENT)
     estimates = model_estimates(table.classes, labelled, tally, others=others)
     total = total_of_model(estimates, tally)
-    return Audited(candidates, estimates, total, keep_of(total), reading)
+    return Audited(candidates, estimates, total, keep_of(total), reading, table)
 
 
 def write_audit(

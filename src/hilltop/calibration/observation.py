@@ -19,11 +19,9 @@ LEAST_KEEP = 0.01
 RATIOS = (Fraction(1, 2), Fraction(4, 5), Fraction(1))
 """Missing ratios of the paper that are tried."""
 TINY_RESTORE_PROB = 0.001
-"""Chance that a lost label was put back, where nobody has reviewed the labels.
+"""Probability that a lost label was put back, where nobody has reviewed the labels.
 
 Not 0: every rule can then lead to every image, and likelihoods can be compared."""
-PUT_BACK = (0.03, 0.2)
-"""Other chances that are tried for the best ratio: labels that were reviewed come back."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +65,9 @@ def select_model(
     def cost(model: Fitted) -> float:
         return model.calibration.loss
 
-    def by_count(r: Fraction, added: float) -> Fitted:
-        return fitted(summed_by_count(r, added=added))
-
-    counted, ratio = min(
-        ((by_count(r, TINY_RESTORE_PROB), r) for r in RATIOS), key=lambda one: cost(one[0])
+    counted = min(
+        (fitted(summed_by_count(r, restore_prob=TINY_RESTORE_PROB)) for r in RATIOS), key=cost
     )
-    counted = min(counted, *(by_count(ratio, added) for added in PUT_BACK), key=cost)
     if given is not None:
         other = alone if isinstance(given, KeptByCount) else counted
         return ModelSelection(
@@ -98,8 +92,9 @@ def describe_model(loss: Likelihood) -> str:
         ('kept_by_count(r=0.8)', 'kept_independently(keep=0.4)')
     """
     if isinstance(loss, KeptByCount):
-        added = f", added={loss.rule.added:g}" if loss.rule.added > TINY_RESTORE_PROB else ""
-        return f"kept_by_count(r={float(1 - loss.rule.keep):g}{added})"
+        prob = loss.rule.restore_prob
+        restored = f", restore_prob={prob:g}" if prob > TINY_RESTORE_PROB else ""
+        return f"kept_by_count(r={float(1 - loss.rule.keep):g}{restored})"
     return f"kept_independently(keep={float(loss.rate().mean()):.2g})"
 
 

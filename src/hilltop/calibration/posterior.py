@@ -17,8 +17,8 @@ def present_probability(
     .. math:: P(y_{ic} = 1 \mid \text{labels}) = p_{ic} - \frac{\partial L}{\partial x_{ic}}
 
     This identity (Fisher's) holds for every likelihood L of the labels, p = sigmoid(x). The
-    compiled slope is far faster than :meth:`KeptByCount.posterior`, and needs no more memory than
-    the logits.
+    compiled gradient is far faster than :meth:`KeptByCount.posterior`, and needs no more memory
+    than the logits.
 
     Args:
         loss: The observation model, with the reduction "sum".
@@ -36,6 +36,6 @@ def present_probability(
         raise ArgumentError(f"loss must have the reduction 'sum', but got {loss.reduction!r}.")
     with torch.enable_grad():
         leaf = logits.detach().requires_grad_()
-        (slope,) = torch.autograd.grad(loss(leaf, targets, observed=observed), leaf)
+        (grad,) = torch.autograd.grad(loss(leaf, targets, observed=observed), leaf)
     # Rounding may put the difference of two near numbers outside by 1e-7.
-    return torch.sigmoid(leaf.detach()).sub_(slope).clamp_(0.0, 1.0)
+    return torch.sigmoid(leaf.detach()).sub_(grad).clamp_(0.0, 1.0)

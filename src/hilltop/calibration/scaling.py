@@ -28,12 +28,12 @@ class Calibration:
     """Turns logits into logits of probabilities.
 
     Attributes:
-        slope: Factor on every logit.
+        slope: Factor on every logit, or on those of each class.
         shift: What is added to the logits of each class.
         loss: Negative log likelihood of the labels it was fitted to.
     """
 
-    slope: float
+    slope: float | Tensor
     shift: Tensor
     loss: float = math.nan
 

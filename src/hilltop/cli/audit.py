@@ -14,6 +14,7 @@ import tyro
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.data import LabelTable, ReadOptions
+from hilltop.data.mistakes import name_mistakes
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError
 
@@ -84,6 +85,8 @@ class Audit:
         given = build_likelihood(self.loss, r=self.r, keep=self.keep)
         check_out(self.out)
         table, format = read_audited(self.labels, format=self.format, options=self.reading)
+        for mistake in name_mistakes(table):
+            print(f"{self.labels}: {mistake}")
         before = self._before(table)
         scored = self._scored(table, given)
         found = audit(table, scored, given=given, top=self.top, before=before)

@@ -23,8 +23,10 @@ from hilltop.data import (
     single_positive,
     write_labels,
 )
+from hilltop.data.class_names import write_renames
 from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats import LabelSource, named_format, recognise
+from hilltop.data.mistakes import likely_renames
 from hilltop.data.summary import statistics_row, summarise
 from hilltop.errors import ArgumentError
 
@@ -47,12 +49,19 @@ class Inspect:
     format: ReadFormat = None
     json: bool = False
     """Print JSON instead of text."""
+    write_renames: Path | None = None
+    """CSV file to write: all classes with likely new names, to be edited and given to --renames."""
     reading: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self) -> None:
         """Read, summarise, print."""
-        summary = summarise(read_labels(self.labels, format=self.format, options=self.reading))
+        table = read_labels(self.labels, format=self.format, options=self.reading)
+        summary = summarise(table)
         print(json.dumps(summary.as_dict(), indent=2) if self.json else summary)
+        if self.write_renames is not None:
+            write_renames(table, self.write_renames, likely_renames(table))
+            if not self.json:
+                print(f"\n{self.write_renames}: edit the column rename, then pass it to --renames")
 
 
 @dataclass(frozen=True)
@@ -127,8 +136,7 @@ class Simulate:
     def run(self) -> None:
         """Read, thin, write both files."""
         # In the result unlisted pairs are unknown, whatever they were: there is no need to ask.
-        options = replace(self.reading, unlisted=self.reading.unlisted or "unknown")
-        table = read_labels(self.labels, format=self.format, options=options)
+        table = read_labels(self.labels, format=self.format, options=_positives(self.reading))
         thinned = self._thin(table)
         aside = self.out.with_name(f"{self.out.stem}.dropped.parquet")
         write_labels(thinned.table, self.out, format=self.to, lossy=self.lossy)
@@ -165,7 +173,7 @@ class Statistics:
 
     def run(self) -> None:
         """Read all files and print one line each."""
-        options = replace(self.reading, unlisted=self.reading.unlisted or "unknown")
+        options = _positives(self.reading)
         width = max(len(str(path)) for path in self.labels)
         print(f"{'':{width}}  {'samples':>10} {'classes':>8} {'labels':>11} {'avg.label/img':>14}")
         for path in self.labels:
@@ -174,6 +182,12 @@ class Statistics:
                 f"{path!s:{width}}  {row['samples']:>10,} {row['classes']:>8,}"
                 f" {row['labels']:>11,} {row['avg.label/img']:>14.2f}"
             )
+
+
+def _positives(reading: ReadOptions) -> ReadOptions:
+    """The options where only positives matter, so that nothing need be said of the rest."""
+    rest = reading.unlisted or "unknown"
+    return replace(reading, unlisted=rest, zero=reading.zero or rest, blank=reading.blank or rest)
 
 
 def describe_counts(table: LabelTable) -> str:

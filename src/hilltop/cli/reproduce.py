@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -16,6 +17,7 @@ from hilltop.errors import ArgumentError, HilltopError
 from hilltop.training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from hilltop.studies.reproduce.recipe import Recipe
     from hilltop.studies.reproduce.source import Source
 
 
@@ -23,11 +25,13 @@ if TYPE_CHECKING:
 class Reproduce:
     """Make tables and figures of the paper, with its numbers beside what is measured.
 
-    Give --source embedded, or a data set of your own: --labels with complete training labels,
-    --val-labels with complete labels to judge by, and --features or --images. On images, runs are
-    trained as in the paper (recipes/paper.yaml). Every run is kept in OUT and made once.
+    Give --root with the paper's data sets as they come (COCO, VOC, NUS-WIDE, Open Images), --source
+    embedded, or a data set of your own: --labels with complete training labels, --val-labels with
+    complete labels to judge by, and --features or --images. On images, runs are trained as in the
+    paper (recipes/paper.yaml). Every run is kept in OUT and made once. Figures of formulas need
+    none of it.
 
-    Example: hilltop reproduce coco hill-ablation --source embedded --out reproduced
+    Example: hilltop reproduce coco hill-ablation --root data --dry-run
     """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
@@ -36,8 +40,12 @@ class Reproduce:
     """Make all of them."""
     show: Annotated[bool, tyro.conf.arg(name="list")] = False
     """List them and stop."""
+    root: Path | None = None
+    """Folder with the paper's data sets, unpacked as they come."""
     source: Literal["embedded"] | None = None
     """embedded: pictures that the project draws itself."""
+    dry_run: bool = False
+    """Say what is missing and what would be trained, with an estimate of the time, and stop."""
     name: str | None = None
     """What to call your data set in tables; without it the name of the label file."""
     reduced: tuple[str, ...] = ()
@@ -52,9 +60,11 @@ class Reproduce:
     """YAML file with any of these options; what stands on the command line wins."""
     run_options: TrainConfig = field(default_factory=TrainConfig)
     groups: ClassVar = {
-        "what to make": ("every", "show", "source", "name", "reduced", "seeds", "jobs"),
+        "what to make": (
+            "every", "show", "root", "source", "dry_run", "name", "reduced", "seeds", "jobs",
+        ),
         **GROUPS,
-    }
+    }  # fmt: skip
     hidden: ClassVar = SET_HERE
     texts: ClassVar = {
         "labels": "Complete training labels of your own data set, in any format.",
@@ -67,12 +77,13 @@ class Reproduce:
         from hilltop.studies.reproduce.recipe import PAPER_TRAINING, recipe_folder
 
         names = {word.partition("=")[0] for word in words}
-        if "--images" in names and "--config" not in names:
+        if names & {"--images", "--root"} and "--config" not in names:
             return cls(run_options=TrainConfig.from_file(recipe_folder() / PAPER_TRAINING))
         return cls(run_options=options_from_file(words))
 
     def run(self) -> None:
         """List, or make what was asked for."""
+        from hilltop.studies.reproduce.plan import describe_plan, plan_jobs
         from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes
         from hilltop.studies.reproduce.report import write_reproduction_report
         from hilltop.studies.reproduce.run import reproduce
@@ -87,9 +98,15 @@ class Reproduce:
             raise ArgumentError("Give names of tables and figures, or --all; see --list.")
         chosen = list(recipes.values()) if self.every else choose_recipes(self.names, recipes)
         seeds = parse_seeds(self.seeds)
-        source = self._source()
+        sources = self._sources(chosen)
+        for line in describe_plan(
+            plan_jobs(chosen, sources, self.out, seeds), measure=self.root is not None
+        ):
+            say(line)
+        if self.dry_run:
+            return
         usual = os.cpu_count() or 1 if self.source == "embedded" else 1
-        made = reproduce(chosen, source, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
+        made = reproduce(chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
         page = write_reproduction_report(self.out / "report.html", made)
         for item in made.items:
             if item.missing:
@@ -98,16 +115,45 @@ class Reproduce:
         if made.failed:
             raise HilltopError(made.failed)
 
-    def _source(self) -> Source:
+    def _sources(self, recipes: Sequence[Recipe]) -> dict[str, Source]:
+        """What tables and figures are made from, by data set; nothing if none of them needs any."""
         from hilltop.studies.reproduce.embedded import embedded_source
-        from hilltop.studies.reproduce.source import given_source
+        from hilltop.studies.reproduce.official import official_sources
+        from hilltop.studies.reproduce.source import EVERY, given_source
 
-        if self.source is None:
-            check_common("reproduce", self.run_options)
-            return given_source(self.run_options, name=self.name, reduced=self.reduced)
+        needed = [recipe.data_sets for recipe in recipes if recipe.data_sets]
+        if not needed:
+            return {}
+        if self.source is not None:
+            self._check_embedded()
+            return {EVERY: embedded_source(self.out / "embedded")}
+        if self.root is not None:
+            self._check_root()
+            return official_sources(needed, self.root, self.out, self.run_options)
+        check_common("reproduce", self.run_options)
+        return {EVERY: given_source(self.run_options, name=self.name, reduced=self.reduced)}
+
+    def _check_embedded(self) -> None:
         usual = TrainConfig()
         for item in fields(usual):
             if getattr(self.run_options, item.name) != getattr(usual, item.name):
                 option = item.name.replace("_", "-")
                 raise ArgumentError(f"--source embedded brings its own settings; drop --{option}.")
-        return embedded_source(self.out / "embedded")
+
+    def _check_root(self) -> None:
+        """Labels and images are those of the data sets; everything else may be changed."""
+        given = self.run_options
+        parts = {
+            "labels": given.labels != Path(), "val-labels": given.val_labels is not None,
+            "images": given.images is not None, "features": given.features is not None,
+            "reduced": bool(self.reduced), "name": self.name is not None,
+        }  # fmt: skip
+        for option, wrong in parts.items():
+            if wrong:
+                raise ArgumentError(f"--root finds labels and images by itself; drop --{option}.")
+        if given.format is not None or given.reading != TrainConfig().reading:
+            raise ArgumentError(
+                "--root knows how its label files are read; drop --format and options such as"
+                " --unlisted or --difficult."
+            )
+        check_common("reproduce", dataclasses.replace(given, val_labels=Path()))

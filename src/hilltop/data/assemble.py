@@ -99,6 +99,8 @@ class Collector:
         self.errors = ErrorCollector(path)
         self._closed = classes is not None
         self._classes = {name: number for number, name in enumerate(classes or ())}
+        numbered = not any(name.isdigit() for name in self._classes)
+        self._by_number = {str(at): name for at, name in enumerate(classes or ()) if numbered}
         self._images: dict[str, int] = {}
         self._entries: list[tuple[int, int, int, int]] = []
         self._records: list[tuple[int, int]] = []  # row, and number of its first entry
@@ -116,7 +118,8 @@ class Collector:
         return row
 
     def label(self, row: int, name: str, state: State, *, line: int | None = None) -> None:
-        """Add what is said of one class for the image in ``row``."""
+        """Add what is said of one class, by its name or its number in the closed list."""
+        name = self._by_number.get(name, name)
         if name not in self._classes:
             if self._closed:
                 self.errors.add(unknown_class(name, self._classes), line=line)

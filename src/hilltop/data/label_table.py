@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from hilltop.data.history import Step
 from hilltop.data.scopes import Scopes
 from hilltop.data.state import State
 from hilltop.errors import ArgumentError, DataError
+
+if TYPE_CHECKING:
+    from hilltop.data.formats.options import ReadOptions
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,6 +54,33 @@ class LabelTable:
     history: tuple[Step, ...] = ()
     notes: tuple[str, ...] = field(default=())
     scopes: Scopes | None = None
+
+    @staticmethod
+    def from_lists(
+        images: Iterable[str],
+        labels: Iterable[Iterable[str | int]],
+        classes: Sequence[str] | None = None,
+        *,
+        unlisted: Literal["unknown", "absent"] = "unknown",
+    ) -> LabelTable:
+        """Build a table from ids and a list of labels for each: names, or numbers of classes."""
+        from hilltop.data.from_python import table_from_lists
+
+        return table_from_lists(images, labels, classes, unlisted=State.parse(unlisted))
+
+    @staticmethod
+    def from_dataframe(
+        frame: Any,
+        *,
+        classes: Sequence[str] | None = None,
+        format: str | None = None,
+        options: ReadOptions | None = None,
+    ) -> LabelTable:
+        """Read a DataFrame of pandas or polars; ``options`` says what its columns leave open."""
+        from hilltop.data.formats.options import ReadOptions
+        from hilltop.data.from_python import table_from_dataframe
+
+        return table_from_dataframe(frame, classes, format=format, options=options or ReadOptions())
 
     def __post_init__(self) -> None:
         """Protect the arrays from being written to."""

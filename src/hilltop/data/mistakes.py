@@ -3,41 +3,69 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 
 import numpy as np
 import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
+from hilltop.data.class_names import spelling
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 
 _RARE = 0.1  # a typo is rare beside the class it was meant to be
+_NOTHING = frozenset(
+    ["none", "nothing", "no finding", "no findings", "normal", "negative", "no label", "no labels"]
+)
 _SHORTEST = 5  # shorter names differ by one letter for good reasons: cat, car, cap
 
 
 def likely_mistakes(table: LabelTable) -> list[str]:
     """Return one sentence for each thing that looks wrong."""
     return [
-        *_typos(table),
+        *name_mistakes(table),
         *_same_but_for_case(table),
         *_inverted(table),
         *_mostly_present(table),
     ]
 
 
-def _typos(table: LabelTable) -> list[str]:
-    """A rare class whose name is one letter, the case or a space away from a common one's."""
+def name_mistakes(table: LabelTable) -> list[str]:
+    """Return one sentence for each class whose name looks wrong."""
     counts = table.counts_by_class(State.PRESENT)
     said = []
+    for rare, common in _typos(table):
+        one, other = table.classes[rare], table.classes[common]
+        same = spelling(one) == spelling(other)
+        remedy = " --merge-names makes them one." if same else ""
+        said.append(
+            f"class {one!r} ({_labels(counts[rare])}) looks like a misspelling of {other!r}"
+            f" ({_labels(counts[common])}).{remedy}"
+        )
+    for name, count in zip(table.classes, counts, strict=True):
+        if spelling(name) in _NOTHING and count:
+            said.append(
+                f"class {name!r} ({_labels(count)}) seems to mean: looked at, nothing there. If so,"
+                f" --none-class {shlex.quote(name)} makes all other classes absent there."
+            )
+    return said
+
+
+def likely_renames(table: LabelTable) -> dict[str, str]:
+    """The name that each class with a likely misspelling was meant to have."""
+    return {table.classes[rare]: table.classes[common] for rare, common in _typos(table)}
+
+
+def _typos(table: LabelTable) -> list[tuple[int, int]]:
+    """Rare classes, one letter, the case or a space away from a common one; both have labels."""
+    counts = table.counts_by_class(State.PRESENT)
+    found = []
     for one, other in sorted(_near_pairs(table.classes)):
         rare, common = sorted((one, other), key=lambda c: (counts[c], -c))
         same = _plain(table.classes[one]) == _plain(table.classes[other])
-        if same or counts[rare] <= _RARE * counts[common]:
-            said.append(
-                f"class {table.classes[rare]!r} ({_labels(counts[rare])}) looks like a misspelling"
-                f" of {table.classes[common]!r} ({_labels(counts[common])})."
-            )
-    return said
+        if counts[rare] and (same or counts[rare] <= _RARE * counts[common]):
+            found.append((rare, common))
+    return found
 
 
 def _labels(count: np.int64) -> str:

@@ -1,14 +1,16 @@
-"""RandAugment and cutout on 8-bit images: the operations, written for speed on one core.
+"""Two RandAugments on 8-bit images, and cutout: what is drawn, how often and how strong.
 
-The operations, magnitudes and fills are torchvision's. What a PIL image does well (moving pixels,
-histograms) is done by PIL; the rest is arithmetic on whole rows of an interleaved tensor. At 448 px
-this takes 0.6 of the time of torchvision on PIL images and 0.2 of that on tensors.
+``rand_augment`` has torchvision's operations, magnitudes and fills. At 448 px it takes 0.6 of the
+time of torchvision on PIL images and 0.2 of that on tensors. ``paper_rand_augment`` has those of
+the package ``randaugment`` 1.0.2, which the code released with the paper uses: another list of
+operations, each of the two skipped half of the time, and magnitudes that are drawn.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,26 +18,28 @@ from PIL import Image
 from torch import Tensor
 from torchvision.transforms.v2 import functional
 
+from hilltop.inputs import operations as ops
+
 Operation = Callable[[Tensor, float], Tensor]
+DrawnOperation = Callable[[Tensor, float, np.random.Generator], Tensor]
 
 _STRENGTH = 9 / 30  # magnitude 9 of 0 to 30, as in torchvision
-_LUMA = (0.299, 0.587, 0.114)
+_GREY = 128  # what the package fills with
+_PATCH = torch.tensor([125, 122, 113], dtype=torch.uint8)  # colour of its small squares
+_APPLIED = 0.5  # how often it applies an operation that was drawn
+_LEVELS = 9  # magnitudes of an operation that it draws from; the tenth, level 0, never is
 
 
 def cutout(pixels: Tensor, generator: np.random.Generator) -> Tensor:
     """Fill one square of half the side with one random colour, in place, and return it.
 
     Its centre may lie anywhere, so that the square can reach over the border, as in the code
-    released with the paper.
+    released with the paper; there it is drawn as a rectangle with both ends, 225 pixels of 448.
     """
     height, width = pixels.shape[:2]
-    top = int(generator.integers(height)) - height // 4
-    left = int(generator.integers(width)) - width // 4
-    colour = generator.integers(256, size=3, dtype=np.uint8)
-    rows = slice(max(top, 0), top + height // 2)
-    columns = slice(max(left, 0), left + width // 2)
-    pixels[rows, columns] = torch.from_numpy(colour)
-    return pixels
+    row, column = int(generator.integers(height)), int(generator.integers(width))
+    colour = torch.from_numpy(generator.integers(256, size=3, dtype=np.uint8))
+    return ops.hide_square(pixels, row, column, (height + 1) // 4, colour, closed=True)
 
 
 def rand_augment(pixels: Tensor, generator: np.random.Generator) -> Tensor:
@@ -48,133 +52,135 @@ def rand_augment(pixels: Tensor, generator: np.random.Generator) -> Tensor:
     return pixels
 
 
-def _identity(pixels: Tensor, _: float) -> Tensor:
+def paper_rand_augment(pixels: Tensor, generator: np.random.Generator) -> Tensor:
+    """Draw two operations with a magnitude each, and apply each of them half of the time.
+
+    Of a quarter of all images nothing is changed at all; weak magnitudes that change nothing, such
+    as all eight bits of a posterised image, make it about 30%.
+    """
+    names = list(PAPER_OPERATIONS)
+    for _ in range(2):
+        operation, magnitudes = PAPER_OPERATIONS[names[generator.integers(len(names))]]
+        magnitude = magnitudes[generator.integers(_LEVELS)]
+        if generator.random() < _APPLIED:
+            pixels = operation(pixels, magnitude, generator)
     return pixels
-
-
-def _as_pil(pixels: Tensor) -> Image.Image:
-    return Image.fromarray(pixels.numpy())
-
-
-def _from_pil(image: Image.Image) -> Tensor:
-    return torch.from_numpy(np.array(image))
 
 
 def _shear(pixels: Tensor, along_x: float, along_y: float) -> Tensor:
     angles = [math.degrees(math.atan(along_x)), math.degrees(math.atan(along_y))]
     moved = functional.affine(
-        _as_pil(pixels), angle=0.0, translate=[0, 0], scale=1.0, shear=angles, center=[0, 0]
+        ops.as_pil(pixels), angle=0.0, translate=[0, 0], scale=1.0, shear=angles, center=[0, 0]
     )
-    return _from_pil(moved)
-
-
-def _shear_x(pixels: Tensor, magnitude: float) -> Tensor:
-    return _shear(pixels, magnitude, 0.0)
-
-
-def _shear_y(pixels: Tensor, magnitude: float) -> Tensor:
-    return _shear(pixels, 0.0, magnitude)
-
-
-def _translate_x(pixels: Tensor, magnitude: float) -> Tensor:
-    by = int(magnitude * pixels.shape[1])
-    moved = torch.zeros_like(pixels)
-    if by >= 0:
-        moved[:, by:] = pixels[:, : pixels.shape[1] - by]
-    else:
-        moved[:, :by] = pixels[:, -by:]
-    return moved
-
-
-def _translate_y(pixels: Tensor, magnitude: float) -> Tensor:
-    return _translate_x(pixels.transpose(0, 1), magnitude).transpose(0, 1).contiguous()
+    return ops.from_pil(moved)
 
 
 def _rotate(pixels: Tensor, degrees: float) -> Tensor:
-    return _from_pil(functional.rotate(_as_pil(pixels), degrees))
+    return ops.from_pil(functional.rotate(ops.as_pil(pixels), degrees))
 
 
-def _bytes(values: Tensor) -> Tensor:
-    """Cut off to 0 to 255; the way over int16 is three times as fast as straight to uint8."""
-    return values.to(torch.int16).clamp_(0, 255).to(torch.uint8)
-
-
-def _brightness(pixels: Tensor, magnitude: float) -> Tensor:
-    return _bytes(pixels * (1.0 + magnitude))
-
-
-def _colour(pixels: Tensor, magnitude: float) -> Tensor:
-    """Move every pixel away from or towards its grey value."""
-    values = pixels.float()
-    grey = torch.zeros(pixels.shape[:2])
-    for channel, share in enumerate(_LUMA):
-        grey.add_(values[..., channel], alpha=share)
-    values.mul_(1.0 + magnitude)
-    for channel in range(3):
-        values[..., channel].sub_(grey, alpha=magnitude)
-    return _bytes(values)
-
-
-def _contrast(pixels: Tensor, magnitude: float) -> Tensor:
-    luma = torch.tensor(_LUMA, dtype=torch.float64)
-    grey = int(pixels.sum(0).sum(0).double().dot(luma) / pixels[..., 0].numel() + 0.5)
-    return _bytes((pixels * (1.0 + magnitude)).sub_(magnitude * grey))
-
-
-def _sharpness(pixels: Tensor, magnitude: float) -> Tensor:
-    """Move every pixel away from or towards the mean of its neighbourhood; the border stays."""
-    wide = pixels.view(pixels.shape[0], -1).to(torch.int16)  # a neighbour is 3 entries away
-    rows = wide[:-2] + wide[1:-1]
-    rows += wide[2:]
-    box = rows[:, :-6] + rows[:, 3:-3]
-    box += rows[:, 6:]
-    inner = wide[1:-1, 3:-3]
-    # The smoothed pixel is (box + 4 pixel) / 13, so this is 13 times what sets the two apart.
-    apart = box.sub_(inner, alpha=9).mul(-magnitude / 13)
-    wide[1:-1, 3:-3] = apart.add_(inner).round_()
-    return _bytes(wide).view_as(pixels)
-
-
-def _posterize(pixels: Tensor, _: float) -> Tensor:
-    return pixels & (256 - (1 << round(4 * _STRENGTH)))
-
-
-def _solarize(pixels: Tensor, _: float) -> Tensor:
-    # numpy compares bytes 40 times as fast as torch; 255 - x is x with all bits turned over.
-    bright = pixels.numpy() >= math.ceil(255 * (1 - _STRENGTH))
-    return torch.from_numpy(pixels.numpy() ^ (bright.view(np.uint8) * np.uint8(255)))
-
-
-def _auto_contrast(pixels: Tensor, _: float) -> Tensor:
-    low = pixels.amin(0).amin(0).float()
-    high = pixels.amax(0).amax(0).float()
-    flat = low == high
-    scale = torch.where(flat, 1.0, 255 / (high - low))
-    offset = torch.where(flat, 0.0, low)
-    # Tiled to a whole row: torch is slow where the innermost dimension has only three entries.
-    width = pixels.shape[1]
-    rows = pixels.view(pixels.shape[0], -1)
-    return _bytes((rows * scale.repeat(width)).sub_((offset * scale).repeat(width))).view_as(pixels)
-
-
-def _equalize(pixels: Tensor, _: float) -> Tensor:
-    return _from_pil(functional.equalize(_as_pil(pixels)))
+def _without_magnitude(operation: Callable[[Tensor], Tensor]) -> Operation:
+    return lambda pixels, _: operation(pixels)
 
 
 # Magnitudes of torchvision's RandAugment; a share of the side for translations.
 OPERATIONS: dict[str, tuple[Operation, float]] = {
-    "Identity": (_identity, 0.0),
-    "ShearX": (_shear_x, 0.3 * _STRENGTH),
-    "ShearY": (_shear_y, 0.3 * _STRENGTH),
-    "TranslateX": (_translate_x, 150 / 331 * _STRENGTH),
-    "TranslateY": (_translate_y, 150 / 331 * _STRENGTH),
+    "Identity": (lambda pixels, _: pixels, 0.0),
+    "ShearX": (lambda pixels, by: _shear(pixels, by, 0.0), 0.3 * _STRENGTH),
+    "ShearY": (lambda pixels, by: _shear(pixels, 0.0, by), 0.3 * _STRENGTH),
+    "TranslateX": (
+        lambda pixels, share: ops.translate_x(pixels, int(share * pixels.shape[1]), 0),
+        150 / 331 * _STRENGTH,
+    ),
+    "TranslateY": (
+        lambda pixels, share: ops.translate_y(pixels, int(share * pixels.shape[0]), 0),
+        150 / 331 * _STRENGTH,
+    ),
     "Rotate": (_rotate, 30 * _STRENGTH),
-    "Brightness": (_brightness, 0.9 * _STRENGTH),
-    "Color": (_colour, 0.9 * _STRENGTH),
-    "Contrast": (_contrast, 0.9 * _STRENGTH),
-    "Sharpness": (_sharpness, 0.9 * _STRENGTH),
-    "Posterize": (_posterize, 0.0),
-    "Solarize": (_solarize, 0.0),
-    "AutoContrast": (_auto_contrast, 0.0),
-    "Equalize": (_equalize, 0.0),
+    "Brightness": (ops.brightness, 0.9 * _STRENGTH),
+    "Color": (ops.colour, 0.9 * _STRENGTH),
+    "Contrast": (ops.contrast, 0.9 * _STRENGTH),
+    "Sharpness": (ops.sharpness, 0.9 * _STRENGTH),
+    "Posterize": (lambda pixels, _: ops.posterize(pixels, 8 - round(4 * _STRENGTH)), 0.0),
+    "Solarize": (lambda pixels, _: ops.solarize(pixels, 255 * (1 - _STRENGTH)), 0.0),
+    "AutoContrast": (_without_magnitude(ops.auto_contrast), 0.0),
+    "Equalize": (_without_magnitude(ops.equalize), 0.0),
+}
+
+
+def _either_way(operation: Operation) -> DrawnOperation:
+    """An operation whose direction is drawn."""
+
+    def apply(pixels: Tensor, magnitude: float, generator: np.random.Generator) -> Tensor:
+        return operation(pixels, magnitude if generator.integers(2) else -magnitude)
+
+    return apply
+
+
+def _one_way(operation: Operation) -> DrawnOperation:
+    return lambda pixels, magnitude, _: operation(pixels, magnitude)
+
+
+def _plain(operation: Callable[[Tensor], Tensor]) -> DrawnOperation:
+    return lambda pixels, *_: operation(pixels)
+
+
+def _paper_shear(pixels: Tensor, by: float, *, along_x: bool) -> Tensor:
+    matrix = (1, by, 0, 0, 1, 0) if along_x else (1, 0, 0, by, 1, 0)
+    image = ops.as_pil(pixels)
+    method, filter_ = Image.Transform.AFFINE, Image.Resampling.BICUBIC
+    return ops.from_pil(
+        image.transform(image.size, method, matrix, filter_, fillcolor=(_GREY, _GREY, _GREY))
+    )
+
+
+def _paper_translate(pixels: Tensor, share: float, *, along_x: bool) -> Tensor:
+    """PIL reads each pixel from where it came, so that a positive share moves to the left."""
+    by = -math.floor(share * pixels.shape[1 if along_x else 0] + 0.5)
+    move = ops.translate_x if along_x else ops.translate_y
+    return move(pixels, by, _GREY)
+
+
+def _paper_rotate(pixels: Tensor, degrees: float) -> Tensor:
+    rotated = ops.as_pil(pixels).rotate(degrees, fillcolor=(_GREY, _GREY, _GREY))
+    return ops.from_pil(rotated)
+
+
+def _paper_cutout(pixels: Tensor, side: float, generator: np.random.Generator) -> Tensor:
+    """A small square, of 2 to 20 pixels whatever the size of the image."""
+    row, column = (int(generator.integers(length)) for length in pixels.shape[:2])
+    return ops.hide_square(pixels.clone(), row, column, int(side) // 2, _PATCH, closed=False)
+
+
+def _levels(first: float, last: float) -> tuple[float, ...]:
+    """Levels 1 to 9 of ten that lead from the first to the last."""
+    return tuple(np.linspace(first, last, _LEVELS + 1)[1:].tolist())
+
+
+def _whole_levels(first: float, last: float) -> tuple[float, ...]:
+    return tuple(np.round(np.linspace(first, last, _LEVELS + 1)[1:]).tolist())
+
+
+_NO_LEVELS = (0.0,) * _LEVELS
+
+# Operations of the package with the magnitudes of its levels 1 to 9. It rotates one way only.
+PAPER_OPERATIONS: dict[str, tuple[DrawnOperation, tuple[float, ...]]] = {
+    "Invert": (_plain(ops.invert), _NO_LEVELS),
+    "Cutout": (_paper_cutout, _whole_levels(0, 20)),
+    "Sharpness": (_either_way(ops.sharpness), _levels(0, 0.9)),
+    "AutoContrast": (_plain(ops.auto_contrast), _NO_LEVELS),
+    "Posterize": (
+        _one_way(lambda pixels, bits: ops.posterize(pixels, int(bits))),
+        _whole_levels(8, 4),
+    ),
+    "ShearX": (_either_way(partial(_paper_shear, along_x=True)), _levels(0, 0.3)),
+    "TranslateX": (_either_way(partial(_paper_translate, along_x=True)), _levels(0, 150 / 331)),
+    "TranslateY": (_either_way(partial(_paper_translate, along_x=False)), _levels(0, 150 / 331)),
+    "ShearY": (_either_way(partial(_paper_shear, along_x=False)), _levels(0, 0.3)),
+    "Rotate": (_one_way(_paper_rotate), _levels(0, 30)),
+    "Equalize": (_plain(ops.equalize), _NO_LEVELS),
+    "Contrast": (_either_way(ops.contrast), _levels(0, 0.9)),
+    "Color": (_either_way(ops.colour), _levels(0, 0.9)),
+    "Solarize": (_one_way(ops.solarize), _levels(256, 0)),
+    "Brightness": (_either_way(ops.brightness), _levels(0, 0.9)),
 }

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from hilltop.data.data_errors import data_error
+from hilltop.data.formats import FORMATS, LabelSource
 from hilltop.data.formats.source import read_lines
 from hilltop.data.formats.text.table_file import read_parquet
 from hilltop.inputs.image_files import ENDINGS
@@ -71,6 +72,8 @@ class Features:
 def read_features(path: Path) -> Features:
     """Read ``.npz`` (arrays ids and X), ``.npy`` (ids beside it) or Parquet (image, features).
 
+    A label file that holds features too, such as ARFF or LIBSVM, will do: its ids are those of the
+    labels in it.
     The ids of ``x.npy`` stand in ``x.ids.txt``, one a line, or in ``x.ids.npy``. While somebody
     holds the features of a file, reading it again returns the same ones, unless it has changed.
     """
@@ -94,7 +97,7 @@ def _read(path: Path) -> Features:
         return Features(path, _ids_beside(path), _load(path))
     if path.suffix == ".parquet":
         return _read_parquet(path)
-    raise data_error(path, "features are read from .npz, .npy or .parquet files.")
+    return _read_in_file(path)
 
 
 class FeatureInputs:
@@ -165,6 +168,22 @@ def _read_parquet(path: Path) -> Features:
         return Features(path, images, flat.reshape(len(lists), -1))
     columns = [content.column(name).to_numpy() for name in others]
     return Features(path, images, np.stack(columns, axis=1))
+
+
+def _read_in_file(path: Path) -> Features:
+    """Read the features of a label file whose format has them."""
+    known = [name for name, format in FORMATS.items() if format.features is not None]
+    source = LabelSource(path)
+    for name in known if path.is_file() else []:
+        format = FORMATS[name]
+        if format.features is not None and format.fits(source):
+            found = format.features(source)
+            return Features(path, pa.array(found.images, pa.string()), found.values)
+    raise data_error(
+        path,
+        "features are read from .npz, .npy or .parquet files, and from label files that hold them"
+        f" too ({', '.join(known)}).",
+    )
 
 
 def _ids_beside(path: Path) -> pa.StringArray:

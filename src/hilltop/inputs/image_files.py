@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import MOST_ERRORS, ErrorCollector, data_error
+from hilltop.data.formats.text.folder_files import IMAGE_ENDINGS as ENDINGS
 from hilltop.errors import DataError
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+__all__ = ["ENDINGS", "find_images", "list_images", "missing_images"]
 
 
 def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:

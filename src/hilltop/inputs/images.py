@@ -76,7 +76,7 @@ class ImageInputs:
         folder: Where the images are.
         images: Image ids: file names in the folder, with or without their ending.
         size: Side of the square, in pixels.
-        augment: What to do to training images: light, strong or none.
+        augment: What to do to training images: light, strong, paper or none.
         seed: Seed of the augmentation.
         workers: Number of processes that decode; 0 decodes in this one.
         skip_broken: Leave out images that are missing or cannot be read, and list them in

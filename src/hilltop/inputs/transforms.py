@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torchvision.transforms.v2 import functional
 
-from hilltop.inputs.augment import cutout, rand_augment
+from hilltop.inputs.augment import cutout, paper_rand_augment, rand_augment
 
 _MARGIN = 8 / 7  # of the side, before a crop: three quarters of the picture remain
 
@@ -36,6 +36,10 @@ def _strong(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
     return rand_augment(cutout(evaluation_pixels(image, size), generator), generator)
 
 
+def _paper(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
+    return paper_rand_augment(cutout(evaluation_pixels(image, size), generator), generator)
+
+
 def _light(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
     pixels = evaluation_pixels(image, round(size * _MARGIN))
     top, left = generator.integers(len(pixels) - size + 1, size=2)
@@ -46,9 +50,11 @@ def _light(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
 AUGMENTATIONS: dict[str, Callable[[Tensor, int, np.random.Generator], Tensor]] = {
     "light": _light,
     "strong": _strong,
+    "paper": _paper,
     "none": lambda image, size, _: evaluation_pixels(image, size),
 }
-"""light: random crop and mirror; strong: cutout and RandAugment, as in the paper."""
+"""light: random crop and mirror; strong: cutout and torchvision's RandAugment; paper: cutout and
+the RandAugment of the code released with the paper."""
 
 
 def training_pixels(

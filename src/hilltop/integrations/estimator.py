@@ -231,7 +231,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             batch,
             self.loss_,
             classes=labels.outputs,
-            stats=labels.stats(recipe.epochs, weight),
+            stats=labels.label_stats(recipe.epochs, weight),
             seed=seed,
             recipe=recipe,
             hidden=self.hidden,

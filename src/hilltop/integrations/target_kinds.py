@@ -53,7 +53,7 @@ class Labels:
         chosen = self.matrix[rows.numpy()]
         return torch.from_numpy(chosen.toarray() if sparse.issparse(chosen) else chosen)
 
-    def stats(self, epochs: int, weight: Tensor | None) -> LabelStats:
+    def label_stats(self, epochs: int, weight: Tensor | None) -> LabelStats:
         """What a loss may know of the labels before training starts; rows may have weights."""
         return LabelStats(
             images=len(self),

@@ -4,10 +4,16 @@
 :class:`MultiLabelLoss` combines terms and corrections freely.
 """
 
-from hilltop.losses.base import LabelStats, Loss
-from hilltop.losses.catalogue import LOSSES, build
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+from hilltop.losses import likelihood, methods
+from hilltop.losses.base import LabelStats, Loss, PairBatch
+from hilltop.losses.catalogue import LOSSES, MethodCard, build
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.engine.fused_linear import FusedLinearLoss
 from hilltop.losses.init import best_constant, init_head, init_head_prior
 from hilltop.losses.likelihood.by_count import KeptByCount, kept_by_count
 from hilltop.losses.likelihood.choose import choose_observation
@@ -17,7 +23,7 @@ from hilltop.losses.likelihood.independent import (
     kept_independently,
 )
 from hilltop.losses.likelihood.keep_rate import KeepRate, KeptNegative, KeptPositive
-from hilltop.losses.methods.auto import Auto, auto, choose_loss
+from hilltop.losses.methods.auto import AbsentWeights, Auto, auto
 from hilltop.losses.methods.em_apl import AsymmetricPseudoLabels, EntropyNegative, em_apl
 from hilltop.losses.methods.gr import (
     GeneralisedNegative,
@@ -53,6 +59,7 @@ from hilltop.losses.methods.splc import (
     splc_released,
 )
 from hilltop.losses.methods.splc_adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
 from hilltop.losses.terms.correction import CORRECTIONS, Correction, SelectiveCorrection
 from hilltop.losses.terms.negative import (
@@ -66,12 +73,17 @@ from hilltop.losses.terms.negative import (
 )
 from hilltop.losses.terms.positive import POSITIVES, FocalPositive, LogPositive
 from hilltop.losses.watch import CollapseWatch
+from hilltop.losses.wrapper import LossWrapper
+
+if TYPE_CHECKING:
+    from hilltop.losses.engine.fused_linear import FusedLinearLoss
 
 __all__ = [
     "CORRECTIONS",
     "LOSSES",
     "NEGATIVES",
     "POSITIVES",
+    "AbsentWeights",
     "AdaptiveSelfPacedCorrection",
     "AsymmetricPseudoLabels",
     "Auto",
@@ -98,12 +110,16 @@ __all__ = [
     "LogNegative",
     "LogPositive",
     "Loss",
+    "LossWrapper",
+    "MethodCard",
     "MseNegative",
     "MultiLabelLoss",
     "NegativeTerm",
     "ObservationModel",
+    "PairBatch",
     "PositiveTerm",
     "Role",
+    "RowWeighted",
     "SelectiveCorrection",
     "SelfPacedCorrection",
     "ShiftedFocalNegative",
@@ -115,7 +131,6 @@ __all__ = [
     "bce_ls",
     "best_constant",
     "build",
-    "choose_loss",
     "choose_observation",
     "em_apl",
     "focal",
@@ -138,3 +153,21 @@ __all__ = [
     "splc_released",
     "wan",
 ]
+
+# The imports above are for type checkers. A loss whose file lies in one of these rooms is public
+# under its name all the same.
+for _room in (likelihood, methods):
+    for _file in pkgutil.iter_modules(_room.__path__, f"{_room.__name__}."):
+        importlib.import_module(_file.name)
+DISCOVERED = [name for name in LOSSES if name not in __all__]
+globals().update({name: LOSSES.builder(name) for name in DISCOVERED})
+__all__ += DISCOVERED
+
+
+def __getattr__(name: str) -> Any:
+    # It alone needs torch's compiler, which takes as long to import as the rest of torch.
+    if name == "FusedLinearLoss":
+        from hilltop.losses.engine.fused_linear import FusedLinearLoss
+
+        return FusedLinearLoss
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

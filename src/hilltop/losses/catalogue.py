@@ -1,8 +1,10 @@
-"""The losses by name, the options they share, and how a correction goes over one of them."""
+"""The losses by name, what is said of each, and the options they share."""
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypedDict
 
 from hilltop.errors import ArgumentTypeError
 from hilltop.losses.base import Loss
@@ -12,16 +14,62 @@ from hilltop.losses.terms.correction import Correction
 from hilltop.losses.weights import ClassWeight
 from hilltop.registry import Registry
 
-LOSSES: Registry[Loss] = Registry("loss")
+P = ParamSpec("P")
 
 
-class Common(TypedDict, total=False):
-    """Options that every preset passes on to :class:`MultiLabelLoss`."""
+@dataclass(frozen=True)
+class MethodCard:
+    """What tables and pages say of a loss beside its docstring, and its equation for the tests.
+
+    Attributes:
+        unlabelled: What it takes unlabelled entries for: "unlabelled entries are ...".
+        remark: What it is, in a few words for a table.
+        when: When to use it, a sentence or two for its page.
+        reference: The loss of one entry as a function of logit and target, with default options:
+            plain Python floats, written from the publication. None if the tests have their own.
+        drawn_with: Options with which its gradient is drawn, where the defaults cannot be.
+    """
+
+    unlabelled: str
+    remark: str
+    when: str
+    reference: Callable[[float, float], float] | None = None
+    drawn_with: Mapping[str, Any] = field(default_factory=dict)
+
+
+class LossRegistry(Registry[Loss]):
+    """The losses by name; registering one enrols it in checks, tables, pages and commands."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__("loss")
+        self.cards: dict[str, MethodCard] = {}
+
+    def register(
+        self, name: str, card: MethodCard | None = None
+    ) -> Callable[[Callable[P, Loss]], Callable[P, Loss]]:
+        """Return a decorator that files a builder, and what is said of it, under ``name``."""
+        if card is not None:
+            self.cards[name] = card
+        return super().register(name)
+
+
+LOSSES = LossRegistry()
+
+
+class CommonWithoutSmoothing(TypedDict, total=False):
+    """Options that every preset passes on to :class:`MultiLabelLoss`, but for smoothing."""
 
     reduction: Reduction
     class_weight: ClassWeight | None
     pos_weight: ClassWeight | None
     watch: bool
+
+
+class Common(CommonWithoutSmoothing, total=False):
+    """Options that every preset passes on to :class:`MultiLabelLoss`."""
+
+    label_smoothing: float
 
 
 def build(name: str, **options: Any) -> Loss:
@@ -38,7 +86,7 @@ def build(name: str, **options: Any) -> Loss:
     return LOSSES.build(name, **options)
 
 
-def corrected(
+def correct_base(
     name: str, base: MultiLabelLoss | str, correction: Correction, common: Common
 ) -> MultiLabelLoss:
     """Put a correction over a loss, given as it is or by name.

@@ -8,26 +8,20 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
-from hilltop.losses.base import LabelStats, Loss
-from hilltop.losses.engine.dispatch import evaluate_by_kernel, kernel_form
-from hilltop.losses.engine.one_pass import (
-    Evaluated,
-    OnePass,
-    needs_graph,
-    slope_by_autograd,
-)
-from hilltop.losses.reduction import Reduction, divisor, reduce
-from hilltop.losses.targets import check_inputs, check_values, compute_dtype
+from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.losses.base import LabelStats, Loss, PairBatch, SumUp
+from hilltop.losses.engine.dispatch import kernel_form, sum_by_kernel
+from hilltop.losses.reduction import Reduction
+from hilltop.losses.targets import compute_dtype
 from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
 from hilltop.losses.terms.correction import Correction
-from hilltop.losses.watch import CollapseWatch
 from hilltop.losses.weights import ClassWeight, weight_buffer, weights_by_class
 
 
 class MultiLabelLoss(Loss):
     r"""Any positive term with any negative term and any correction.
 
-    .. math:: L = \sum y\,\ell^+(x) + (1 - y)\,[keep\;\ell^-(x) + flip\;\ell^{rec}(x)]
+    .. math:: L = \sum y\,\ell^+(x) + (1 - y)\,[keep\;\ell^-(x) + pseudo\;\ell^+(x)]
 
     Every row of the paper's ablations is one line: ``MultiLabelLoss(positive=LogPositive(),
     negative=HillNegative())`` is its "Hill-". Called like ``torch.nn.BCEWithLogitsLoss``.
@@ -36,7 +30,8 @@ class MultiLabelLoss(Loss):
         positive: The term for entries labelled present.
         negative: The term for entries not labelled.
         correction: Which unlabelled entries to take for missing labels; None takes none.
-        recovered: The term for those; None uses ``positive``, without ``pos_weight``.
+        pseudo_positive: The term for those pseudo labels; None uses ``positive``, without
+            ``pos_weight``.
         confirmed: The term for entries that a person confirmed absent (``observed``, not
             labelled); None uses ``negative``.
         reduction: ``"mean"`` over entries, ``"sum"`` (the paper), ``"batchmean"`` (sum over
@@ -73,7 +68,7 @@ class MultiLabelLoss(Loss):
         positive: PositiveTerm,
         negative: NegativeTerm,
         correction: Correction | None = None,
-        recovered: PositiveTerm | None = None,
+        pseudo_positive: PositiveTerm | None = None,
         confirmed: NegativeTerm | None = None,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
@@ -82,29 +77,24 @@ class MultiLabelLoss(Loss):
         watch: bool = True,
     ) -> None:
         """Check and keep the parts."""
-        super().__init__(reduction=reduction)
+        super().__init__(reduction=reduction, watch=watch)
         check_kind("positive", positive, PositiveTerm)
         check_kind("negative", negative, NegativeTerm)
         check_kind("correction", correction, Correction, none=True)
-        check_kind("recovered", recovered, PositiveTerm, none=True)
+        check_kind("pseudo_positive", pseudo_positive, PositiveTerm, none=True)
         check_kind("confirmed", confirmed, NegativeTerm, none=True)
         self.positive, self.negative = positive, negative
-        self.correction, self.recovered, self.confirmed = correction, recovered, confirmed
-        self.watched = watch
-        self._set_watch()
+        self.correction, self.confirmed = correction, confirmed
+        self.pseudo_positive = pseudo_positive
+        self._declare()
         self.label_smoothing = check_number("label_smoothing", label_smoothing, low=0, high=0.5)
         self.register_buffer("class_weight", weight_buffer("class_weight", class_weight))
         self.register_buffer("pos_weight", weight_buffer("pos_weight", pos_weight))
 
-    @property
-    def self_labelling(self) -> bool:
-        """Whether the correction guesses labels from the first step on."""
-        return self.correction is not None and self.correction.self_labelling
-
-    def prepare(self, facts: LabelStats) -> None:
-        """Pass the facts on to the correction."""
+    def prepare(self, stats: LabelStats) -> None:
+        """Pass the statistics on to the correction."""
         if self.correction is not None:
-            self.correction.prepare(facts)
+            self.correction.prepare(stats)
 
     def set_epoch(self, epoch: int) -> None:
         """Tell the loss, and its correction, which epoch begins."""
@@ -112,132 +102,95 @@ class MultiLabelLoss(Loss):
         if self.correction is not None:
             self.correction.set_epoch(epoch)
 
-    def note(self) -> str | None:
+    def describe(self) -> str | None:
         """Return what the correction has to say."""
-        return None if self.correction is None else self.correction.note()
+        return None if self.correction is None else self.correction.describe()
 
     def with_correction(self, correction: Correction) -> MultiLabelLoss:
         """Return a copy of this loss that uses ``correction``."""
-        corrected = copy.deepcopy(self)
-        corrected.correction = correction
-        corrected._set_watch()
-        return corrected
+        copied = copy.deepcopy(self)
+        copied.correction = correction
+        copied._declare()
+        return copied
 
-    def _set_watch(self) -> None:
-        """Look out for a collapse if it is wanted and these parts can bring it about."""
-        parts = [self.negative] if self.correction is None else [self.negative, self.correction]
-        flat = any(part.can_go_flat for part in parts)
-        self.watch = CollapseWatch() if self.watched and flat else None
+    def _declare(self) -> None:
+        """Declare what the parts declare, and watch out if they can go flat."""
+        parts = (self.positive, self.negative, self.correction)
+        self.take_over(part for part in parts if part is not None)
+        self.start_watch()
 
-    def forward(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of a batch, see :meth:`Loss.forward`."""
-        check_inputs(logits, targets, observed)
-        if self.watch is not None:
-            self.watch.step(logits, targets)
+    def factors(self) -> tuple[Tensor | None, ...]:
+        """Return the weights."""
         # The buffers are read straight: for a small batch, attribute look-ups count.
-        weights = weights_by_class(self._buffers, logits)
-        opaque = not needs_graph(logits, targets, *weights)
-        form = kernel_form(self, logits) if opaque else None
-        if form is None and opaque:
-            # A half of the user's own may learn, or mix entries, which one slope cannot tell.
-            learns = any(parameter.requires_grad for parameter in self.parameters())
-            opaque = not learns and self.reduction != "none"
-        if not opaque:
-            check_values(targets)
-            entries = self._entries(logits, targets, observed, index)
-            return reduce(entries, targets, self.reduction)
-        needs_grad = torch.is_grad_enabled() and logits.requires_grad
+        return self._buffers["class_weight"], self._buffers["pos_weight"]
 
-        def evaluate(logits: Tensor) -> Evaluated:
-            batch = logits, targets, observed, index
-            if form is not None:
-                return evaluate_by_kernel(self, form, *batch, weights, needs_grad)
-            return self._by_autograd(*batch, needs_grad)
+    def kernel(self, batch: PairBatch) -> SumUp | None:
+        """Return what sums the loss up in compiled code, if all parts have such a form."""
+        weights = weights_by_class(self._buffers, batch.logits)
+        form = kernel_form(self, batch)
+        if form is None:
+            return None
+        return lambda needs_grad: sum_by_kernel(self, form, batch, weights, needs_grad)
 
-        return OnePass.apply(logits, evaluate)  # type: ignore[no-any-return]
-
-    @torch.no_grad()
-    def pseudo_labels(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
+    def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries that count as labels more than as negatives."""
         if self.correction is None:
-            return torch.zeros_like(targets, dtype=torch.bool)
-        keep, flip = self.correction(
-            logits.to(compute_dtype(logits)),
-            self.negative(logits.to(compute_dtype(logits))),
-            targets=targets,
-            observed=observed,
-            epoch=self.epoch,
-            index=index,
-        )
-        turned: Tensor = (flip > keep) & (targets == 0)
-        return turned
+            return super().find_pseudo_labels(batch)
+        batch = batch.with_logits(batch.logits.to(compute_dtype(batch.logits)))
+        keep, pseudo = self.correction(batch, self.negative(batch.logits))
+        found: Tensor = (pseudo > keep) & (batch.targets == 0)
+        return found
 
-    def _entries(
-        self, logits: Tensor, targets: Tensor, observed: Tensor | None, index: Tensor | None
-    ) -> Tensor:
+    def entries(self, batch: PairBatch) -> Tensor:
         """The equation, entry by entry; unknown entries are 0."""
-        logits = logits.to(compute_dtype(logits))
-        given = targets = targets.to(logits.dtype)
+        weights_by_class(self._buffers, batch.logits)  # checks them
+        logits = batch.logits.to(compute_dtype(batch.logits))
+        targets = batch.targets.to(logits.dtype)
         known = targets == targets  # NaN differs from itself
-        logits, targets = torch.where(known, logits, 0.0), torch.where(known, targets, 0.0)
+        logits = torch.where(known, logits, 0.0)
+        given = batch._replace(logits=logits, targets=targets)
+        targets = torch.where(known, targets, 0.0)
         targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
-        loss_pos, loss_neg = self.positive(logits), self.negative(logits)
-        if self.confirmed is not None and observed is not None:
-            loss_neg = torch.where(observed, self.confirmed(logits), loss_neg)
-        if self.correction is not None:
-            keep, flip = self.correction(
-                logits,
-                loss_neg,
-                targets=given,
-                observed=observed,
-                epoch=self.epoch,
-                index=index,
-            )
-            recovered = self.positive if self.recovered is None else self.recovered
-            loss_neg = keep * loss_neg + flip * recovered(logits)
-            further = self.correction.further(logits, targets=given, observed=observed, index=index)
-            loss_neg = loss_neg if further is None else loss_neg + further
+        loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
         if self.pos_weight is not None:
             loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
         weight = 1.0 if self.class_weight is None else self.class_weight.to(loss_pos.dtype)
         return torch.where(known, weight * (targets * loss_pos + (1 - targets) * loss_neg), 0.0)
 
-    def _by_autograd(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        observed: Tensor | None,
-        index: Tensor | None,
-        needs_grad: bool,
-    ) -> Evaluated:
-        """Loss and slope together, for any terms on any device."""
-        check_values(targets)
-        entries, slope = slope_by_autograd(
-            lambda leaf: self._entries(leaf, targets, observed, index),
-            logits.to(compute_dtype(logits)),
-            needs_grad,
-        )
-        parts = divisor(targets, self.reduction)
-        if isinstance(parts, Tensor):
-            parts = parts.to(entries.dtype)
-        loss = reduce(entries, targets, self.reduction)
-        return Evaluated(loss, slope, None if parts is None else 1 / parts)
+    def _unlabelled(self, batch: PairBatch) -> Tensor:
+        """What an entry costs where it is not labelled: its negative term, corrected."""
+        loss_neg: Tensor = self.negative(batch.logits)
+        if self.confirmed is not None and batch.observed is not None:
+            loss_neg = torch.where(batch.observed, self.confirmed(batch.logits), loss_neg)
+        if self.correction is None:
+            return loss_neg
+        keep, pseudo = self.correction(batch, loss_neg)
+        pseudo_positive = self.positive if self.pseudo_positive is None else self.pseudo_positive
+        loss_neg = keep * loss_neg + pseudo * pseudo_positive(batch.logits)
+        extra = self.correction.extra_loss(batch)
+        return loss_neg if extra is None else loss_neg + extra
 
     def extra_repr(self) -> str:
         """Show what the parts do not say."""
         smoothing = f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
         return f"reduction={self.reduction!r}{smoothing}"
+
+
+def check_separable(loss: object) -> MultiLabelLoss:
+    """Return the loss if it is one number in the end and every pair in it stands for itself."""
+    if not isinstance(loss, MultiLabelLoss) or type(loss).forward is not MultiLabelLoss.forward:
+        raise ArgumentTypeError(
+            f"loss must be made of terms, so that each class can be computed by itself, but got"
+            f" {type(loss).__name__}. Use nn.Linear and the loss itself instead."
+        )
+    if loss.correction is not None and not loss.correction.by_entry:
+        raise ArgumentError(
+            f"{type(loss.correction).__name__} looks at more than one pair at a time, so that the"
+            " loss cannot be computed class by class. Use nn.Linear and the loss itself instead."
+        )
+    if loss.reduction == "none":
+        raise ArgumentError(
+            "reduction must be 'mean', 'sum' or 'batchmean' where the logits are never there as a"
+            " whole, but got 'none'."
+        )
+    return loss

@@ -8,6 +8,7 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.losses.base import PairBatch
 
 
 def learns_from(logits: Tensor) -> bool:
@@ -20,17 +21,15 @@ def learns_from(logits: Tensor) -> bool:
     return torch.is_grad_enabled() and logits.requires_grad
 
 
-def batch_rows(
-    name: str, index: Tensor | None, logits: Tensor, pairs: tuple[int, int] | None
-) -> Tensor:
+def batch_rows(name: str, batch: PairBatch, pairs: tuple[int, int] | None) -> Tensor:
     """Return the row numbers of a batch as one column, checked.
 
     Args:
         name: Name of the loss, for messages.
-        index: Row numbers as the loss got them.
-        logits: The batch.
+        batch: The pairs, with row numbers as the loss got them.
         pairs: Images and classes that the loss was prepared for, None if it was not.
     """
+    logits, index = batch.logits, batch.index
     if pairs is None:
         raise ArgumentError(
             f"{name} remembers every image: call prepare(LabelStats.of(targets, epochs)) before"
@@ -90,7 +89,7 @@ def unpack_bits(packed: Tensor, classes: int) -> Tensor:
     return bits.flatten(1)[:, :classes].bool()
 
 
-def bring_together(table: Tensor, written: Tensor) -> None:
+def all_reduce_rows(table: Tensor, written: Tensor) -> None:
     """Give every process the rows that the others wrote since the last time.
 
     Args:

@@ -47,7 +47,7 @@ def check_values(targets: Tensor) -> None:
         values = values.long()  # torch cannot compare some unsigned types
     invalid = (values < 0) | (values > 1)
     if bool(invalid.any()):
-        raise ArgumentError(invalid_targets_message(float(values[invalid][0])))
+        raise ArgumentError(invalid_targets_message(float(values[invalid][0].item())))
 
 
 def check_hard(targets: Tensor) -> None:
@@ -62,7 +62,7 @@ def check_hard(targets: Tensor) -> None:
     elif bool(soft.any()):
         raise ArgumentError(
             "targets must be 0, 1 or NaN for a loss that counts the labels of an image, but got"
-            f" {float(values[soft][0])!r}. Use another loss, such as kept_independently, for soft"
+            f" {values[soft][0].item()!r}. Use another loss, such as kept_independently, for soft"
             " targets."
         )
 

@@ -57,6 +57,7 @@ def build_image_model(
     weights: str,
     image_size: int | None = None,
     normalise: bool = False,
+    silent: bool = True,
 ) -> nn.Module:
     """Build a timm backbone with a new classifier.
 
@@ -67,6 +68,7 @@ def build_image_model(
             cached; or a local ``.safetensors``, ``.pth``, ``.pt`` or ``.bin`` file.
         image_size: Side of the images, for backbones built for one size (Swin, ViT).
         normalise: Shift and scale pixels as timm's weights for this backbone expect.
+        silent: Let a new classifier on pretrained weights start at 0, not at random.
 
     Raises:
         ArgumentError: timm has no such model.
@@ -87,11 +89,12 @@ def build_image_model(
         )
     if weights == "timm":
         model = _pretrained(name, classes, image_size)
-        _silence(model, _classifier_keys(model))
+        if silent:
+            _silence(model, _classifier_keys(model))
     else:
         model = _create(name, classes, image_size, pretrained=False)
         if weights != "none":
-            _load_backbone(model, Path(weights))
+            _load_backbone(model, Path(weights), silent=silent)
     return NormalisedInput(model) if normalise else model
 
 
@@ -161,7 +164,7 @@ def _pretrained(name: str, classes: int, image_size: int | None) -> nn.Module:
         ) from None
 
 
-def _load_backbone(model: nn.Module, path: Path) -> None:
+def _load_backbone(model: nn.Module, path: Path, *, silent: bool) -> None:
     """Load all weights but a classifier of another size, and name whatever does not fit."""
     wanted = model.state_dict()
     given = _read_weights(path)
@@ -175,7 +178,8 @@ def _load_backbone(model: nn.Module, path: Path) -> None:
     if faults:
         raise DataError(f"{path}: the weights do not fit this model: {'; '.join(faults)}.")
     model.load_state_dict({**given, **{key: wanted[key] for key in new}}, strict=False)
-    _silence(model, set(new))
+    if silent:
+        _silence(model, set(new))
     if new:
         warnings.warn(
             f"{path}: the classifier ({', '.join(new)}) is missing or has another size, so it"

@@ -130,7 +130,7 @@ def _plan(examples: Sequence[Example], images: Sequence[npt.NDArray[Any]]) -> _L
     """The most images in a row, at most four, that leave the names of labels some room."""
     methods = list(dict.fromkeys(method for example in examples for method in example.probs))
     lines = [_head_lines(method) for method in methods]
-    widths = [max(0.27, 0.07 + 0.04 * max(map(len, parts))) for parts in lines]
+    widths = [max(0.3, 0.075 + 0.045 * max(map(len, parts))) for parts in lines]
     head = _HEAD_LINE * max((len(parts) for parts in lines), default=0)
     for columns in (4, 3, 2, 1):
         cell = (PAGE - _GUTTER * (columns - 1)) / columns
@@ -142,7 +142,7 @@ def _plan(examples: Sequence[Example], images: Sequence[npt.NDArray[Any]]) -> _L
 
 
 def _head_lines(method: str) -> list[str]:
-    return textwrap.wrap(method, 7, break_long_words=False) or [method]
+    return textwrap.wrap(method, 6, break_long_words=False) or [method]
 
 
 def _table_height(layout: _Layout, examples: Sequence[Example]) -> float:

@@ -27,7 +27,7 @@ from hilltop.losses import (
     MultiLabelLoss,
     ShiftedFocalNegative,
 )
-from hilltop.losses.engine.partial import check_separable
+from hilltop.losses.compose import check_separable
 from hilltop.losses.terms.base import Term
 from hilltop.report.paper_style import (
     COLUMN,
@@ -51,11 +51,11 @@ _BESIDE = r"gradient by logit $|\partial\mathcal{L}/\partial x|$"
 _BELOW = r"probability $p$"
 
 
-def gradient_by_logit(half: Term, probs: Sequence[float] | npt.NDArray[Any]) -> Curve:
+def gradient_by_logit(term: Term, probs: Sequence[float] | npt.NDArray[Any]) -> Curve:
     r"""Return the derivative of a term by the logit, at the logits of ``probs``.
 
     Args:
-        half: Any positive or negative term; the derivative of a positive one is negative.
+        term: Any positive or negative term; the derivative of a positive one is negative.
         probs: Probabilities between 0 and 1, both excluded.
 
     Example:
@@ -64,8 +64,8 @@ def gradient_by_logit(half: Term, probs: Sequence[float] | npt.NDArray[Any]) -> 
     """
     logits = torch.logit(torch.as_tensor(np.asarray(probs, dtype=np.float64))).requires_grad_()
     with torch.enable_grad():
-        (slope,) = torch.autograd.grad(half(logits).sum(), logits)
-    return np.asarray(slope.numpy(), dtype=np.float64)
+        (grad,) = torch.autograd.grad(term(logits).sum(), logits)
+    return np.asarray(grad.numpy(), dtype=np.float64)
 
 
 def loss_gradient(loss: MultiLabelLoss, target: int) -> Curve:
@@ -80,8 +80,8 @@ def loss_gradient(loss: MultiLabelLoss, target: int) -> Curve:
     whole.set_epoch(epochs - 1)
     logits = torch.logit(torch.as_tensor(_PROBS)).unsqueeze(1).repeat(1, classes).requires_grad_()
     with torch.enable_grad():
-        (slope,) = torch.autograd.grad(whole(logits, torch.full_like(logits, target)), logits)
-    return np.asarray(slope[:, 0].numpy(), dtype=np.float64)
+        (grad,) = torch.autograd.grad(whole(logits, torch.full_like(logits, target)), logits)
+    return np.asarray(grad[:, 0].numpy(), dtype=np.float64)
 
 
 def draw_loss_gradients(loss: MultiLabelLoss, name: str) -> Figure:
@@ -123,9 +123,9 @@ def draw_negative_gradients() -> Figure:
         "MSE": (MseNegative(), SERIES[0], "-", 0.80, (4, 7)),
         "Hill": (HillNegative(), SERIES[1], "-", 0.71, (0, -9)),
     }
-    for name, (half, colour, style, at, offset) in named.items():
+    for name, (term, colour, style, at, offset) in named.items():
         width = 2.0 if name == "Hill" else 1.3
-        curve = _draw(axes, half, name, colour, style, width)
+        curve = _draw(axes, term, name, colour, style, width)
         axes.annotate(
             name, (at, float(np.interp(at, _PROBS, curve))), xytext=offset,
             textcoords="offset points", ha="center", va="center", fontsize=TEXT, color=colour,
@@ -189,14 +189,14 @@ def draw_asl_gradients(
 def _draw_asl_panel(axes: Axes, gamma: float, shifts: Sequence[float]) -> None:
     _draw(axes, LogNegative(), "BCE", SOFT, "--", 0.9)
     for shift, colour in zip(shifts, _ramp(len(shifts)), strict=True):
-        half = ShiftedFocalNegative(gamma=gamma, shift=shift)
-        curve = _draw(axes, half, f"$m = {shift:g}$", colour, "-", 1.2)
+        term = ShiftedFocalNegative(gamma=gamma, shift=shift)
+        curve = _draw(axes, term, f"$m = {shift:g}$", colour, "-", 1.2)
         _mark_peak(axes, curve, colour)
 
 
-def _draw(axes: Axes, half: Term, name: str, colour: str, style: str, width: float) -> Curve:
+def _draw(axes: Axes, term: Term, name: str, colour: str, style: str, width: float) -> Curve:
     """Draw the size of a term's gradient and return it."""
-    curve: Curve = np.abs(gradient_by_logit(half, _PROBS))
+    curve: Curve = np.abs(gradient_by_logit(term, _PROBS))
     axes.plot(_PROBS, curve, style, color=colour, linewidth=width, label=name)
     return curve
 

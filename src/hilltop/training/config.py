@@ -35,6 +35,8 @@ class ModelConfig:
     """How many times as fast as its backbone a classifier learns; without it 10 with weights."""
     freeze_norms: bool | None = None
     """Keep the statistics of batch norms as the weights have them; without it if there are any."""
+    head_start: Literal["prior", "default"] = "prior"
+    """Where a classifier starts: where the loss is least on the labels, or as torch starts it."""
     normalise: bool | None = None
     """Scale pixels as the weights expect (not in the paper); without this only if there are any."""
 
@@ -81,8 +83,12 @@ class TrainConfig:
     """Length of the schedule if it is longer than the run (the paper: 80, stopped after 31)."""
     ema: float | None = None
     """Decay of the moving average of weights, 0 for none; without it 0.9997 (images) or 0."""
-    augment: Literal["light", "strong", "none"] = "light"
-    """On training images. light: crop and mirror; strong: cutout and RandAugment (the paper)."""
+    ema_ramp: bool = True
+    """Let the decay of the moving average grow in the first steps, so that it forgets the start."""
+    ema_choice: Literal["average", "better"] = "average"
+    """What is kept: the moving average, or the better of it and the plain weights (the paper)."""
+    augment: Literal["light", "strong", "paper", "none"] = "light"
+    """light: crop and mirror; strong: cutout and RandAugment; paper: those of the released code."""
     precision: Literal["auto", "32", "16-mixed", "bf16-mixed"] = "auto"
     """auto: 16-mixed on a GPU, 32 elsewhere (bfloat16 is slow on most CPUs)."""
     seed: int = 0
@@ -125,6 +131,7 @@ class TrainConfig:
             warmup=self.warmup,
             schedule_epochs=self.schedule_epochs,
             ema=self.ema or 0.0,
+            ema_ramp=self.ema_ramp,
         )
 
     def resolved(self) -> TrainConfig:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from hilltop.checks import check_whole, pluralize
 from hilltop.errors import DataError
 from hilltop.losses import Loss
-from hilltop.losses.init import head_start
+from hilltop.losses.init import head_start, log_odds
 from hilltop.models import FeatureHead
 from hilltop.training.learner import Learner
 from hilltop.training.recipe import HEADS, Recipe
@@ -31,6 +31,8 @@ def out_of_fold_logits(
     seed: int = 0,
 ) -> Tensor:
     """Return logits for every image from heads that have never seen its labels.
+
+    All labels together decide one number, how firmly the heads are held back.
 
     Args:
         features: One row an image ``(N, F)``.
@@ -63,10 +65,11 @@ def out_of_fold_logits(
     classes = targets.shape[1]
     heads = FeatureHead(features.shape[1], repeats * folds * classes, hidden=None)
     heads.fit_scale(features)
-    with torch.no_grad():
-        start = head_start(loss, targets, observed=observed)
-        heads.last.bias.copy_(start.repeat(repeats * folds))
     learns = _one_hot(fold_of, folds) == 0
+    with torch.no_grad():  # each head starts at the odds of the rows that it learns from
+        usual = head_start(loss, targets, observed=observed) - log_odds(targets)
+        starts = [log_odds(targets[mine]) + usual for mine in learns.T]
+        heads.last.bias.copy_(torch.cat(starts))
     # A batch is so much larger that each head sees as many rows of it as if it were alone.
     batch_size = recipe.batch_size * folds // (folds - 1)
     recipe = dataclasses.replace(recipe, batch_size=batch_size).for_head(

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from hilltop.checks import check_whole
 from hilltop.losses import LabelStats, Loss
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
+from hilltop.training.evidence import with_evidence
 from hilltop.training.learner import Learner, start_head
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
-from hilltop.training.row_weights import RowWeighted
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def fit_head(
         head = FeatureHead(features.shape[1], classes, hidden=hidden).to(dtype)
         head.fit_scale(features, weight=row_weight)
         if stats is not None:
-            loss.prepare(stats)
+            loss.prepare(with_evidence(stats, loss, features, labels, seed=seed))
     recipe = recipe.for_head(head, features, labels, seed=seed)
     start_head(head, loss, labels, rows, row_weight=row_weight)
     if row_weight is not None:

@@ -14,9 +14,9 @@ from torch.optim.swa_utils import AveragedModel
 
 from hilltop.losses import LOSSES, Loss, build
 from hilltop.losses.init import head_start, last_bias
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.training.optim import build_optimizer, build_schedule, moving_average
 from hilltop.training.recipe import LabelBatch, Recipe
-from hilltop.training.row_weights import RowWeighted
 
 _MOST_ENTRIES = 2_000_000  # that are looked at for where the head starts
 
@@ -75,7 +75,7 @@ class Learner:
             head_rate=head_rate,
         )
         schedule = build_schedule(optimizer, steps=recipe.total_steps(rows), warmup=recipe.warmup)
-        average = moving_average(model, recipe.ema) if recipe.ema else None
+        average = moving_average(model, recipe.ema, ramp=recipe.ema_ramp) if recipe.ema else None
         return cls(model, loss, optimizer, schedule, average)
 
     @property

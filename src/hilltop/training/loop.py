@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError
-from hilltop.metrics import classification_report
+from hilltop.metrics import ClassificationReport, classification_report
 from hilltop.models import classifier_parameters, hold_statistics
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
@@ -60,11 +60,11 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
             if interrupt.asked:
                 _save(folder, learner, others, progress, fabric)
                 raise KeyboardInterrupt
-            scores = predict(learner.kept, task.val_inputs, len(task.val), config, fabric)
+            scores, kept = _scores(config, task, learner, fabric)
             row, progress = _evaluate(task, scores, progress, learner)
             rows.append(row)
             if fabric.is_global_zero:
-                _keep(folder, task, learner, scores, rows, progress)
+                _keep(folder, task, kept, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
             progress = dataclasses.replace(
                 Progress(),
@@ -170,6 +170,30 @@ def predict(
     return scores.cpu()
 
 
+def _scores(
+    config: TrainConfig, task: Task, learner: Learner, fabric: Fabric
+) -> tuple[Tensor, nn.Module]:
+    """Validation scores of the model that is kept, and that model."""
+
+    def scores(model: nn.Module) -> Tensor:
+        return predict(model, task.val_inputs, len(task.val), config, fabric)
+
+    kept = scores(learner.kept)
+    if config.ema_choice == "average" or learner.average is None:
+        return kept, learner.kept
+    plain = scores(learner.model)
+    better = _report(task, plain).mAP > _report(task, kept).mAP
+    return (plain, learner.model) if better else (kept, learner.kept)
+
+
+def _report(task: Task, scores: Tensor) -> ClassificationReport:
+    """Metrics on the validation images that could be read."""
+    readable = ~torch.isnan(scores).any(dim=1).numpy()
+    threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
+    targets = task.val.eval_targets()[readable]
+    return classification_report(scores.numpy()[readable], targets, threshold)
+
+
 def _placed(batch: Tensor, config: TrainConfig, fabric: Fabric) -> Tensor:
     layout = torch.channels_last if config.kind == "images" else torch.contiguous_format
     return batch.to(fabric.device, memory_format=layout)
@@ -179,10 +203,7 @@ def _evaluate(
     task: Task, scores: Tensor, progress: Progress, learner: Learner
 ) -> tuple[dict[str, Any], Progress]:
     """Metrics of an epoch, and whether it is the best so far."""
-    readable = ~torch.isnan(scores).any(dim=1).numpy()
-    threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
-    targets = task.val.eval_targets()[readable]
-    report = classification_report(scores.numpy()[readable], targets, threshold)
+    report = _report(task, scores)
     row = {
         "epoch": progress.epoch + 1,
         "loss": progress.loss_sum / max(1, progress.loss_count),
@@ -198,14 +219,14 @@ def _evaluate(
 def _keep(
     folder: RunFolder,
     task: Task,
-    learner: Learner,
+    kept: nn.Module,
     scores: Tensor,
     rows: Sequence[dict[str, Any]],
     progress: Progress,
 ) -> None:
     """Write the model, and scores and model of the best epoch."""
     note = {"classes": task.train.classes, "epoch": progress.epoch + 1}
-    weights = learner.kept.state_dict()
+    weights = kept.state_dict()
     save_tensors(folder.last, weights, note)
     if progress.best_epoch == progress.epoch + 1:
         save_tensors(folder.best, weights, note)

@@ -123,17 +123,17 @@ def build_schedule(optimizer: Optimizer, *, steps: int, warmup: float) -> OneCyc
     return OneCycleLR(optimizer, max_lr=peaks, total_steps=max(2, steps), pct_start=warmup)
 
 
-def moving_average(model: nn.Module, decay: float) -> AveragedModel:
+def moving_average(model: nn.Module, decay: float, *, ramp: bool = True) -> AveragedModel:
     """Exponential moving average of weights and buffers.
 
-    The decay grows to its value in the first steps, (1 + n) / (10 + n), so that the average does
-    not stay near the random start.
+    With ``ramp`` the decay grows to its value in the first steps, (1 + n) / (10 + n), so that the
+    average does not stay near the random start.
     """
 
     @torch.no_grad()
     def update(averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
         steps = float(count)
-        weight = 1 - min(decay, (1 + steps) / (10 + steps))
+        weight = 1 - (min(decay, (1 + steps) / (10 + steps)) if ramp else decay)
         for average, value in zip(averages, current, strict=True):
             if average.is_floating_point():
                 average.lerp_(value.to(average), weight)

@@ -37,6 +37,7 @@ class Recipe:
         warmup: Share of the schedule in which the rate rises.
         schedule_epochs: Length of the schedule where it is longer than the run.
         ema: Decay of the moving average of weights; 0 for none.
+        ema_ramp: Whether that decay grows in the first steps.
         least_steps: Steps of an epoch at the least, about: few rows are gone through several
             times.
     """
@@ -48,6 +49,7 @@ class Recipe:
     warmup: float = 0.2
     schedule_epochs: int | None = None
     ema: float = 0.0
+    ema_ramp: bool = True
     least_steps: int = 50
 
     def check(self) -> None:

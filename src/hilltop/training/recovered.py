@@ -68,13 +68,13 @@ def recovered_columns(counts: Sequence[float]) -> dict[str, Any]:
 
     Example:
         >>> recovered_columns([4, 3, 6])
-        {'pseudo_labels': 4, 'turned_over_precision': 0.75, 'turned_over_recall': 0.5}
+        {'pseudo_labels': 4, 'pseudo_label_precision': 0.75, 'pseudo_label_recall': 0.5}
     """
     turned, right, missing = counts[:_TURNED]
     return {
         "pseudo_labels": int(turned),
-        "turned_over_precision": right / turned if turned else float("nan"),
-        "turned_over_recall": right / missing if missing else float("nan"),
+        "pseudo_label_precision": right / turned if turned else float("nan"),
+        "pseudo_label_recall": right / missing if missing else float("nan"),
     }
 
 

@@ -43,7 +43,7 @@ class Reporter:
                 f"{config.model.model} starts from random weights, which takes many images and"
                 " epochs; --weights timm, or a file, starts from pretrained ones"
             )
-        note = task.loss.note()
+        note = task.loss.describe()
         if note is not None:
             self._say(note)
 

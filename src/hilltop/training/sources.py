@@ -27,9 +27,16 @@ def input_source(config: TrainConfig, *, val: bool = False) -> Path:
     return given
 
 
+def _read_labels(config: TrainConfig, say: Callable[[str], None]) -> LabelTable:
+    table = read_labels(config.labels, format=config.format, options=config.reading)
+    for mistake in name_mistakes(table):
+        say(f"{config.labels}: {mistake}")
+    return table
+
+
 def read_training(config: TrainConfig, say: Callable[[str], None]) -> LabelTable:
     """Read the training labels, of whose images some will be set aside for validation."""
-    table = read_labels(config.labels, format=config.format, options=config.reading)
+    table = _read_labels(config, say)
     return table.select(_rows(config, table.images, input_source(config), say))
 
 
@@ -39,7 +46,7 @@ def read_both(config: TrainConfig, say: Callable[[str], None]) -> tuple[LabelTab
     Raises:
         DataError: Images are in both, or have no input, and that is not allowed.
     """
-    train = read_labels(config.labels, format=config.format, options=config.reading)
+    train = _read_labels(config, say)
     path = config.val_labels or config.labels
     val = _read_validation(config, path).with_classes(train.classes)
     _check_apart(config, path, train, val)

@@ -25,6 +25,7 @@ from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.losses import LabelStats, Loss, build
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
+from hilltop.training.evidence import with_evidence
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.recipe import Recipe
 from hilltop.training.run_folder import RunFolder
@@ -122,9 +123,21 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 weights=config.model.weights,
                 image_size=config.model.image_size,
                 normalise=bool(config.model.normalise),
+                silent=config.model.head_start == "prior",
             )
-        loss.prepare(label_stats(train, config.epochs, before=before))
-    start_head(classifier_of(model), loss, labels, len(train))
+        stats = label_stats(train, config.epochs, before=before)
+        if isinstance(train_inputs, FeatureInputs):
+            asked = train if before is None else before
+            stats = with_evidence(
+                stats,
+                loss,
+                train_inputs.values,
+                lambda rows: training_batch(asked, rows.numpy()),
+                seed=config.seed,
+            )
+        loss.prepare(stats)
+    if config.model.head_start == "prior":
+        start_head(classifier_of(model), loss, labels, len(train))
     true_labels = _true_labels(config, train)
     return Task(train, val, train_inputs, val_inputs, model, loss, recipe, true_labels)
 

@@ -15,6 +15,7 @@ from hilltop.audit.decisions.store import Answer, DecisionStore, Undo
 from hilltop.audit.review.progress import ClassProgress
 from hilltop.data.review_record import AnswerWord, Mode
 from hilltop.errors import DataError
+from tests.processes import HANGING_S
 
 
 def said(
@@ -112,7 +113,7 @@ def test_two_processes_and_threads_lose_nothing(path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert other.wait(30) == 0
+    assert other.wait(HANGING_S) == 0
     found = {event.id for _, event in store.read()}
     assert found == {f"e{n}" for n in range(100)} | {f"other{n}" for n in range(100)}
     store.close()

@@ -199,7 +199,8 @@ def test_out_of_fold_logits_repeat_with_their_seed() -> None:
 
     def score(seed: int) -> torch.Tensor:
         loss = bce(reduction="sum")
-        return out_of_fold_logits(simulated.features, simulated.targets, loss, epochs=2, seed=seed)
+        options = {"recipe": Recipe(epochs=2), "seed": seed}
+        return out_of_fold_logits(simulated.features, simulated.targets, loss, **options)
 
     assert torch.equal(score(0), score(0))
     assert not torch.equal(score(0), score(1))

@@ -117,7 +117,7 @@ def test_the_models_interval_covers_where_the_model_is_right() -> None:
         total = total_of_model(made, tally)
         assert total.low <= sum(truth) <= total.high
         assert keep_of(total).keep == pytest.approx(0.5, abs=0.05)
-    assert covered >= 0.85 * classes
+    assert 0.85 * classes <= covered <= 0.97 * classes
 
 
 def test_the_models_interval_reaches_to_the_other_model() -> None:
@@ -143,19 +143,6 @@ def test_the_keep_rate_is_found_from_labels_alone(keep: float) -> None:
     assert found.low <= keep <= found.high
     assert found.high - found.low < 0.15
     assert model.calibration.slope == pytest.approx(2, rel=0.15)
-
-
-@pytest.mark.slow
-def test_the_interval_of_the_keep_rate_covers_it() -> None:
-    chance, covered, sets = torch.Generator().manual_seed(9), 0, 60
-    for number in range(sets):
-        keep = 0.2 + 0.6 * number / sets
-        logits = 3 * torch.randn(1500, 6, generator=chance) - 3
-        true = draw(logits, chance)
-        targets = true * (torch.rand(true.shape, generator=chance) < keep)
-        found, _ = estimate_keep(logits / 2 + 1, targets)
-        covered += found.low <= keep <= found.high
-    assert covered >= 0.85 * sets
 
 
 def test_estimates_come_back_from_their_file(tmp_path: Path) -> None:

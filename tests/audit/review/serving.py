@@ -19,8 +19,7 @@ from urllib.parse import urlencode, urlsplit
 
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.folder import AuditFolder
-
-LONGEST_S = 60
+from tests.processes import HANGING_S
 
 
 @dataclass
@@ -40,7 +39,7 @@ class Server:
 
     def kill(self) -> None:
         os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(HANGING_S)
 
     def request(
         self,
@@ -50,7 +49,7 @@ class Server:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANGING_S)
         try:
             connection.putrequest(method, path, skip_host=True)
             sent = {"Host": self.host, **(headers or {})}
@@ -85,7 +84,7 @@ def serving(folder: Path, *words: str, port: int = 0) -> Iterator[Server]:
     command = [sys.executable, "-m", "hilltop", "review", str(folder), "--port", str(port), *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     # A test that hangs must not leave a server behind.
-    stopper = threading.Timer(LONGEST_S, process.kill)
+    stopper = threading.Timer(HANGING_S, process.kill)
     stopper.start()
     try:
         assert process.stdout is not None
@@ -101,7 +100,7 @@ def serving(folder: Path, *words: str, port: int = 0) -> Iterator[Server]:
         stopper.cancel()
         if process.poll() is None:
             process.kill()
-        process.wait(10)
+        process.wait(HANGING_S)
         assert process.stdout is not None
         process.stdout.close()
 

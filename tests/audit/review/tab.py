@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import Any
+
+from tests.processes import HANGING_S
 
 CHROMIUM = shutil.which("chromium")
 QUIET = (
     "--headless --no-sandbox --disable-gpu --disable-background-networking"
     " --disable-component-update --disable-sync --no-first-run"
 )
-WAIT_MS = 10_000
+HANGING_MS = 1000 * HANGING_S
 
 
 class Tab:
@@ -20,7 +23,7 @@ class Tab:
         self.context = browser.new_context(
             **{"viewport": {"width": 1280, "height": 800}, **options}
         )
-        self.context.set_default_timeout(WAIT_MS)
+        self.context.set_default_timeout(HANGING_MS)
         self.page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -43,11 +46,10 @@ class Tab:
 
     def until(self, expression: str) -> None:
         """Wait for something in the page; its policy forbids Playwright's own way of polling."""
-        for _ in range(WAIT_MS // 25):
-            if self.page.evaluate(expression):
-                return
+        given_up = time.monotonic() + HANGING_S
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < given_up, f"it never came true: {expression}"
             self.page.wait_for_timeout(25)
-        raise AssertionError(f"it never came true: {expression}")
 
     def answers(self) -> list[str]:
         found: list[str] = self.page.eval_on_selector_all(

@@ -21,6 +21,7 @@ from hilltop.data import State, assemble
 from hilltop.errors import DataError
 from tests.audit.made_up import write_audit
 from tests.audit.review.serving import Server, serving
+from tests.processes import HANGING_S
 
 TOKEN = "a-token-of-24-characters"
 
@@ -57,7 +58,7 @@ def test_names_of_this_machine_are_let_in(server: Server, host: str) -> None:
 
 
 def test_two_hosts_are_refused(server: Server) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANGING_S)
     connection.putrequest("GET", "/", skip_host=True)
     connection.putheader("Host", server.host)
     connection.putheader("Host", "evil.example")

@@ -14,6 +14,7 @@ from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from tests.audit.review.serving import Server, answer_event, serving
+from tests.processes import HANGING_S
 
 
 def first_class(server: Server) -> dict[str, object]:
@@ -156,10 +157,10 @@ def test_two_hammering_reviewers_and_a_kill_lose_no_acknowledged_answer(
         for thread in threads:
             thread.start()
         for _ in range(60):
-            assert enough.acquire(timeout=30)
+            assert enough.acquire(timeout=HANGING_S)
         server.kill()
         for thread in threads:
-            thread.join(30)
+            thread.join(HANGING_S)
     store = DecisionStore(audit.decisions)
     stored = [event.id for _, event in store.read()]
     store.close()
@@ -228,6 +229,6 @@ def test_ctrl_c_ends_it_and_says_what_comes_next(audit: AuditFolder) -> None:
         server.process.send_signal(signal.SIGINT)
         assert server.process.stdout is not None
         said = server.process.stdout.read()
-        assert server.process.wait(10) == 0
+        assert server.process.wait(HANGING_S) == 0
     assert f"{audit.decisions}: 1 answer or undo" in said
     assert f"next: hilltop apply {audit.path} --out FILE" in said

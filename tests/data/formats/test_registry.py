@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 
-from hilltop.data import ReadOptions, read_labels, write_labels
+from hilltop.data import ReadOptions, State, read_labels, write_labels
 from hilltop.data.formats import FORMATS, LabelSource, recognise, registry, tables
 from hilltop.data.label_table import LabelTable
-from hilltop.errors import OptionNeeded
+from hilltop.errors import DataError, OptionNeeded
 
 NEW_FORMAT = """
 from pathlib import Path
@@ -105,3 +106,55 @@ def test_no_format_names_another(name: str) -> None:
 def test_an_ending_that_says_nothing_is_asked_about(small: LabelTable, tmp_path: Path) -> None:
     with pytest.raises(OptionNeeded, match="its ending does not say which format to write"):
         write_labels(small, tmp_path / "labels.csv")
+
+
+def test_an_unknown_table_is_answered_with_its_columns_and_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("person,town,said\nx y,Rome,a cat\nx y,Oslo,a dog\nz w,Oslo,a cat\n")
+    with pytest.raises(OptionNeeded) as caught:
+        read_labels(path)
+    said = str(caught.value)
+    assert "Columns: person (x y), town (Rome), said (a cat)." in said
+    assert "nearest to a table with one column of labels" in said
+    assert said.endswith("--delimiter ' '")
+    command = said.partition("hilltop inspect ")[2].split()
+    named = ReadOptions(
+        unlisted="unknown",
+        image_column=command[command.index("--image-column") + 1],
+        label_column=command[command.index("--label-column") + 1],
+        delimiter=" ",
+    )
+    assert read_labels(path, options=named).count(State.PRESENT) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "taken"),
+    [
+        (ReadOptions(unlisted="unknown", label_column="town"), "list_column"),
+        (ReadOptions(unlisted="unknown", class_columns="cat,dog"), "wide"),
+        (ReadOptions(unlisted="unknown", image_column="town"), "wide"),
+    ],
+)
+def test_what_the_user_says_tells_the_format(
+    tmp_path: Path, options: ReadOptions, taken: str
+) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("person,town,cat,dog\nAnn,Rome,1,0\nBob,Oslo,0,1\n")
+    assert recognise(LabelSource(path, options)).name == taken
+
+
+def test_standard_input_is_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pipe(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    pipe("image,cat,dog\na.jpg,1,0\n")
+    assert read_labels("-", options=ReadOptions(unlisted="unknown")).labels_of(0) == ("cat",)
+    pipe("image,cat,dog\na.jpg,1,0\n")
+    with pytest.raises(OptionNeeded, match=r"^standard input: 0 stands .* inspect - --unlisted"):
+        read_labels("-")
+
+
+@pytest.mark.parametrize("name", ["labels.xlsx", "labels.csv.gz"])
+def test_what_is_only_read_is_not_written(small: LabelTable, tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="read, but not written"):
+        write_labels(small, tmp_path / name, format="wide")

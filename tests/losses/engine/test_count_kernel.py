@@ -16,10 +16,10 @@ from tests.losses.likelihood.test_observation import RATIOS, gradient
 @pytest.mark.parametrize("r", RATIOS)
 @pytest.mark.parametrize("scale", [1.0, 30.0, 3000.0])
 @pytest.mark.parametrize(
-    ("rows", "classes", "added"), [(30, 9, 0.0), (30, 9, 0.3), (19, 80, 0.0), (9, 600, 0.02)]
+    ("rows", "classes", "restore_prob"), [(30, 9, 0.0), (30, 9, 0.3), (19, 80, 0.0), (9, 600, 0.02)]
 )
 def test_the_count_kernel_agrees_with_torch(
-    r: str, scale: float, rows: int, classes: int, added: float
+    r: str, scale: float, rows: int, classes: int, restore_prob: float
 ) -> None:
     generator = torch.Generator().manual_seed(rows)
     logits = scale * (torch.randn(rows, classes, generator=generator) - 1)
@@ -28,7 +28,7 @@ def test_the_count_kernel_agrees_with_torch(
     targets[draws[1] < 0.05] = float("nan")
     observed = draws[2] < 0.1
     for epoch in (0, 1, 4):
-        loss = kept_by_count(r=r, added=added, reduction="sum", warmup_epochs=4)
+        loss = kept_by_count(r=r, restore_prob=restore_prob, reduction="sum", warmup_epochs=4)
         loss.set_epoch(epoch)
         value = loss(logits, targets, observed=observed)
         exact = loss(logits.double(), targets, observed=observed)
@@ -41,8 +41,8 @@ def test_the_count_kernel_agrees_with_torch(
         )
         probable = loss.posterior(logits.double(), targets, observed=observed)
         sure = (probable - 0.5).abs() > 1e-5  # beside the limit rounding decides
-        turned = loss.pseudo_labels(logits, targets, observed=observed)
-        assert torch.equal(turned[sure], ((probable > 0.5) & (targets == 0))[sure])
+        pseudo = loss.pseudo_labels(logits, targets, observed=observed)
+        assert torch.equal(pseudo[sure], ((probable > 0.5) & (targets == 0))[sure])
 
 
 def test_the_count_kernel_keeps_ends_of_spans_where_counts_are_wide() -> None:
@@ -72,7 +72,7 @@ def test_the_count_kernel_leaves_to_torch_what_no_double_holds() -> None:
     logits = torch.randn(2, 600, generator=torch.Generator().manual_seed(0))
     targets = torch.zeros(2, 600)
     targets[0, :400] = targets[1, :3] = 1
-    loss = kept_by_count(r=0.8, added=0.01, reduction="sum")
+    loss = kept_by_count(r=0.8, restore_prob=0.01, reduction="sum")
     torch.testing.assert_close(
         gradient(loss, logits, targets), gradient(loss, logits.double(), targets).float()
     )
@@ -80,13 +80,13 @@ def test_the_count_kernel_leaves_to_torch_what_no_double_holds() -> None:
     torch.testing.assert_close(loss(logits, targets).double(), exact, rtol=1e-5, atol=0.0)
 
 
-def test_the_counted_loss_has_the_right_slope_where_its_likelihood_underflows() -> None:
+def test_the_counted_loss_has_the_right_gradient_where_its_likelihood_underflows() -> None:
     """One label left at r = 0.8 allows three more; ten classes are all but certain."""
     logits = torch.full((1, 11), 500.0)
     targets = torch.zeros(1, 11)
     targets[0, 0] = 1
-    slope = gradient(kept_by_count(r=0.8, reduction="sum"), logits, targets)
-    torch.testing.assert_close(slope[0, 1:], torch.full((10,), 0.7))
+    grad = gradient(kept_by_count(r=0.8, reduction="sum"), logits, targets)
+    torch.testing.assert_close(grad[0, 1:], torch.full((10,), 0.7))
     assert kept_by_count(r=0.8, reduction="sum")(logits, targets).item() == pytest.approx(
         7 * 500 - math.log(math.comb(10, 3) / 4)
     )

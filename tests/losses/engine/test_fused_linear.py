@@ -21,7 +21,7 @@ from hilltop.losses import (
     splc,
 )
 from hilltop.losses.engine import linear_parts
-from tests.losses.conftest import facts
+from tests.losses.conftest import label_stats
 from tests.losses.engine.fused_head import (
     CLASSES,
     INPUTS,
@@ -54,7 +54,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(name: str, **options: object) -> MultiLabelLoss:
     loss = build(name, **options)
-    loss.prepare(facts(CLASSES))
+    loss.prepare(label_stats(CLASSES))
     loss.set_epoch(3)
     assert isinstance(loss, MultiLabelLoss)
     return loss

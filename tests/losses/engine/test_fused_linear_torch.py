@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hilltop.errors import HilltopError, HilltopWarning
 from hilltop.losses import FusedLinearLoss, hill
 from hilltop.losses.engine import linear_parts
+from tests.forked import run_forked
 from tests.losses.engine.fused_head import (
     CLASSES,
     INPUTS,
@@ -59,9 +57,9 @@ def test_backward_can_be_called_again_and_scaled() -> None:
 
 def test_second_derivatives_are_refused() -> None:
     fused, (features, targets) = head(hill()), inputs()
-    (slope,) = torch.autograd.grad(fused(features, targets), features, create_graph=True)
+    (grad,) = torch.autograd.grad(fused(features, targets), features, create_graph=True)
     with pytest.raises(HilltopError, match="keeps only its first derivative"):
-        slope.sum().backward()
+        grad.sum().backward()
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 2e-2), (torch.float16, 3e-3)])
@@ -78,10 +76,10 @@ def test_autocast_gives_what_linear_and_loss_give(dtype: torch.dtype, tolerance:
         assert (one - other).norm() < tolerance * other.norm()
 
 
-def test_float16_keeps_slopes_that_are_too_small_for_it() -> None:
+def test_float16_keeps_gradients_that_are_too_small_for_it() -> None:
     fused = head(hill(reduction="sum"), torch.float32)
     with torch.no_grad():
-        fused.linear.bias.fill_(-11.0)  # slopes near 1e-9
+        fused.linear.bias.fill_(-11.0)  # grads near 1e-9
         fused.linear.weight.mul_(0.1)
     features, _ = inputs(torch.float32)
     nothing = torch.zeros(ROWS, CLASSES)
@@ -167,9 +165,7 @@ WORKER = Path(__file__).with_name("fused_ddp_worker.py")
 @pytest.mark.distributed
 def test_distributed_data_parallel_gives_the_gradient_of_the_whole_batch(tmp_path: Path) -> None:
     out = tmp_path / "gradient.pt"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd()), "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(WORKER), str(out)], check=True, timeout=120, env=environment)
+    run_forked(WORKER, out, processes=2)
     from tests.losses.engine.fused_ddp_worker import full_batch_gradients
 
     torch.testing.assert_close(torch.load(out), full_batch_gradients())

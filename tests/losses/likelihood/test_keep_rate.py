@@ -104,12 +104,12 @@ def test_the_halves_go_with_others_and_with_corrections() -> None:
     expected = torch.where(targets == 1, loss.positive(logits), loss.negative(logits))
     torch.testing.assert_close(loss(logits, targets), expected)
     corrected = splc(kept_independently([0.3] * 5, reduction="none"), tau=0.6, start_epoch=0)
-    flipped = torch.where(
+    pseudo = torch.where(
         (targets == 1) | (torch.sigmoid(logits) > 0.6),
         KeptPositive(keep=0.3)(logits),
         KeptNegative(keep=0.3)(logits),
     )
-    torch.testing.assert_close(corrected(logits, targets), flipped)
+    torch.testing.assert_close(corrected(logits, targets), pseudo)
     assert torch.equal(
         corrected.pseudo_labels(logits, targets), (torch.sigmoid(logits) > 0.6) & (targets == 0)
     )

@@ -52,24 +52,24 @@ def images(classes: int, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 
 
 def enumerated(
-    logits: Tensor, targets: Tensor, observed: Tensor, chance: ref.Written
+    logits: Tensor, targets: Tensor, observed: Tensor, prob: ref.Written
 ) -> ref.Enumerated:
     plain = [None if math.isnan(t) else int(t) for t in targets[0].tolist()]
-    return ref.enumerate_image(logits[0].tolist(), plain, observed[0].tolist(), chance)
+    return ref.enumerate_image(logits[0].tolist(), plain, observed[0].tolist(), prob)
 
 
-def assert_equals_enumeration(loss: Loss, chance: ref.Written, classes: int, count: int) -> None:
+def assert_equals_enumeration(loss: Loss, prob: ref.Written, classes: int, count: int) -> None:
     assert isinstance(loss, ObservationModel)
     for logits, targets, observed in images(classes, count):
-        expected = enumerated(logits, targets, observed, chance)
+        expected = enumerated(logits, targets, observed, prob)
         value = loss(logits, targets, observed=observed).item()
         assert value == pytest.approx(expected.loss, rel=1e-10, abs=1e-10)
-        slope = gradient(loss, logits, targets, observed=observed)
-        torch.testing.assert_close(slope, double([expected.slope]), **EXACT)
+        grad = gradient(loss, logits, targets, observed=observed)
+        torch.testing.assert_close(grad, double([expected.grad]), **EXACT)
         posterior = loss.posterior(logits, targets, observed=observed)
         torch.testing.assert_close(posterior, double([expected.posterior]), **EXACT)
-        turned = loss.pseudo_labels(logits, targets, observed=observed)
-        assert torch.equal(turned, (posterior > 0.5) & (targets == 0))
+        pseudo = loss.pseudo_labels(logits, targets, observed=observed)
+        assert torch.equal(pseudo, (posterior > 0.5) & (targets == 0))
 
 
 @pytest.mark.parametrize("r", RATIOS)
@@ -79,15 +79,15 @@ def test_counted_likelihood_equals_enumeration(r: str, classes: int) -> None:
     assert_equals_enumeration(loss, ref.by_count(Fraction(r)), classes, 12)
 
 
-@pytest.mark.parametrize("added", [0.01, 0.5])
+@pytest.mark.parametrize("restore_prob", [0.01, 0.5])
 @pytest.mark.parametrize("r", RATIOS)
 @pytest.mark.parametrize("classes", [2, 5, 8])
 def test_counted_likelihood_of_labels_put_back_equals_enumeration(
-    r: str, classes: int, added: float
+    r: str, classes: int, restore_prob: float
 ) -> None:
-    loss = kept_by_count(r=r, added=added, reduction="sum")
-    chance = ref.by_count_and_put_back(Fraction(r), added)
-    assert_equals_enumeration(loss, chance, classes, 8)
+    loss = kept_by_count(r=r, restore_prob=restore_prob, reduction="sum")
+    prob = ref.by_count_and_put_back(Fraction(r), restore_prob)
+    assert_equals_enumeration(loss, prob, classes, 8)
 
 
 @pytest.mark.parametrize("classes", [1, 2, 5, 8])
@@ -103,28 +103,28 @@ def test_independent_likelihood_equals_enumeration(classes: int) -> None:
 def test_the_independent_half_is_right_at_every_logit(keep: float) -> None:
     """Compared with forms that are exact on their side of 0, in plain floats."""
     grid = [-1e4, -800.0, -90.0, -20.0, -1.0, 0.0, 1e-6, 2.0, 17.0, 40.0, 90.0, 800.0, 1e4]
-    exact, slopes = [], []
+    exact, grads = [], []
     for x in grid:
         small = math.exp(-abs(x))  # the smaller odds
         if x <= 0:
             exact.append(-math.log1p(-keep * small / (1 + small)))
-            slopes.append(keep * small / (1 + small) / (1 + (1 - keep) * small))
+            grads.append(keep * small / (1 + small) / (1 + (1 - keep) * small))
         else:
             # (1 - c p) (1 + small) = small + 1 - c
             exact.append(x if keep == 1 and x > 700 else math.log1p(small))
             exact[-1] -= 0.0 if keep == 1 and x > 700 else math.log(small + (1 - keep))
-            slopes.append(1.0 if keep == 1 and x > 700 else keep * small / (small + (1 - keep)))
-            slopes[-1] /= 1 + small
+            grads.append(1.0 if keep == 1 and x > 700 else keep * small / (small + (1 - keep)))
+            grads[-1] /= 1 + small
     for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 2e-6)):
         logits = torch.tensor([grid], dtype=dtype)
         loss = kept_independently(keep, reduction="none")
-        value, slope = loss(logits, torch.zeros_like(logits)), torch.tensor([slopes], dtype=dtype)
+        value, grad = loss(logits, torch.zeros_like(logits)), torch.tensor([grads], dtype=dtype)
         torch.testing.assert_close(
             value, torch.tensor([exact], dtype=dtype), rtol=tolerance, atol=1e-30
         )
         total = kept_independently(keep, reduction="sum")
         actual = gradient(total, logits, torch.zeros_like(logits))
-        torch.testing.assert_close(actual, slope, rtol=20 * tolerance, atol=1e-30)
+        torch.testing.assert_close(actual, grad, rtol=20 * tolerance, atol=1e-30)
 
 
 class TestLimits:
@@ -197,13 +197,15 @@ def test_a_label_that_was_put_back_does_not_stand_for_many_others() -> None:
         return float(loss.posterior(logits, targets).sum()) - 2
 
     assert missing(kept_by_count(r=0.8)) >= 3  # two labels are left of five to nine
-    assert missing(kept_by_count(r=0.8, added=0.1)) < 1.0
+    assert missing(kept_by_count(r=0.8, restore_prob=0.1)) < 1.0
 
 
-@pytest.mark.parametrize("added", [-0.1, 1.0, float("nan")])
-def test_a_chance_of_being_put_back_is_between_0_and_nine_tenths(added: float) -> None:
-    with pytest.raises(ArgumentError, match="added must be"):
-        kept_by_count(added=added)
+@pytest.mark.parametrize("restore_prob", [-0.1, 1.0, float("nan")])
+def test_restore_prob_is_between_0_and_nine_tenths(
+    restore_prob: float,
+) -> None:
+    with pytest.raises(ArgumentError, match="restore_prob must be"):
+        kept_by_count(restore_prob=restore_prob)
 
 
 def test_whether_a_label_is_observed_does_not_matter() -> None:

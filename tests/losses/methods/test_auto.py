@@ -1,79 +1,67 @@
-"""Auto: what it chooses, and that it then is what it chose."""
+"""Auto: cross-entropy, weighted by evidence and by nothing else."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import pytest
 import torch
 
-from hilltop.errors import ArgumentError, DataError
-from hilltop.losses import KeptByCount, LabelStats, auto, build, choose_loss
+from hilltop.errors import ArgumentError
+from hilltop.losses import LabelStats, auto, bce
+from hilltop.losses.base import Evidence
 from tests.losses.conftest import batch
 
 
-@pytest.mark.parametrize(
-    ("counts", "name"),
-    [
-        ([0, 50], "kept_by_count, r = 0.9"),
-        ([7, 50], "kept_by_count, r = 0.9"),  # images without a label say nothing
-        ([0, 85, 14, 1], "kept_by_count, r = 0.8"),
-        ([0, 74, 25, 1], "splc_adaptive"),
-        ([0, 80, 10, 10], "splc_adaptive"),
-        ([0, 30, 30, 20, 10], "splc_adaptive"),
-    ],
-)
-def test_the_choice_follows_the_number_of_labels_an_image(counts: list[int], name: str) -> None:
-    loss, sentence = choose_loss(torch.tensor(counts))
-    assert type(loss) is type(build(name.partition(",")[0]))
-    assert name in sentence
+def told(weight: torch.Tensor | None, targets: torch.Tensor) -> LabelStats:
+    return dataclasses.replace(
+        LabelStats.of(targets), evidence=Evidence(weight, "some are missing")
+    )
 
 
-def test_it_is_the_loss_that_it_chose() -> None:
+def test_without_evidence_it_is_cross_entropy_whether_prepared_or_not() -> None:
     logits, targets = batch(6, 5)
-    targets = (torch.arange(5) == torch.arange(6).unsqueeze(1) % 5).to(targets)
     loss = auto(reduction="sum")
-    loss.prepare(LabelStats.of(targets))
-    expected = build("kept_by_count", r=0.9, reduction="sum")(logits, targets)
+    expected = bce(reduction="sum")(logits, targets)
     torch.testing.assert_close(loss(logits, targets), expected)
-    assert loss.note() is not None
+    for stats in (LabelStats.of(targets), told(None, targets)):
+        loss.prepare(stats)
+        torch.testing.assert_close(loss(logits, targets), expected)
+    loss.prepare(LabelStats.of(torch.ones(4, 3)))
+    assert loss.describe() == (
+        "nothing is known of how labels were lost, so cross-entropy is taken as it is."
+    )
 
 
-def test_about_one_label_an_image_leaves_room_for_labels_that_were_put_back() -> None:
-    chosen = choose_loss(torch.tensor([0, 90, 10])).loss
-    assert isinstance(chosen, KeptByCount)
-    assert chosen.rule.added == 0.03
+def test_unlabelled_pairs_count_by_their_weight_and_labels_and_confirmed_pairs_in_full() -> None:
+    logits = torch.tensor([[1.0, -1.0, 0.5], [0.3, 2.0, -0.2]])
+    targets = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    weight = torch.tensor([[0.1, 0.2, 0.7], [0.4, 0.9, 0.3], [0.0, 0.0, 0.0]])
+    observed = torch.tensor([[False, False, True], [False, False, False]])
+    loss = auto(reduction="none")
+    loss.prepare(told(weight, torch.cat([targets, targets[:1]])))
+    rows = torch.tensor([1, 0])
+    found = loss(logits, targets, observed=observed, index=rows)
+    plain = bce(reduction="none")(logits, targets)
+    used = torch.tensor([[1.0, 0.9, 1.0], [0.1, 0.2, 1.0]])
+    torch.testing.assert_close(found, used * plain)
+    assert loss.describe() == "some are missing."
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "name"),
-    [
-        ([0, 100], [0, 95, 5], "kept_by_count, r = 0.9"),
-        ([0, 90, 10], [0, 85, 15], "kept_by_count, r = 0.8"),
-        ([0, 100], [0, 80, 20], "17% of all labels back (kept_independently, keep = 0.4)"),
-        ([0, 90, 10], [0, 60, 40], "kept_independently"),
-        ([10, 30, 30, 20, 10], [0, 30, 30, 20, 20], "splc_adaptive"),
-    ],
-)
-def test_reviewed_labels_are_judged_by_what_was_there_before(
-    before: list[int], now: list[int], name: str
-) -> None:
-    choice = choose_loss(torch.tensor(now), before_review=torch.tensor(before))
-    assert name in choice.sentence
-    if isinstance(choice.loss, KeptByCount):
-        assert choice.loss.rule.added == 0.1
+def test_weights_belong_to_rows_so_that_row_numbers_are_needed() -> None:
+    logits, targets = batch(6, 5)
+    loss = auto()
+    loss.prepare(told(torch.ones(6, 5), targets))
+    assert loss.remembers_rows
+    with pytest.raises(ArgumentError, match="pass index="):
+        loss(logits, targets)
 
 
 def test_the_epoch_reaches_the_chosen_loss_before_and_after_the_choice() -> None:
     loss = auto()
     loss.set_epoch(4)
     loss.prepare(LabelStats.of(torch.ones(4, 3)))
-    assert loss.chosen is not None
-    assert int(loss.chosen.epoch) == 4
+    assert loss.inner is not None
+    assert int(loss.inner.epoch) == 4
     loss.set_epoch(7)
-    assert int(loss.chosen.epoch) == 7
-
-
-def test_without_labels_it_says_what_is_missing() -> None:
-    with pytest.raises(ArgumentError, match=r"call prepare\(LabelStats.of\(targets\)\)"):
-        auto()(*batch())
-    with pytest.raises(DataError, match="no label at all"):
-        auto().prepare(LabelStats.of(torch.zeros(4, 3)))
+    assert int(loss.inner.epoch) == 7

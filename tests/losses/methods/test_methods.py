@@ -25,7 +25,7 @@ from hilltop.losses import (
     ll_ct,
     ll_r,
 )
-from tests.losses.conftest import assert_entries, batch, facts
+from tests.losses.conftest import assert_entries, batch, label_stats
 from tests.reference import log_positive, sigmoid
 
 GRID = [-30.0, -8.0, -3.0, -1.3, -0.4, 0.0, 0.3, 1.0, 2.2, 4.0, 9.0, 30.0]
@@ -47,8 +47,8 @@ def test_large_loss_agrees_with_the_reference(
     loss.set_epoch(epoch)
     expected = ref.large_loss(logits.tolist(), targets.tolist(), epoch, reject=reject, rate="0.05")
     assert_entries(loss(logits, targets), expected)
-    turned = loss.pseudo_labels(logits, targets)
-    assert int(turned.sum()) == (0 if reject else math.ceil(72 * 0.05 * epoch - 1e-9))
+    pseudo = loss.pseudo_labels(logits, targets)
+    assert int(pseudo.sum()) == (0 if reject else math.ceil(72 * 0.05 * epoch - 1e-9))
 
 
 def test_a_whole_number_of_pairs_is_not_rounded_up() -> None:
@@ -61,22 +61,22 @@ def test_a_whole_number_of_pairs_is_not_rounded_up() -> None:
 
 def test_permanent_correction_agrees_with_the_reference_over_epochs() -> None:
     loss, reference = ll_cp(rate=0.05, reduction="none"), ref.Permanent("0.05")
-    loss.prepare(facts(8, images=9))
+    loss.prepare(label_stats(8, images=9))
     index = torch.arange(9)
     for epoch in range(4):
         logits, targets = batch(9, 8, seed=epoch)[0].double(), batch(9, 8)[1].double()
         loss.set_epoch(epoch)
         expected = reference.step(logits.tolist(), targets.tolist(), epoch)
         assert_entries(step(loss, logits, targets, index=index), expected)
-        turned = loss.pseudo_labels(logits, targets, index=index)
-        assert {(row, column) for row, column in turned.nonzero().tolist()} == reference.turned
+        pseudo = loss.pseudo_labels(logits, targets, index=index)
+        assert {(row, column) for row, column in pseudo.nonzero().tolist()} == reference.pseudo
         again = step(loss, logits, targets, index=index)  # the same epoch: nothing new
         assert_entries(again, expected)
 
 
 def test_a_look_without_gradients_turns_nothing_over() -> None:
     loss, (logits, targets) = ll_cp(rate=0.1), batch()
-    loss.prepare(facts(5, images=7))
+    loss.prepare(label_stats(5, images=7))
     loss.set_epoch(1)
     with torch.no_grad():
         loss(logits.requires_grad_(), targets, index=torch.arange(7))
@@ -101,14 +101,14 @@ def test_gr_holds_pseudo_label_and_weight_constant() -> None:
     loss.set_epoch(5)
     logits = logits.double().requires_grad_()
     loss(logits, torch.zeros(1, 3)).backward()
-    for x, slope in zip(logits[0].tolist(), logits.grad[0].tolist(), strict=True):
+    for x, grad in zip(logits[0].tolist(), logits.grad[0].tolist(), strict=True):
         p = sigmoid(x)
         k, v = sigmoid(p - 2), math.exp(-0.5 * ((p - 0.65) / 1.25) ** 2)
         expected = v * (-k * p**0.01 * (1 - p) + (1 - k) * p * (1 - p))
-        assert slope == pytest.approx(expected, rel=1e-9)
+        assert grad == pytest.approx(expected, rel=1e-9)
 
 
-def test_generalised_halves_lie_between_log_and_linear() -> None:
+def test_generalised_terms_lie_between_log_and_linear() -> None:
     logits = torch.tensor(GRID, dtype=torch.float64)
     torch.testing.assert_close(GeneralisedNegative(q=1.0)(logits), torch.sigmoid(logits))
     torch.testing.assert_close(GeneralisedPositive(q=1.0)(logits), torch.sigmoid(-logits))
@@ -116,7 +116,7 @@ def test_generalised_halves_lie_between_log_and_linear() -> None:
     torch.testing.assert_close(GeneralisedPositive(q=1e-4)(logits), logs, rtol=2e-3, atol=0)
 
 
-def test_the_entropy_half_agrees_with_the_reference_and_its_gradient_with_its_closed_form() -> None:
+def test_the_entropy_term_agrees_with_the_reference_and_its_gradient_with_its_closed_form() -> None:
     logits = torch.tensor(GRID, dtype=torch.float64, requires_grad=True)
     value = EntropyNegative(alpha=0.3)(logits)
     value.sum().backward()
@@ -131,7 +131,7 @@ def test_the_entropy_half_agrees_with_the_reference_and_its_gradient_with_its_cl
 def test_soft_negatives_agree_with_the_reference_over_epochs() -> None:
     images, classes, epochs = 20, 6, 6
     loss, reference = em_apl(reduction="none"), ref.SoftNegatives(epochs, 3)
-    loss.prepare(facts(classes, images=images, epochs=epochs))
+    loss.prepare(label_stats(classes, images=images, epochs=epochs))
     targets = batch(images, classes)[1].double()
     for epoch in range(epochs):
         loss.set_epoch(epoch)
@@ -149,8 +149,8 @@ def test_soft_negatives_agree_with_the_reference_over_epochs() -> None:
 
 def test_entropy_alone_needs_no_memory() -> None:
     loss = em_apl(theta=0)
-    loss.prepare(facts(5))
-    assert loss.note() is None
+    loss.prepare(label_stats(5))
+    assert loss.describe() is None
     assert loss(*batch()).isfinite()
 
 

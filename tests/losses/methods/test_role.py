@@ -9,14 +9,14 @@ from torch import Tensor
 import tests.reference_methods as ref
 from hilltop.errors import ArgumentError
 from hilltop.losses import role, role_threshold
-from tests.losses.conftest import assert_entries, batch, facts
+from tests.losses.conftest import assert_entries, batch, label_stats
 
 
 def test_role_agrees_with_the_reference() -> None:
     logits, targets = (part.double() for part in batch(6, 5))
     index = torch.tensor([5, 0, 9, 3, 7, 2])
     loss = role(labels_per_image=1.7, reduction="none").double()
-    loss.prepare(facts(5, images=10))
+    loss.prepare(label_stats(5, images=10))
     loss.moved.data.normal_()
     guesses = torch.logit(loss.estimates(targets, index=index).double())
     expected = ref.role(logits.tolist(), guesses.tolist(), targets.tolist(), 1.7)
@@ -25,7 +25,7 @@ def test_role_agrees_with_the_reference() -> None:
 
 def test_estimates_start_where_they_should() -> None:
     loss = role(seed=3)
-    loss.prepare(facts(40, images=300))
+    loss.prepare(label_stats(40, images=300))
     targets = torch.zeros(300, 40)
     targets[:, 0] = 1
     observed = torch.zeros(300, 40, dtype=torch.bool)
@@ -41,7 +41,7 @@ def test_estimates_start_where_they_should() -> None:
     assert rest.std(dim=0).min() > 0.04  # uniform: 0.058
     assert rest.std(dim=1).min() > 0.03
     other = role(seed=4)
-    other.prepare(facts(40, images=300))
+    other.prepare(label_stats(40, images=300))
     assert not torch.equal(other.estimates(targets, index=index)[:, 2:], rest)
     assert torch.equal(loss.estimates(targets[:5], index=index[:5])[:, 2:], rest[:5])
 
@@ -50,28 +50,28 @@ def test_each_side_of_role_learns_from_the_other_held_constant() -> None:
     logits, targets = (part.double() for part in batch(6, 5))
     logits.requires_grad_()
     loss = role(labels_per_image=1.0, reduction="sum").double()
-    loss.prepare(facts(5, images=8))
+    loss.prepare(label_stats(5, images=8))
     loss.moved.data = loss.moved.data.double()
     index = torch.arange(6)
     guesses = torch.logit(loss.estimates(targets, index=index).double())
     loss(logits, targets, index=index).backward()
 
-    def slope(own: Tensor, other: Tensor) -> Tensor:
+    def grad(own: Tensor, other: Tensor) -> Tensor:
         """Of 1/2 [labels + cross-entropy + penalty], entry by entry."""
         p, q = torch.sigmoid(own), torch.sigmoid(other)
         mean = p.mean()
         penalty = 2 * (mean - 0.2) * p * (1 - p)  # in all 30 entries, a 30th each
         return 0.5 * (targets * (p - 1) + (p - q) + penalty)
 
-    torch.testing.assert_close(logits.grad, slope(logits.detach(), guesses), rtol=1e-5, atol=1e-7)
-    expected = slope(guesses, logits.detach())
+    torch.testing.assert_close(logits.grad, grad(logits.detach(), guesses), rtol=1e-5, atol=1e-7)
+    expected = grad(guesses, logits.detach())
     torch.testing.assert_close(loss.moved.grad[:6], expected, rtol=1e-5, atol=1e-7)
     assert not loss.moved.grad[6:].any()
 
 
 def test_role_counts_labels_if_it_is_not_told_how_many_there_are() -> None:
     loss = role()
-    loss.prepare(facts(5, images=500))  # one label for each image
+    loss.prepare(label_stats(5, images=500))  # one label for each image
     assert loss.share(torch.zeros(1, 5)) == pytest.approx(0.2)
 
 

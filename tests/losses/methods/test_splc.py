@@ -1,4 +1,4 @@
-"""The bound on what self-paced correction turns over; its equation is in test_equations.py."""
+"""The bound on the pseudo labels of self-paced correction; its equation is in test_equations.py."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def pseudo_labels(loss: MultiLabelLoss, logits: Tensor, targets: Tensor) -> Tens
 
 
 @pytest.mark.parametrize("per_label", [0.0, 0.5, 1.0, 2.5])
-def test_the_highest_are_turned_over_and_no_more_than_the_bound(per_label: float) -> None:
+def test_the_highest_become_pseudo_labels_and_no_more_than_the_bound(per_label: float) -> None:
     logits, targets = batch(60, 7)
-    turned = pseudo_labels(splc(per_label=per_label), logits + 3, targets)
+    pseudo = pseudo_labels(splc(per_label=per_label), logits + 3, targets)
     sure = pseudo_labels(splc(per_label=math.inf), logits + 3, targets)
     allowed = math.floor(per_label * targets.nansum().item() + 1e-3)
-    assert turned.sum() == min(allowed, int(sure.sum()))
-    assert not (turned & ~sure).any()
-    left = sure & ~turned
-    if turned.any() and left.any():
-        assert logits[turned].min() > logits[left].max()
+    assert pseudo.sum() == min(allowed, int(sure.sum()))
+    assert not (pseudo & ~sure).any()
+    left = sure & ~pseudo
+    if pseudo.any() and left.any():
+        assert logits[pseudo].min() > logits[left].max()
 
 
 def test_below_the_bound_it_is_the_equation() -> None:
@@ -54,18 +54,18 @@ def test_confirmed_and_unknown_pairs_do_not_use_up_the_bound() -> None:
     observed = torch.tensor([[False, True, False, False, False]])
     loss = splc()
     loss.set_epoch(1)
-    turned = loss.pseudo_labels(logits, targets, observed=observed)
-    assert turned.tolist() == [[False, False, False, True, False]]
+    pseudo = loss.pseudo_labels(logits, targets, observed=observed)
+    assert pseudo.tolist() == [[False, False, False, True, False]]
 
 
 def test_a_model_that_is_sure_of_everything_is_told_otherwise() -> None:
     """Without the bound every unlabelled pair is pushed further up, for good."""
     logits, targets = batch(60, 7)
-    slopes = {}
+    grads = {}
     for per_label in (1.0, math.inf):
         loss = splc("bce", reduction="sum", per_label=per_label, watch=False)
         loss.set_epoch(1)
         scores = (logits + 12).requires_grad_()
         loss(scores, targets).backward()
-        slopes[per_label] = scores.grad[targets == 0].sum()  # type: ignore[index]
-    assert slopes[1.0] > 0 >= slopes[math.inf]
+        grads[per_label] = scores.grad[targets == 0].sum()  # type: ignore[index]
+    assert grads[1.0] > 0 >= grads[math.inf]

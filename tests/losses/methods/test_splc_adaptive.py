@@ -12,7 +12,7 @@ from torch import Tensor
 import tests.reference_methods as ref
 from hilltop.errors import ArgumentError
 from hilltop.losses import Loss, bce, build, splc, splc_adaptive
-from tests.losses.conftest import batch, facts
+from tests.losses.conftest import batch, label_stats
 
 FEATURES = Path(__file__).parents[4] / "shared" / "data" / "coco16k_lite0.npz"
 
@@ -24,7 +24,7 @@ def step(loss: Loss, logits: Tensor, targets: Tensor) -> Tensor:
 def test_it_agrees_with_the_reference_over_epochs() -> None:
     loss = splc_adaptive(reduction="none", start_epoch=2, share=0.3, window=0.5)
     reference = ref.Adaptive(start=2, share=0.3, window=0.5)
-    turned = 0
+    pseudo = 0
     for epoch in range(5):
         loss.set_epoch(epoch)
         for part in range(3):
@@ -32,9 +32,9 @@ def test_it_agrees_with_the_reference_over_epochs() -> None:
             expected = reference.step(logits.tolist(), targets.tolist(), epoch)
             actual = step(loss, logits, targets)
             torch.testing.assert_close(actual, torch.tensor(expected, dtype=torch.float64))
-            turned += int((actual != bce(reduction="none")(logits, targets)).sum())
+            pseudo += int((actual != bce(reduction="none")(logits, targets)).sum())
     assert loss.correction.missing.item() == pytest.approx(reference.missing, rel=1e-5)
-    assert 20 < turned < 900, "of 2,400 pairs: the comparison has something to compare"
+    assert 20 < pseudo < 900, "of 2,400 pairs: the comparison has something to compare"
 
 
 def repeated(loss: Loss, logits: Tensor, targets: Tensor, epochs: int = 6) -> int:
@@ -47,31 +47,31 @@ def repeated(loss: Loss, logits: Tensor, targets: Tensor, epochs: int = 6) -> in
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.3])
 @pytest.mark.parametrize("lift", [-4.0, 0.0, 8.0])
-def test_however_high_all_scores_are_no_more_is_turned_over_than_the_share(
+def test_however_high_all_scores_are_no_more_becomes_a_pseudo_label_than_the_share(
     share: float, lift: float
 ) -> None:
     logits, targets = batch(300, 6)
     labels = targets.sum(dim=0)
     for loss in (splc_adaptive(share=share), splc_adaptive("hill", share=share)):
         repeated(loss, logits + lift, targets)
-        turned = loss.pseudo_labels(logits + lift, targets).sum(dim=0)
-        assert (turned <= share * 3 * labels).all()
+        pseudo = loss.pseudo_labels(logits + lift, targets).sum(dim=0)
+        assert (pseudo <= share * 3 * labels).all()
     if lift == 8.0:
         assert (
             repeated(splc(per_label=math.inf), logits + lift, targets) > 0.9 * (targets == 0).sum()
         )
 
 
-def test_the_best_scored_pairs_of_every_class_are_turned_over() -> None:
+def test_the_best_scored_pairs_of_every_class_become_pseudo_labels() -> None:
     logits, targets = batch(300, 6)
     logits = logits + torch.tensor([-5.0, 0.0, 0.0, 0.0, 0.0, 3.0])
     loss = splc_adaptive(share=0.3)
     repeated(loss, logits, targets)
-    turned = loss.pseudo_labels(logits, targets)
-    assert (turned.sum(dim=0) > 0).all(), "a class of low scores gets its part"
+    pseudo = loss.pseudo_labels(logits, targets)
+    assert (pseudo.sum(dim=0) > 0).all(), "a class of low scores gets its part"
     for column in range(6):
         unlabelled = targets[:, column] == 0
-        scores, chosen = logits[unlabelled, column], turned[unlabelled, column]
+        scores, chosen = logits[unlabelled, column], pseudo[unlabelled, column]
         assert scores[chosen].min() > scores[~chosen].max()
 
 
@@ -86,16 +86,16 @@ def test_the_estimate_is_what_is_missing_where_scores_tell_present_from_absent()
         assert loss.correction.missing.item() == pytest.approx((1 - kept) / kept, abs=0.15)
 
 
-def test_nothing_is_turned_over_before_the_start_or_of_classes_without_labels() -> None:
+def test_nothing_becomes_a_pseudo_label_before_the_start_or_of_classes_without_labels() -> None:
     logits, targets = batch(300, 6)
     targets[:, 2] = 0
     loss = splc_adaptive(share=0.3)
     assert repeated(loss, logits, targets, epochs=3) == 0
     assert loss.correction.thresholds().isinf().all()
     repeated(loss, logits, targets)
-    turned = loss.pseudo_labels(logits, targets)
-    assert turned.any()
-    assert not turned[:, 2].any()
+    pseudo = loss.pseudo_labels(logits, targets)
+    assert pseudo.any()
+    assert not pseudo[:, 2].any()
 
 
 def test_confirmed_and_unknown_entries_do_not_count() -> None:
@@ -112,7 +112,7 @@ def test_confirmed_and_unknown_entries_do_not_count() -> None:
 def test_the_histograms_are_in_the_state() -> None:
     loss, other = splc_adaptive(), splc_adaptive()
     repeated(loss, *batch(200, 5))
-    other.prepare(facts(5))
+    other.prepare(label_stats(5))
     other.load_state_dict(loss.state_dict())
     assert torch.equal(other.correction.thresholds(), loss.correction.thresholds())
     assert loss.correction.thresholds().isfinite().all()

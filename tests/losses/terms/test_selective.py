@@ -1,4 +1,4 @@
-"""Corrections that pick pairs: what the compiled kernel makes of them."""
+"""Corrections that select pairs: what the compiled kernel makes of them."""
 
 import pytest
 import torch
@@ -6,22 +6,23 @@ from torch import Tensor
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import LogPositive, bce, ll_cp, ll_ct
+from hilltop.losses.base import PairBatch
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms.correction import SelectiveCorrection
 from hilltop.losses.terms.negative import HillNegative
 from hilltop.losses.terms.positive import FocalPositive
-from tests.losses.conftest import batch, facts, value_and_gradient
+from tests.losses.conftest import batch, label_stats, value_and_gradient
 
 
 class EveryOther(SelectiveCorrection):
-    """Picks the candidates in even columns."""
+    """Selects the candidates in even columns."""
 
     def __init__(self, *, adds_pseudo_labels: bool) -> None:
         super().__init__()
         self.adds_pseudo_labels = adds_pseudo_labels
 
-    def pick(self, logits: Tensor, candidates: Tensor, **_: object) -> Tensor:
-        even = torch.arange(logits.shape[-1]) % 2 == 0
+    def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
+        even = torch.arange(batch.logits.shape[-1]) % 2 == 0
         return candidates & even
 
 
@@ -36,7 +37,7 @@ def hard_batch(classes: int) -> tuple[Tensor, Tensor, Tensor]:
 @pytest.mark.parametrize("adds_pseudo_labels", [True, False])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("confirmed", [True, False])
-def test_a_picked_pair_counts_as_a_label_or_not_at_all(
+def test_a_selected_pair_counts_as_a_label_or_not_at_all(
     engine: str, adds_pseudo_labels: bool, smoothing: float, confirmed: bool
 ) -> None:
     classes = 300  # more than one block of the kernel
@@ -46,19 +47,19 @@ def test_a_picked_pair_counts_as_a_label_or_not_at_all(
         positive=FocalPositive(margin=1.0),
         negative=HillNegative(),
         correction=EveryOther(adds_pseudo_labels=adds_pseudo_labels),
-        recovered=LogPositive(),
+        pseudo_positive=LogPositive(),
         confirmed=HillNegative(lam=2.0) if confirmed else None,
         label_smoothing=smoothing,
         class_weight=weights,
         pos_weight=3.0,
         watch=False,
     )
-    actual, slope = value_and_gradient(loss, logits, targets, observed=observed)
+    actual, grad = value_and_gradient(loss, logits, targets, observed=observed)
     leaf = logits.double().requires_grad_()
     expected = by_hand(leaf, targets.double(), observed, loss, adds_pseudo_labels, weights)
     expected.backward()
     torch.testing.assert_close(actual.double(), expected.detach(), rtol=2e-6, atol=0)
-    torch.testing.assert_close(slope.double(), leaf.grad, rtol=2e-5, atol=1e-9)
+    torch.testing.assert_close(grad.double(), leaf.grad, rtol=2e-5, atol=1e-9)
 
 
 def by_hand(
@@ -90,28 +91,28 @@ def by_hand(
 
 def test_a_subclass_that_overrides_forward_is_heard() -> None:
     class Nothing(EveryOther):
-        def forward(self, logits: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
-            return torch.ones_like(logits), torch.zeros_like(logits)
+        def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
+            return torch.ones_like(loss_neg), torch.zeros_like(loss_neg)
 
     logits, targets = batch()
     quiet = bce().with_correction(Nothing(adds_pseudo_labels=True))
     torch.testing.assert_close(quiet(logits, targets), bce()(logits, targets))
 
 
-def test_a_further_loss_is_heard() -> None:
-    class Further(EveryOther):
-        def further(self, logits: Tensor, **_: object) -> Tensor:
-            return torch.ones_like(logits)
+def test_an_extra_loss_is_heard() -> None:
+    class Extra(EveryOther):
+        def extra_loss(self, batch: PairBatch) -> Tensor:
+            return torch.ones_like(batch.logits)
 
     logits = torch.zeros(2, 4)
-    loss = bce(reduction="sum").with_correction(Further(adds_pseudo_labels=False))
-    half = 4 * torch.log(torch.tensor(2.0))
-    torch.testing.assert_close(loss(logits, torch.zeros(2, 4)), half + 8)
+    loss = bce(reduction="sum").with_correction(Extra(adds_pseudo_labels=False))
+    rest = 4 * torch.log(torch.tensor(2.0))
+    torch.testing.assert_close(loss(logits, torch.zeros(2, 4)), rest + 8)
 
 
 def test_a_batch_that_is_refused_leaves_no_trace(engine: str) -> None:
     loss = ll_cp(rate=0.5)
-    loss.prepare(facts(5, images=7))
+    loss.prepare(label_stats(5, images=7))
     loss.set_epoch(1)
     logits, targets = batch()
     targets[3, 2] = 2.0
@@ -120,7 +121,7 @@ def test_a_batch_that_is_refused_leaves_no_trace(engine: str) -> None:
     assert not loss.correction.memory.any()
 
 
-def test_half_precision_picks_what_single_precision_does(engine: str) -> None:
+def test_half_precision_selects_what_single_precision_does(engine: str) -> None:
     logits, targets = batch(20, 30)
     logits = logits.bfloat16()
     loss = ll_ct(rate=0.05)

@@ -17,7 +17,6 @@ from hilltop.errors import DataError
 from hilltop.losses import KeptIndependently, build
 from hilltop.losses.likelihood.choose import summed_by_count, summed_independently
 from hilltop.losses.likelihood.count_rule import CountRule
-from hilltop.losses.methods.auto import choose_loss
 from hilltop.studies.advise import (
     Advice,
     Belief,
@@ -55,17 +54,13 @@ def test_facts_count_what_labels_say() -> None:
     )
 
 
-def test_without_features_the_number_of_labels_an_image_carries_decides() -> None:
+def test_without_features_nothing_can_be_told_and_the_safe_loss_is_advised() -> None:
     table, _ = made_up()
-    thin = drop_positives(table, 1, seed=0).table
-    for labels in (table, thin):
-        advice = advise(labels)
-        assert advice.loss == "auto"
-        chosen = choose_loss(torch.from_numpy(np.bincount(labels.labels_per_image())))
-        assert advice.sentence.endswith(chosen.sentence)
-        assert advice.trial is None
-        assert advice.sheet() is None
-    assert "100% of the labelled images carry one label" in advice.sentence
+    advice = advise(table)
+    assert advice.loss == "auto"
+    assert advice.sentence.endswith("with --features it can tell more.")
+    assert advice.trial is None
+    assert advice.sheet() is None
 
 
 def test_where_nothing_can_be_missing_cross_entropy_is_enough() -> None:

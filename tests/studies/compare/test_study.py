@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import os
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +24,7 @@ from hilltop.studies.compare import (
 )
 from hilltop.training import TrainConfig
 from hilltop.training.recovered import read_histograms
+from tests.processes import run, start, wait_until
 from tests.studies.compare.conftest import words
 
 LEFT = parse_level("0.4")
@@ -245,22 +242,6 @@ def test_a_class_that_only_reduced_labels_have_is_named(
     assert "'fly'" in capsys.readouterr().err
 
 
-def start(given: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "hilltop", *given],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-
-
-def finish(given: list[str]) -> None:
-    process = start(given)
-    _, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_comparison_killed_at_any_moment_ends_like_an_unbroken_one(
@@ -268,15 +249,13 @@ def test_a_comparison_killed_at_any_moment_ends_like_an_unbroken_one(
 ) -> None:
     more = ("--methods", "hill,splc", "--keep", "0.4", "--seeds", "0", "--jobs", jobs)
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    finish(words(complete, whole, *more))
+    run("-m", "hilltop", *words(complete, whole, *more))
     for wanted in (1, 3):
-        process = start(words(complete, killed, *more))
-        deadline = time.monotonic() + 120
-        while len(list(killed.rglob("metrics.csv"))) < wanted and time.monotonic() < deadline:
-            time.sleep(0.005)
+        process = start("-m", "hilltop", *words(complete, killed, *more))
+        wait_until(lambda wanted=wanted: len(list(killed.rglob("metrics.csv"))) >= wanted, process)
         process.kill()
         process.communicate()
-    finish(words(complete, killed, *more))
+    run("-m", "hilltop", *words(complete, killed, *more))
     assert rows_of(whole) == rows_of(killed)
 
 
@@ -284,5 +263,5 @@ def test_a_comparison_killed_at_any_moment_ends_like_an_unbroken_one(
 def test_two_jobs_give_the_results_of_one(complete: Path, tmp_path: Path) -> None:
     more = ("--methods", "hill,splc", "--keep", "0.4,single", "--seeds", "0")
     for jobs in (1, 2):
-        finish(words(complete, tmp_path / str(jobs), *more, "--jobs", jobs))
+        run("-m", "hilltop", *words(complete, tmp_path / str(jobs), *more, "--jobs", jobs))
     assert rows_of(tmp_path / "1") == rows_of(tmp_path / "2")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hilltop.data import State, assemble, write_labels
+from tests.processes import run
 
 SCRIPT = Path(__file__).parents[3] / "reproduction" / "ceiling.py"
 IMAGES, JUDGED, FEATURES, CLASSES = 300, 100, 16, 4
@@ -34,18 +33,12 @@ def write_problem(folder: Path) -> list[str]:
     return [*labels, "--features", "features.npz"]
 
 
+@pytest.mark.slow
 def test_whoever_has_all_answers_is_as_good_as_complete_labels(tmp_path: Path) -> None:
     options = [*write_problem(tmp_path), "--keep", "single", "--seeds", "0"]
     every_pair = str(IMAGES * CLASSES)
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), *options, "--answers", f"30,{every_pair}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    first, *lines = done.stdout.splitlines()
+    printed = run(SCRIPT, *options, "--answers", f"30,{every_pair}", folder=tmp_path)
+    first, *lines = printed.splitlines()
     assert first.startswith("single label, 1 seed: ")
     values = {line[2:18].strip(): float(line[18:24]) for line in lines}
     names = ["bce", "auto", "audit", "30 answers", "1,200 answers", "told", "complete"]

@@ -10,8 +10,10 @@ import pytest
 
 from hilltop.data import State, drop_positives, write_labels
 from hilltop.errors import DataError
+from hilltop.report.tables import Sheet
 from hilltop.studies.compare import BASELINE, COMPLETE, Cell, Method, Result, Results, parse_level
 from hilltop.studies.reproduce import (
+    EVERY,
     EmbeddedSize,
     Reproduction,
     choose_recipes,
@@ -22,9 +24,11 @@ from hilltop.studies.reproduce import (
     reproduce,
     write_reproduction_report,
 )
-from hilltop.studies.reproduce.beside import csv_rows, paper_sheets
+from hilltop.studies.reproduce.beside import Measured, csv_rows
+from hilltop.studies.reproduce.figures import warmup_epochs
+from hilltop.studies.reproduce.forms import paper_sheet
 from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues
-from hilltop.studies.reproduce.recipe import Column, Recipe, Row
+from hilltop.studies.reproduce.recipe import USUAL, Column, Recipe, Row, Setting
 
 SIZE = EmbeddedSize(
     train_images=60, val_images=30, image_size=32, filters=8, filter_side=5, epochs=2
@@ -43,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reproduction]:
     out = tmp_path_factory.mktemp("reproduced")
     source = embedded_source(out / "embedded", SIZE)
     recipes = choose_recipes(TABLES + DRAWN, read_recipes())
-    done = reproduce(recipes, source, out, seeds=[0], jobs=1, say=quiet)
+    done = reproduce(recipes, {EVERY: source}, out, seeds=[0], jobs=1, say=quiet)
     write_reproduction_report(out / "report.html", done)
     return out, done
 
@@ -61,7 +65,8 @@ def test_tables_and_figures_lie_beside_the_report(made: tuple[Path, Reproduction
 def test_a_run_that_several_tables_need_is_made_once(made: tuple[Path, Reproduction]) -> None:
     _, done = made
     cells = [result.cell for result in done.results]
-    assert len(cells) == len(set(cells))
+    folders = [result.folder for result in done.results]
+    assert len(folders) == len(set(folders)) == 6 + 4 + 2, "with two of SPLC that stop early"
     single = {str(cell.method) for cell in cells if cell.level.name == "single"}
     assert single == {"bce", "focal_released", "asl_released", "hill", "splc_released"}
 
@@ -75,7 +80,10 @@ def test_printed_numbers_stand_beside_measured_ones(made: tuple[Path, Reproducti
     assert float(rows["Hill"]["last"]) == pytest.approx(100 * hill.last["mAP"], abs=1e-3)
     assert float(rows["Hill"]["best"]) == pytest.approx(100 * hill.best["mAP"], abs=1e-3)
     text = (out / "tables" / "openimages.md").read_text()
-    assert f"| Hill | 62.71 | {100 * hill.best['mAP']:.2f} |" in text.replace("**", "")
+    lines = [line.split(" | ") for line in text.replace("**", "").splitlines()]
+    head, printed, best, *_ = (line for line in lines if len(line) == 7)
+    at = head.index("Hill")
+    assert (printed[at], best[at]) == ("62.71", f"{100 * hill.best['mAP']:.2f}")
 
 
 def test_statistics_are_counted_from_the_labels(made: tuple[Path, Reproduction]) -> None:
@@ -97,7 +105,7 @@ def test_making_them_again_trains_nothing(made: tuple[Path, Reproduction]) -> No
     out, done = made
     lines: list[str] = []
     recipes = choose_recipes(["openimages"], read_recipes())
-    reproduce(recipes, done.source, out, seeds=[0], jobs=1, say=lines.append)
+    reproduce(recipes, done.sources, out, seeds=[0], jobs=1, say=lines.append)
     assert lines == ["6 of 6 runs are finished already"]
 
 
@@ -111,20 +119,20 @@ def test_every_other_figure_is_drawn_from_the_same_source(
     made: tuple[Path, Reproduction], tmp_path: Path
 ) -> None:
     figures = [recipe for recipe in read_recipes().values() if recipe.kind == "figure"]
-    done = reproduce(figures, made[1].source, tmp_path, seeds=[0], jobs=1, say=quiet)
-    assert len(done.items) == 7
+    done = reproduce(figures, made[1].sources, tmp_path, seeds=[0], jobs=1, say=quiet)
+    assert len(done.items) == 8
     assert all(item.png and not item.missing for item in done.items)
 
 
 def test_features_have_no_backbones_and_no_pictures(
     made: tuple[Path, Reproduction], tmp_path: Path
 ) -> None:
-    source = given_source(made[1].source.base, name="mine")
+    source = given_source(made[1].sources[EVERY].base, name="mine")
     recipes = choose_recipes(["backbones", "examples"], read_recipes())
-    done = reproduce(recipes, source, tmp_path, seeds=[0], jobs=1, say=quiet)
+    done = reproduce(recipes, {EVERY: source}, tmp_path, seeds=[0], jobs=1, say=quiet)
     backbones, examples = done.items
-    assert "Not run on this source: mobilenetv3_large_100" in backbones.missing
-    assert examples.missing == "This source has features but no images to show."
+    assert "Not run on this source: mobilenetv3_large_100.ra_in1k" in backbones.missing
+    assert examples.missing == "This source has no images to show."
     rows = backbones.sheets[0].rows
     assert all(row[1] and row[2:4] == ("", "") for row in rows), "printed, and not measured"
     assert not {str(result.cell) for result in done.results} & {"0.4 wan seed 0"}
@@ -133,12 +141,12 @@ def test_features_have_no_backbones_and_no_pictures(
 def test_reduced_files_take_the_place_of_the_rule(
     made: tuple[Path, Reproduction], tmp_path: Path
 ) -> None:
-    base = made[1].source.base
-    table = drop_positives(made[1].source.complete_labels(), "0.1", seed=5).table
+    base = made[1].sources[EVERY].base
+    table = drop_positives(made[1].sources[EVERY].complete_labels(), "0.1", seed=5).table
     write_labels(table, tmp_path / "left.parquet")
     source = given_source(base, name="mine", reduced=[f"0.4={tmp_path / 'left.parquet'}"])
     recipes = choose_recipes(["statistics"], read_recipes())
-    reproduce(recipes, source, tmp_path / "out", seeds=[0], jobs=1, say=quiet)
+    reproduce(recipes, {EVERY: source}, tmp_path / "out", seeds=[0], jobs=1, say=quiet)
     text = (tmp_path / "out" / "tables" / "statistics.md").read_text()
     labels = table.count(State.PRESENT)
     assert f"| mine: 40% labels left | 60 | 42 | {labels} | {labels / 60:.2f} |" in text
@@ -149,14 +157,15 @@ def test_what_learned_from_complete_labels_does_not_compete() -> None:
     rows = (Row("BCE (full labels)", "bce", complete=True), Row("BCE", "bce"), Row("Hill", "hill"))
     recipe = Recipe("t", "table", 1, "A table", rows=rows, columns=(Column("mAP", "0.4", "mAP"),))
     paper = PaperValues({("t", row.paper, "mAP"): PaperValue("1.0") for row in rows})
-    (sheet,) = paper_sheets(
-        recipe, paper, {None: results(complete=0.8, bce=0.6, hill=0.7)}, name="ants"
-    )
+
+    def made(**means: float) -> Sheet:
+        measured = {EVERY: Measured({USUAL: results(**means)})}
+        return paper_sheet(recipe, paper, measured, name="ants")
+
+    sheet = made(complete=0.8, bce=0.6, hill=0.7)
     assert sheet.head[2:4] == ("mAP, best", "mAP, last")
     assert sheet.strong == {(2, 2), (2, 3)}
-    (tied,) = paper_sheets(
-        recipe, paper, {None: results(complete=0.8, bce=0.7, hill=0.7)}, name="ants"
-    )
+    tied = made(complete=0.8, bce=0.7, hill=0.7)
     assert tied.strong == {(1, 2), (1, 3), (2, 2), (2, 3)}
 
 
@@ -174,8 +183,8 @@ def results(**means: float) -> Results:
 def test_a_run_not_made_is_a_blank_cell() -> None:
     recipe = read_recipes()["hill-ablation"]
     paper = read_paper_values()
-    measured = {None: results(complete=0.8, bce=0.6, hill=0.7)}
-    (sheet,) = paper_sheets(recipe, paper, measured, name="ants")
+    measured = {EVERY: Measured({USUAL: results(complete=0.8, bce=0.6, hill=0.7)})}
+    sheet = paper_sheet(recipe, paper, measured, name="ants")
     rows = {row[0]: row for row in sheet.rows}
     assert rows["WAN⁻"][1:4] == ("72.05", "", "")
     assert rows["WAN⁻"][-1] == ""
@@ -186,23 +195,81 @@ def test_a_run_not_made_is_a_blank_cell() -> None:
 
 
 def test_misprints_carry_a_letter_and_a_sentence() -> None:
-    (sheet,) = paper_sheets(read_recipes()["hill-ablation"], read_paper_values(), {}, name="ants")
+    sheet = paper_sheet(read_recipes()["hill-ablation"], read_paper_values(), {}, name="ants")
     hill = next(row for row in sheet.rows if row[0] == "Hill")
     assert sheet.head[4:8] == ("OF1, paper", "CF1, best", "CF1, paper", "OF1, best")
     assert (hill[4], hill[6]) == ("68.56 [a]", "73.08 [b]")
     assert any(note.startswith("[a]") and "the values are CF1" in note for note in sheet.notes)
 
 
-def test_every_level_of_a_table_is_a_sheet_of_its_own() -> None:
-    sheets = paper_sheets(
-        read_recipes()["coco"].filled({"labels_per_image": "3"}),
-        read_paper_values(),
-        {},
-        name="ants",
+def test_the_main_table_is_one_sheet_in_the_groups_and_order_of_the_paper() -> None:
+    measured = {EVERY: Measured({USUAL: results(complete=0.8, bce=0.6, hill=0.7)})}
+    recipe = read_recipes()["coco"].filled({"labels_per_image": "3"})
+    sheet = paper_sheet(recipe, read_paper_values(), measured, name="ants")
+    assert sheet.head[2:6] == (
+        "75% labels left: mAP",
+        "75% labels left: CF1",
+        "75% labels left: OF1",
+        "40% labels left: mAP",
     )
-    assert [sheet.title.rpartition(": ")[2] for sheet in sheets] == [
-        "75% labels left; measured on ants",
-        "40% labels left; measured on ants",
-        "single label; measured on ants",
-    ]
-    assert [sheet.rows[1][1] for sheet in sheets] == ["76.81", "70.49", "68.57"]
+    names = [row[0] for row in sheet.rows if row[0]]
+    assert names == [
+        "BCE (full labels)", "BCE", "WAN", "BCE-LS", "Loss re-weighting:", "Focal", "ASL", "Hill",
+        "Loss correction:", "BCE + pseudo label", "ROLE", "Focal margin + SPLC",
+    ]  # fmt: skip
+    at = next(at for at, row in enumerate(sheet.rows) if row[0] == "Hill")
+    printed, best, last = sheet.rows[at : at + 3]
+    assert (printed[1], printed[2], printed[5]) == ("paper", "78.84", "75.15")
+    assert (best[1], best[2], best[5]) == ("best", "", "70.00"), "40% left alone was run"
+    assert last[5] == "70.00"
+    assert (at + 1, 5) in sheet.strong
+
+
+def test_columns_of_two_data_sets_are_filled_each_from_its_own() -> None:
+    single = parse_level("single")
+    row = {"epoch": 1.0, **dict.fromkeys(METRICS, 0.5)}
+    found = Results([Result(Cell(single, Method("hill"), 0), Path("x"), row, row)])
+    facts = {"labels_per_image": "1.5"}
+    measured = {"voc": Measured({USUAL: found}, facts)}
+    recipe = read_recipes()["voc-nus"]
+    sheet = paper_sheet(recipe, read_paper_values(), measured, name="VOC")
+    hill = dict(zip(sheet.head, next(row for row in sheet.rows if row[0] == "Hill"), strict=True))
+    assert hill["VOC-single, best"] == "50.00"
+    assert (hill["NUS-single, paper"], hill["NUS-single, best"]) == ("55.03", "")
+    methods = {(row["row"], row["column"]): row["method"]
+               for row in csv_rows(recipe, read_paper_values(), measured)}  # fmt: skip
+    assert methods["ROLE", "VOC-single"] == "role:labels_per_image=1.5"
+
+
+def test_examples_show_splc_after_its_first_and_third_epoch(
+    made: tuple[Path, Reproduction],
+) -> None:
+    recipe = read_recipes()["examples"]
+    assert [str(setting) for setting in recipe.settings] == ["runs", "epochs/1", "epochs/3"]
+    source = made[1].sources[EVERY]
+    first, third = (source.settings(Setting(epochs=epochs)) for epochs in (1, 3))
+    assert first is not None
+    assert third is not None
+    assert (first.epochs, first.schedule_epochs) == (1, source.base.epochs)
+    assert third.epochs == source.base.epochs == 2, "a shorter run ends before its third epoch"
+
+
+def test_a_run_stopped_early_is_the_whole_run_after_so_many_epochs(
+    made: tuple[Path, Reproduction],
+) -> None:
+    out, _ = made
+    folder = "runs/0.4/splc_released/0/metrics.csv"
+    whole = (out / "runs" / folder).read_text().splitlines()
+    stopped = (out / "epochs" / "1" / folder).read_text().splitlines()
+    assert stopped == whole[:2], "heading and first epoch"
+
+
+def test_early_training_ends_with_the_warm_up_of_the_schedule(tmp_path: Path) -> None:
+    for text, expected in (
+        ("epochs: 31\nschedule_epochs: 80\nwarmup: 0.2\n", 16),
+        ("epochs: 15\nwarmup: 0.2\n", 3),
+        ("epochs: 2\nwarmup: 0.1\n", 1),
+        ("epochs: 5\nschedule_epochs: 80\nwarmup: 0.2\n", 5),
+    ):
+        (tmp_path / "config.yaml").write_text(text)
+        assert warmup_epochs(tmp_path) == expected

@@ -192,6 +192,11 @@ def write_candidates(candidates: Candidates, labels: LabelTable, folder: Path) -
         temporary.replace(path)
 
 
+def candidate_rows(candidates: Candidates, labels: LabelTable) -> pa.Table:
+    """The candidates with the names of images and classes."""
+    return pa.Table.from_batches(_batches(candidates, labels), _SCHEMA)
+
+
 def _batches(candidates: Candidates, labels: LabelTable) -> Iterator[pa.RecordBatch]:
     names = pa.array(labels.classes, pa.string())
     for first in range(0, max(1, len(candidates)), _WRITE_ROWS):

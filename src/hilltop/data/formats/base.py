@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Patch
 from hilltop.data.formats.source import LabelSource
@@ -43,6 +46,19 @@ class Handoff:
 
 
 @dataclass(frozen=True)
+class InFile:
+    """Features that stand in one file with the labels.
+
+    Attributes:
+        images: The ids of the rows, the same as those of the labels.
+        values: A row of numbers for each of them.
+    """
+
+    images: Sequence[str]
+    values: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class Format:
     """One way to write labels down: all that is known of it. ``registry.py`` finds every one.
 
@@ -58,6 +74,8 @@ class Format:
         hand_off: Writes a table with likely missing labels beside the known ones, and returns the
             files; None where the format has no place for them.
         instructions: What to do in the other tool with what was handed over, in words.
+        features: Reads the features that such a file holds beside the labels; None where it holds
+            none.
         folders: Whether a folder can be read.
         file_names: Whether images are named by their files, endings included.
         boxes: Whether files of others say where objects are, which a table does not hold.
@@ -73,6 +91,7 @@ class Format:
     patch: Patch | None = None
     hand_off: Callable[[LabelTable, Path, Handoff], list[Path]] | None = None
     instructions: Callable[[Handoff], str] | None = None
+    features: Callable[[LabelSource], InFile] | None = None
     folders: bool = False
     file_names: bool = False
     boxes: bool = False

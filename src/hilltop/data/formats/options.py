@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from hilltop.data.formats.source import read_class_file
+from hilltop.data.formats.source import read_class_codes, read_class_file
 from hilltop.data.state import State
 from hilltop.errors import OptionNeeded
 
@@ -16,11 +17,16 @@ class ReadOptions:
     """What a file may leave open and only the user can say."""
 
     unlisted: Literal["unknown", "absent"] | None = None
-    """What unlisted pairs, blanks and bare zeros mean."""
-    minus_one: Literal["unknown", "absent"] | None = None
+    """What unlisted pairs mean, and zeros or blanks where a file has only one of the two."""
+    zero: Literal["unknown", "absent"] | None = None
+    """What 0 means: absent (a person looked) or unknown (nobody did)."""
+    blank: Literal["unknown", "absent"] | None = None
+    """What a blank cell means."""
+    minus_one: Literal["unknown", "absent", "present"] | None = None
     """What -1 means."""
     classes: Path | None = None
-    """File with one class name a line: the closed list of classes, in order."""
+    """File with one class name a line: the closed list of classes, in order, which selects columns
+    and gives class numbers (from 0) their names."""
     split: str | None = None
     """Which part of a data set with several, such as train or val."""
     difficult: Literal["unknown", "present", "absent"] = "unknown"
@@ -28,19 +34,38 @@ class ReadOptions:
     confidence_cut: float | None = None
     """Open Images: from this confidence on, a fraction means present; below it, unknown."""
     image_column: str | None = None
-    """Name of the column with image ids."""
+    """Name of the column with image ids, or its number, counted from 0."""
     label_column: str | None = None
-    """Name of the column with the labels, where one column holds them all."""
+    """Name of the column with the labels, where one column holds them all, or its number."""
     delimiter: str | None = None
     """What separates labels within one cell."""
+    class_columns: str | None = None
+    """Columns that are classes: names with commas between, or numbers from 0 such as 5: or 3:8."""
+    ignore_columns: str | None = None
+    """Columns that are no classes, such as patient,sex,fold; names or numbers as above."""
+    merge_names: bool = False
+    """Make one class of names that differ only in case, blanks or underscores."""
+    renames: Path | None = None
+    """CSV file of new names with the columns class and rename, such as `inspect` writes."""
+    none_class: str | None = None
+    """Class that means: looked at, nothing there. All others are absent then, and it is dropped."""
 
-    def need_unlisted(self, path: Path, what: str = "pairs that are not listed") -> State:
-        """Return the state of unlisted pairs, which the format leaves open."""
+    def need_unlisted(
+        self, path: Path, what: str = "pairs that are not listed", **likely: str
+    ) -> State:
+        """Return the state of unlisted pairs, which the format leaves open.
+
+        Args:
+            path: The file, for the message.
+            what: What the format leaves open.
+            likely: Further options for the command line in the message.
+        """
         if self.unlisted is None:
             raise OptionNeeded(
                 f"{path}: this format does not say what {what} mean. Pass --unlisted unknown"
                 " (nobody looked: assumed negative, may be corrected) or --unlisted absent"
-                " (a person looked: confirmed)."
+                " (a person looked: confirmed), for example:"
+                f" {ready_command(path, self, unlisted='unknown', **likely)}"
             )
         return State.parse(self.unlisted)
 
@@ -56,3 +81,29 @@ class ReadOptions:
     def class_list(self) -> list[str] | None:
         """Return the names in the class file, if one was given."""
         return None if self.classes is None else read_class_file(self.classes)
+
+    def class_numbers(self) -> dict[str, int] | None:
+        """Return the place of every name in the class file, and of the numbers that mean them."""
+        names = self.class_list()
+        if names is None or self.classes is None:
+            return None
+        codes = read_class_codes(self.classes) or {str(at): "" for at in range(len(names))}
+        places = {name: at for at, name in enumerate(names)}
+        if any(name.isdigit() for name in names):
+            return places
+        return {**{code: at for at, code in enumerate(codes)}, **places}
+
+
+def ready_command(path: Path, options: ReadOptions, **further: str) -> str:
+    """Return a command line that says again what was said, and something more."""
+    said: dict[str, Any] = {
+        field.name: getattr(options, field.name)
+        for field in fields(options)
+        if getattr(options, field.name) != field.default
+    }
+    words = ["hilltop", "inspect", shlex.quote(str(path))]
+    for name, value in {**said, **further}.items():
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words.append(shlex.quote(str(value)))
+    return " ".join(words)

@@ -7,17 +7,29 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import shlex
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
+from hilltop.data.class_names import (
+    apply_none_class,
+    merge_names,
+    read_renames,
+    rename_classes,
+)
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import documents, folders, tables
 from hilltop.data.formats.base import Format
-from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.columns_seen import describe_columns
+from hilltop.data.formats.text.spreadsheet import SUFFIXES
+from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
-from hilltop.errors import OptionNeeded
+from hilltop.errors import DataError, OptionNeeded
 
 
 def find_formats() -> Iterator[Format]:
@@ -41,7 +53,7 @@ def read_labels(
     """Read a label file in any known format.
 
     Args:
-        path: The file, or the folder of a data set.
+        path: The file, or the folder of a data set; ``-`` is standard input.
         format: Name of the format; None recognises it from the content.
         options: What the file leaves open.
 
@@ -49,13 +61,40 @@ def read_labels(
         DataError: The file cannot be read as labels; the message names line and remedy.
         OptionNeeded: The file leaves something open that an option has to settle.
     """
-    source = LabelSource(Path(path))
+    options = options or ReadOptions()
+    if str(path) == "-":
+        return _read_standard_input(format, options)
+    source = LabelSource(Path(path), options)
     if not source.path.exists():
         raise data_error(source.path, "there is no such file or folder.")
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
-    return chosen.read(source, options or ReadOptions())
+    return _with_names(chosen.read(source, options), source.path, options)
+
+
+def _with_names(table: LabelTable, path: Path, options: ReadOptions) -> LabelTable:
+    """The table with its classes named as the user wants them."""
+    if options.renames is not None:
+        step = Step("rename", {"file": str(options.renames)})
+        table = rename_classes(table, read_renames(options.renames), step)
+    if options.merge_names:
+        table = merge_names(table)
+    if options.none_class is not None:
+        table = apply_none_class(table, options.none_class, path)
+    return table
+
+
+def _read_standard_input(format: str | None, options: ReadOptions) -> LabelTable:
+    """Read what comes through a pipe: readers look twice, so it is kept in a file meanwhile."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "standard input"
+        path.write_bytes(sys.stdin.buffer.read())
+        try:
+            return read_labels(path, format=format, options=options)
+        except DataError as error:
+            shown = str(error).replace(shlex.quote(str(path)), "-").replace(str(path), path.name)
+            raise type(error)(shown) from None
 
 
 def write_labels(
@@ -66,6 +105,8 @@ def write_labels(
     chosen = named_format(format) if format else _by_suffix(target)
     if not target.parent.is_dir():
         raise data_error(target, "its folder does not exist. Create it first.")
+    if target.suffix.lower() in (*SUFFIXES, ".gz"):
+        raise data_error(target, "such files are read, but not written. Write a .csv file instead.")
     chosen.write(table, target, lossy)
 
 
@@ -80,8 +121,13 @@ def recognise(source: LabelSource) -> Format:
     if best:
         raise OptionNeeded(
             f"{source.path}: the content fits {len(best)} formats: {names}."
-            " Choose one with --format."
+            " Choose one with --format, for example:"
+            f" {ready_command(source.path, source.options or ReadOptions())}"
+            f" --format {best[-1].name}"
         )
+    seen = describe_columns(source)
+    if seen is not None:
+        raise OptionNeeded(f"{source.path}: the content fits no known format. {seen}")
     raise OptionNeeded(
         f"{source.path}: the content fits no known format. If it is one of {names},"
         " say so with --format to see what is wrong with it."

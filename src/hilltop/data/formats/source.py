@@ -7,18 +7,30 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.formats.text.content import read_content, read_head
+from hilltop.data.formats.text.dialect import Dialect, sniff
+from hilltop.data.formats.text.spreadsheet import SUFFIXES, read_sheet
+
+if TYPE_CHECKING:
+    from hilltop.data.formats.options import ReadOptions
 
 _HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class LabelSource:
-    """A file or folder with a first look at it; what is read once is kept."""
+    """A file or folder with a first look at it; what is read once is kept.
+
+    Attributes:
+        path: The file or folder.
+        options: What the user said about it, as far as it helps to recognise the format.
+    """
 
     path: Path
+    options: ReadOptions | None = None
 
     @cached_property
     def is_folder(self) -> bool:
@@ -30,22 +42,40 @@ class LabelSource:
         """The first 64 KiB as text; empty for a folder."""
         if self.is_folder:
             return ""
-        with self.path.open("rb") as file:
-            return file.read(_HEAD_BYTES).decode("utf-8-sig", errors="replace")
+        return read_head(self.path, _HEAD_BYTES).decode("utf-8-sig", errors="replace")
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        """How the file is written, if it is CSV."""
+        return sniff(self.head)
+
+    @cached_property
+    def is_spreadsheet(self) -> bool:
+        """Whether it is an Excel workbook."""
+        return self.suffix in SUFFIXES and not self.is_folder
+
+    @cached_property
+    def sheet(self) -> list[list[str]]:
+        """The rows of a spreadsheet, the header first."""
+        return read_sheet(self.path)
 
     @cached_property
     def header(self) -> tuple[str, ...]:
-        """The first line, split at commas as CSV."""
+        """Names of the columns: the first line that is no comment, split as CSV."""
+        if self.is_spreadsheet:
+            return tuple(cell.strip() for cell in self.sheet[0]) if self.sheet else ()
+        lines = self.head.split("\n")[self.dialect.comments :]
         try:
-            cells = next(csv.reader(self.head.split("\n")[:1]), [])
+            first: list[str] = next((row for row in self.dialect.reader(lines) if row), [])
         except csv.Error:
             return ()
-        return tuple(cell.strip() for cell in cells)
+        return tuple(self.dialect.names(first))
 
     @property
     def suffix(self) -> str:
-        """The file's ending in lower case, with its dot."""
-        return self.path.suffix.lower()
+        """The file's ending in lower case, with its dot; of a compressed file, the one before."""
+        suffix = self.path.suffix.lower()
+        return Path(self.path.stem).suffix.lower() if suffix == ".gz" else suffix
 
     @cached_property
     def text(self) -> str:
@@ -81,7 +111,7 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
     """
     errors = ErrorCollector(path)
     lines = []
-    raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    raw = read_content(path).removeprefix(b"\xef\xbb\xbf")
     for number, line in enumerate(raw.split(b"\n"), start=1):
         try:
             lines.append((number, line.removesuffix(b"\r").decode("utf-8")))
@@ -98,10 +128,29 @@ def read_lines(path: Path) -> list[tuple[int, str]]:
 
 
 def read_class_file(path: Path) -> list[str]:
-    """Return the class names in a file with one name a line."""
+    """Return the class names in a file with one name a line, or a number and a name."""
     if not path.is_file():
         raise data_error(path, "there is no such file of class names.")
-    return read_names(path, "class")
+    codes = read_class_codes(path)
+    return read_names(path, "class") if codes is None else list(codes.values())
+
+
+def read_class_codes(path: Path) -> dict[str, str] | None:
+    """Return the name of every number in a file such as ``7,cat``; None if it has names alone."""
+    source = LabelSource(path)
+    lines = [line for _, line in read_lines(path) if line.strip()]
+    try:
+        rows = [[cell.strip() for cell in row] for row in source.dialect.reader(lines)]
+    except csv.Error:
+        return None
+    if rows and not rows[0][0].isdigit():
+        rows = rows[1:]
+    if not rows or any(len(row) < 2 or not row[0].isdigit() or not row[1] for row in rows):
+        return None
+    codes = {row[0]: row[1] for row in rows}
+    if len(codes) < len(rows) or len(set(codes.values())) < len(rows):
+        raise data_error(path, "a class number or a class name stands here twice.")
+    return codes
 
 
 def read_names(path: Path, kind: str) -> list[str]:

@@ -1,11 +1,12 @@
-/* Value and slope of the counted likelihood (counted.py), eight images at a time.
+/* Value and gradient of the counted likelihood (by_count.py), eight images at a time.
  *
  * Of an image with t true labels the rule writes down n(t) = min(t, floor(t * keep) + 1), drawn
  * without replacement. With s labels written down, u more among the candidates (the unlabelled
  * pairs that nobody confirmed absent) have the weight w(u) = [n(s + u) = s] / C(s + u, s), and
  *     L = sum_u w(u) P(u),   P: the Poisson-binomial probabilities of the candidates.
- * If each lost label was put back with probability `added` since, fewer than s may have been left:
- *     w(u) = [n <= s] C(s, n) / C(s + u, n) added^(s - n) (1 - added)^u,   n = n(s + u).
+ * If each lost label was put back with probability a = restore_prob since, fewer than s may have been
+ * left:
+ *     w(u) = [n <= s] C(s, n) / C(s + u, n) a^(s - n) (1 - a)^u,   n = n(s + u).
  * A state before[k](u) is the probability of u labels among the first k candidates, after(u) the
  * mean weight that the others will bring, given u so far. Both are sums of products of
  * probabilities: nothing cancels. With A and B the weight without and with label k,
@@ -32,7 +33,7 @@ typedef struct {
     int64_t keep_over, keep_under; /* the share kept, 1 - r, as an exact fraction */
     double share;                  /* of the likelihood in the loss; the rest is cross-entropy */
     int64_t room;                  /* vectors for the states: those of a span, and of all ends */
-    double added;                  /* chance that a lost label was put back */
+    double restore_prob;           /* that a lost label was put back */
 } rule_t;
 
 typedef struct {
@@ -63,9 +64,9 @@ INLINE void set_allowed(const rule_t *rule, image_t *image) {
     int lossy = rule->keep_over < rule->keep_under; /* r = 0 keeps everything */
     if (s && lossy && rule->keep_over) {
         int64_t start = ceil_divide((s - 1) * rule->keep_under, rule->keep_over);
-        first = start > s && rule->added == 0.0 ? start : s;
+        first = start > s && rule->restore_prob == 0.0 ? start : s;
         last = ceil_divide(s * rule->keep_under, rule->keep_over) - 1;
-    } else if (lossy && (s == 1 || (s && rule->added > 0.0))) {
+    } else if (lossy && (s == 1 || (s && rule->restore_prob > 0.0))) {
         last = most;
     }
     last = last < most ? last : most;
@@ -86,11 +87,11 @@ INLINE int64_t without_tail(int64_t high, double expected, double rise) {
 }
 
 /* Sorts the pairs of one image. Every result is a row of `pairs`: p and 1 - p of candidates, loss
- * and slope of the others, loss of candidates if absent. ivdep: the rows do not overlap. */
+ * and grad of the others, loss of candidates if absent. ivdep: the rows do not overlap. */
 INLINE void read_pairs(float *pairs, int64_t classes, const float *x, const float *t,
                        const float *seen) {
-    float *p = pairs, *not_p = p + classes, *own = not_p + classes, *slope = own + classes;
-    float *shared = slope + classes;
+    float *p = pairs, *not_p = p + classes, *own = not_p + classes, *grad = own + classes;
+    float *shared = grad + classes;
 #pragma GCC ivdep
     for (int64_t k = 0; k < classes; k++) {
         float u, larger, log_term;
@@ -103,15 +104,15 @@ INLINE void read_pairs(float *pairs, int64_t classes, const float *x, const floa
     for (int64_t k = 0; k < classes; k++) {
         float label = t[k] == 1.0f ? 1.0f : 0.0f, none = t[k] == 0.0f ? 1.0f : 0.0f;
         float absent = none * seen[k], candidate = none - absent;
-        float chance = p[k], no_chance = not_p[k], loss = shared[k], label_loss = own[k];
+        float prob = p[k], not_prob = not_p[k], loss = shared[k], label_loss = own[k];
         loss = none > 0.0f ? loss : 0.0f; /* a NaN of an unknown pair ends here */
         label_loss = label > 0.0f ? label_loss : 0.0f;
-        chance = none > 0.0f ? chance : 0.0f;
+        prob = none > 0.0f ? prob : 0.0f;
         own[k] = label_loss + absent * loss;
-        slope[k] = absent * chance - (label > 0.0f ? no_chance : 0.0f);
+        grad[k] = absent * prob - (label > 0.0f ? not_prob : 0.0f);
         shared[k] = candidate * loss;
-        p[k] = candidate * chance;
-        not_p[k] = candidate > 0.0f ? no_chance : 1.0f;
+        p[k] = candidate * prob;
+        not_p[k] = candidate > 0.0f ? not_prob : 1.0f;
     }
 }
 
@@ -126,12 +127,12 @@ INLINE double sum_of(const float *numbers, int64_t length) {
 }
 
 INLINE void read_image(const rule_t *rule, const group_t *group, int lane, int64_t classes,
-                       const float *x, const float *t, const uint8_t *observed, float *slope,
+                       const float *x, const float *t, const uint8_t *observed, float *grad,
                        image_t *image, total_t *total) {
     float *p = group->pairs, *own = p + 2 * classes, *seen = p + 5 * classes;
     for (int64_t k = 0; k < classes; k++) seen[k] = observed ? observed[k] != 0 : 0.0f;
     read_pairs(p, classes, x, t, seen);
-    if (slope) memcpy(slope, own + classes, classes * sizeof *slope);
+    if (grad) memcpy(grad, own + classes, classes * sizeof *grad);
     for (int64_t k = 0; k < classes; k++) {
         group->p[k].at[lane] = p[k];
         group->not_p[k].at[lane] = p[classes + k];
@@ -154,17 +155,17 @@ INLINE void read_image(const rule_t *rule, const group_t *group, int lane, int64
     image->expected = sum_of(p, classes);
     set_allowed(rule, image);
     image->lowest = 0.0;
-    if (rule->added > 0.0) image->lowest = (double)(kept(rule, labels) - labels) * log(rule->added);
+    if (rule->restore_prob > 0.0) image->lowest = (double)(kept(rule, labels) - labels) * log(rule->restore_prob);
     if (!image->low) image->high = without_tail(image->high, image->expected, image->lowest);
     for (int64_t i = 1; image->low && i <= labels; i++)
         image->lowest += log((double)(image->low + i) / (double)i);
 }
 
 /* An image from which nothing is missing needs no count: its candidates are absent. */
-INLINE void settle(const group_t *group, int lane, int64_t classes, float *slope) {
+INLINE void settle(const group_t *group, int lane, int64_t classes, float *grad) {
     float *p = (float *)group->p + lane, *not_p = (float *)group->not_p + lane;
     for (int64_t k = 0; k < classes; k++) {
-        if (slope) slope[k] += p[k * LANES];
+        if (grad) grad[k] += p[k * LANES];
         p[k * LANES] = 0.0f;
         not_p[k * LANES] = 1.0f;
     }
@@ -177,12 +178,12 @@ INLINE void fill_weights(const rule_t *rule, const group_t *group, const image_t
     for (int lane = 0; lane < count; lane++) {
         int64_t s = images[lane].labels, t = s + images[lane].low, n = kept(rule, t);
         double weight = 1.0;
-        if (n > s || rule->added == 0.0) n = s; /* also where the rule allows nothing */
+        if (n > s || rule->restore_prob == 0.0) n = s; /* also where the rule allows nothing */
         for (int64_t u = images[lane].low; u <= images[lane].high; u++) {
             group->after[u].at[lane] = weight;
             int same = n == s || kept(rule, ++t) == n;
-            double over = same ? (double)(s + u + 1 - n) : (double)(s - n) / rule->added;
-            weight *= (1.0 - rule->added) * over / (double)(s + u + 1);
+            double over = same ? (double)(s + u + 1 - n) : (double)(s - n) / rule->restore_prob;
+            weight *= (1.0 - rule->restore_prob) * over / (double)(s + u + 1);
             n += !same;
         }
     }
@@ -213,10 +214,10 @@ INLINE void step_back(const lanes_t *before, lanes_t *after, const lanes_t *p, c
     *apart = sum;
 }
 
-/* Returns L / w(low). With `slopes`, the slopes of the candidates take the place of group->p. Where
+/* Returns L / w(low). With `gradients`, the gradients of the candidates take the place of group->p. Where
  * not all states are kept, those at the ends of spans are, and the others are found again. */
 INLINE lanes_t likelihood(const rule_t *rule, const group_t *group, int64_t classes, int64_t width,
-                          int slopes) {
+                          int gradients) {
     int64_t length = (classes + 1) * width <= ALL ? classes : SPAN;
     int64_t spans = ceil_divide(classes, length);
     lanes_t *states = group->states, *ends = states + (length + 1) * width, found = {{0}};
@@ -231,7 +232,7 @@ INLINE lanes_t likelihood(const rule_t *rule, const group_t *group, int64_t clas
             EACH found.at[i] += last[u].at[i] * group->after[u].at[i];
         if (stop < classes) memcpy(states, last, width * sizeof *states);
     }
-    for (int64_t number = spans - 1; slopes && number >= 0; number--) {
+    for (int64_t number = spans - 1; gradients && number >= 0; number--) {
         int64_t start = number * length, stop = start + length < classes ? start + length : classes;
         if (stop < classes) {
             memcpy(states, ends + number * width, width * sizeof *states);
@@ -268,7 +269,7 @@ INLINE void sort_rows(int64_t rows, int64_t classes, const float *targets, int64
  * and has room for rule->room + 4 * classes + 16 vectors and 2 * rows + classes + 2 numbers. */
 EVERY_CPU
 void hilltop_count_loss(const rule_t *rule, int64_t rows, int64_t classes, const float *logits,
-                        const float *targets, const uint8_t *observed, float *slope, uint8_t *hard,
+                        const float *targets, const uint8_t *observed, float *grad, uint8_t *hard,
                         double *scratch, total_t *total) {
     memset(total, 0, sizeof *total);
     lanes_t *vectors = (lanes_t *)scratch;
@@ -286,14 +287,14 @@ void hilltop_count_loss(const rule_t *rule, int64_t rows, int64_t classes, const
         for (int lane = 0; lane < count; lane++) {
             int64_t at = order[first + lane] * classes;
             read_image(rule, &group, lane, classes, logits + at, targets + at,
-                       observed ? observed + at : 0, slope ? slope + at : 0, images + lane, total);
-            if (!images[lane].high) settle(&group, lane, classes, slope ? slope + at : 0);
+                       observed ? observed + at : 0, grad ? grad + at : 0, images + lane, total);
+            if (!images[lane].high) settle(&group, lane, classes, grad ? grad + at : 0);
             high = images[lane].high > high ? images[lane].high : high;
         }
         lanes_t found = {{0}};
         if (high) {
             fill_weights(rule, &group, images, count, high + 1);
-            found = likelihood(rule, &group, classes, high + 1, slope != 0);
+            found = likelihood(rule, &group, classes, high + 1, grad != 0);
         }
         for (int lane = 0; lane < count; lane++) {
             int64_t row = order[first + lane];
@@ -307,8 +308,8 @@ void hilltop_count_loss(const rule_t *rule, int64_t rows, int64_t classes, const
             total->sum += images[lane].own + rule->share * counted +
                           (1.0 - rule->share) * images[lane].cross_entropy;
             const float *shared = (float *)group.p + lane;
-            for (int64_t k = 0; slope && high && k < classes; k++)
-                slope[row * classes + k] += shared[k * LANES];
+            for (int64_t k = 0; grad && high && k < classes; k++)
+                grad[row * classes + k] += shared[k * LANES];
         }
     }
 }

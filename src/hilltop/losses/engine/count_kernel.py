@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from hilltop.losses.base import PairBatch
 from hilltop.losses.engine import kernel
 from hilltop.losses.engine.kernel import Total, address, in_threads
 from hilltop.losses.likelihood.count_rule import CountRule
@@ -22,13 +23,13 @@ class CountResult(NamedTuple):
     """What one call found.
 
     ``total`` is the sum over all rows but the ``hard`` ones, whose likelihood is too small for the
-    kernel and whose ``slope`` is not set; None if there are none.
+    kernel and whose ``grad`` is not set; None if there are none.
     """
 
     total: float
     known: int
     invalid: int
-    slope: Tensor | None
+    grad: Tensor | None
     hard: Tensor | None
 
 
@@ -38,7 +39,7 @@ class _Rule(ctypes.Structure):
         ("keep_under", ctypes.c_int64),
         ("share", ctypes.c_double),
         ("room", ctypes.c_int64),
-        ("added", ctypes.c_double),
+        ("restore_prob", ctypes.c_double),
     )
 
 
@@ -55,37 +56,34 @@ def _compiled() -> Callable[..., None]:
 def count_loss_and_grad(
     counted: CountRule,
     share: float,
-    logits: Tensor,
-    targets: Tensor,
-    observed: Tensor | None,
+    batch: PairBatch,
     *,
     needs_grad: bool,
 ) -> CountResult:
-    """Run the kernel over contiguous CPU tensors ``(N, C)``, float32 (``observed``: bool).
+    """Run the kernel over a batch on the CPU as :meth:`PairBatch.rows` gives it.
 
     Args:
         counted: Which labels stay.
         share: How much of the loss is the likelihood; the rest is cross-entropy.
-        logits: Raw model output.
-        targets: 1, 0 or NaN.
-        observed: True where a person confirmed the target.
+        batch: Pairs with targets 1, 0 or NaN.
         needs_grad: Whether the gradient is needed.
     """
+    logits, targets, observed, _, _ = batch
     rows, classes = logits.shape
-    slope = torch.empty_like(logits) if needs_grad else None
+    grad = torch.empty_like(logits) if needs_grad else None
     hard = torch.empty(rows, dtype=torch.bool)
     room = max(_ALL, (_SPAN + 1 + -(-classes // _SPAN)) * (classes + 1))
     keep = counted.keep
     call = _compiled()
-    rule = _Rule(keep.numerator, keep.denominator, share, room, counted.added)
+    rule = _Rule(keep.numerator, keep.denominator, share, room, counted.restore_prob)
 
     def work(start: int, length: int, total: Total) -> None:
         vectors = _LANES * (room + 4 * classes + 16)
         scratch = torch.empty(vectors + 2 * (length // classes) + classes + 2, dtype=torch.float64)
-        per_entry = (address(part, start) for part in (logits, targets, observed, slope))
+        per_entry = (address(part, start) for part in (logits, targets, observed, grad))
         shape = length // classes, classes
         first = address(hard, start // classes)
         call(addressof(rule), *shape, *per_entry, first, address(scratch), addressof(total))
 
     total = in_threads(work, logits.numel(), classes)
-    return CountResult(total.sum, total.known, total.invalid, slope, hard if total.hard else None)
+    return CountResult(total.sum, total.known, total.invalid, grad, hard if total.hard else None)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from hilltop.losses.base import PairBatch
 from hilltop.losses.engine import kernel
-from hilltop.losses.engine.one_pass import Evaluated
-from hilltop.losses.reduction import divisor
+from hilltop.losses.engine.one_pass import Summed
 from hilltop.losses.targets import check_values
 from hilltop.losses.terms.base import fused_form, overrides_forward
 from hilltop.losses.terms.correction import Correction, SelectiveCorrection
@@ -19,22 +19,25 @@ if TYPE_CHECKING:
     from hilltop.losses.compose import MultiLabelLoss
 
 
-def kernel_form(loss: MultiLabelLoss, logits: Tensor) -> kernel.FusedLoss | None:
-    """Return a loss for the kernel, or None if the kernel cannot run it on such logits."""
+def kernel_form(loss: MultiLabelLoss, batch: PairBatch) -> kernel.FusedLoss | None:
+    """Return a loss for the kernel, or None if the kernel cannot run it on such a batch."""
+    logits = batch.logits
     if logits.dtype == torch.float64 or not logits.is_cpu or kernel.library() is None:
         return None
     classes = logits.shape[-1] if logits.ndim else 1
-    positive, negative = fused_form(loss.positive, classes), fused_form(loss.negative, classes)
-    recovered = positive
+    terms: dict[str, Any] = loss._modules  # read straight: for a small batch, look-ups count
+    positive = fused_form(terms["positive"], classes)
+    negative = fused_form(terms["negative"], classes)
+    pseudo = positive
     confirmed = None if loss.confirmed is None else fused_form(loss.confirmed, classes)
-    if loss.correction is not None and loss.recovered is not None:
-        recovered = fused_form(loss.recovered, classes)
-    flip_above = _flips_above(loss.correction, loss.epoch)
-    if positive is None or negative is None or recovered is None or flip_above is None:
+    if loss.correction is not None and loss.pseudo_positive is not None:
+        pseudo = fused_form(loss.pseudo_positive, classes)
+    pseudo_above = _pseudo_above(loss.correction, batch.epoch)
+    if positive is None or negative is None or pseudo is None or pseudo_above is None:
         return None
     if loss.confirmed is not None and confirmed is None:
         return None
-    if loss.recovered is not None and recovered.by_class:
+    if loss.pseudo_positive is not None and pseudo.by_class:
         return None
     adds_pseudo_labels = (
         isinstance(loss.correction, SelectiveCorrection) and loss.correction.adds_pseudo_labels
@@ -42,55 +45,46 @@ def kernel_form(loss: MultiLabelLoss, logits: Tensor) -> kernel.FusedLoss | None
     return kernel.FusedLoss(
         positive,
         negative,
-        recovered,
+        pseudo,
         confirmed,
-        flip_above,
+        pseudo_above,
         loss.label_smoothing,
         adds_pseudo_labels,
     )
 
 
-def _flips_above(correction: Correction | None, epoch: Tensor) -> float | None:
-    """The logit above which pairs are turned over; None if the kernel cannot run a correction."""
+def _pseudo_above(correction: Correction | None, epoch: Tensor) -> float | None:
+    """The logit above which pairs are pseudo labels; None if the kernel cannot run a correction."""
     if correction is None:
         return math.inf
-    if type(correction).further is not Correction.further:
+    if type(correction).extra_loss is not Correction.extra_loss:
         return None
-    if isinstance(correction, SelectiveCorrection):  # the kernel is told what was picked
-        return math.inf if overrides_forward(correction, "pick") else None
-    simple = overrides_forward(correction, "flips_above")
-    return correction.flips_above(int(epoch)) if simple else None
+    if isinstance(correction, SelectiveCorrection):  # the kernel is told what was selected
+        return math.inf if overrides_forward(correction, "select") else None
+    simple = overrides_forward(correction, "pseudo_above")
+    return correction.pseudo_above(int(epoch)) if simple else None
 
 
-def evaluate_by_kernel(
+def sum_by_kernel(
     loss: MultiLabelLoss,
     form: kernel.FusedLoss,
-    logits: Tensor,
-    targets: Tensor,
-    observed: Tensor | None,
-    index: Tensor | None,
+    batch: PairBatch,
     weights: tuple[Tensor | None, Tensor | None],
     needs_grad: bool,
-) -> Evaluated:
-    """Return the reduced loss and its slope, found together."""
+) -> Summed:
+    """Return the sum of the loss and its gradient, found together."""
+    logits, targets, observed, index, epoch = batch
     logits, targets = logits.float().contiguous(), targets.float().contiguous()
-    picked = None
+    observed = None if observed is None else observed.contiguous()
+    batch = PairBatch(logits, targets, observed, index, epoch)
+    selected = None
     if isinstance(loss.correction, SelectiveCorrection):
         check_values(targets)  # or wrong targets would be remembered
-        picked = loss.correction.picked(
-            logits,
-            targets=targets,
-            observed=observed,
-            epoch=loss.epoch,
-            index=index,
-            learning=needs_grad,
-        ).contiguous()
+        selected = loss.correction.selected(batch, learning=needs_grad).contiguous()
     result = kernel.loss_and_grad(
         form,
-        logits,
-        targets,
-        None if observed is None else observed.contiguous(),
-        picked,
+        batch,
+        selected,
         *weights,
         by_class=(
             loss.positive.by_class(logits) if form.positive.by_class else None,
@@ -101,9 +95,4 @@ def evaluate_by_kernel(
     )
     if result.invalid:
         check_values(targets)
-    if result.entries is not None:
-        return Evaluated(result.entries, result.slope, None)
-    parts = divisor(targets, loss.reduction, known=result.known)
-    total = result.total if parts is None else result.total / float(parts)
-    value = logits.new_full((), total)
-    return Evaluated(value, result.slope, None if parts is None else 1 / parts)
+    return Summed(result.total, result.grad, result.entries, result.known)

@@ -10,11 +10,10 @@ from torch import Tensor, nn
 from hilltop.checks import check_same_shape, check_whole
 from hilltop.errors import ArgumentTypeError
 from hilltop.losses.catalogue import build
-from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.compose import MultiLabelLoss, check_separable
 from hilltop.losses.engine.columns import Targets, columns_of
-from hilltop.losses.engine.linear_parts import Batch, evaluate
+from hilltop.losses.engine.linear_parts import FeatureBatch, evaluate
 from hilltop.losses.engine.one_pass import scaled
-from hilltop.losses.engine.partial import check_separable
 from hilltop.losses.init import HasLabelShares, init_head
 
 Labels = Tensor | list[Tensor] | list[list[int]] | HasLabelShares
@@ -25,10 +24,10 @@ class FusedLinearLoss(nn.Module):
 
     .. math:: L(W x + b,\; y)
 
-    ``nn.Linear`` and a loss keep logits, slopes and what lies between for every pair of image and
-    class: 486 MiB for 64 images and 500,000 classes, beside the weights. Here the classes are gone
-    through in parts. Each part's logits become loss and gradients at once and are forgotten, so
-    that beside parameters and their gradients a few parts are all there is.
+    ``nn.Linear`` and a loss keep logits, gradients and what lies between for every pair of image
+    and class: 486 MiB for 64 images and 500,000 classes, beside the weights. Here the classes are
+    gone through in parts. Each part's logits become loss and gradients at once and are forgotten,
+    so that beside parameters and their gradients a few parts are all there is.
 
     Args:
         in_features: Length of a feature vector.
@@ -97,7 +96,7 @@ class FusedLinearLoss(nn.Module):
         seen = None
         if observed is not None:
             seen = columns_of("observed", observed, shape, device=features.device, flags=True)
-        batch = Batch(self.loss, features, given, seen)
+        batch = FeatureBatch(self.loss, features, given, seen)
         if torch._C._are_functorch_transforms_active():
             known, confirmed = batch.part(slice(0, shape[1]))
             whole: Tensor = self.loss(self.linear(features), known, observed=confirmed)
@@ -133,7 +132,7 @@ class _InParts(torch.autograd.Function):
     """A loss whose gradients were found in the forward pass."""
 
     @staticmethod
-    def forward(ctx: Any, batch: Batch, *inputs: Tensor) -> Tensor:
+    def forward(ctx: Any, batch: FeatureBatch, *inputs: Tensor) -> Tensor:
         """Evaluate, keep the gradients and return the loss."""
         _, weight, bias, *_ = inputs
         loss, gradients = evaluate(batch, weight, bias, wanted=ctx.needs_input_grad[1:])

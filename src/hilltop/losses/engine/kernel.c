@@ -1,8 +1,8 @@
-/* Value and slope of a multi-label loss in one pass over memory.
+/* Value and gradient of a multi-label loss in one pass over memory.
  *
  * Plain C without Python or torch headers: it is compiled when the package is installed and called
  * through ctypes by kernel.py. The equations are those of functional.py, which remains the
- * reference; tests compare the two. Every half is a function of z = sign * logit + offset and
+ * reference; tests compare the two. Every term is a function of z = sign * logit + offset and
  * s = sigmoid(z):
  *     FOCAL: scale * q^gamma * -log(1 - q) + constant,   q = max(s - shift, 0)
  *     CUBIC: scale * (quadratic * s^2 + cubic * s^3)
@@ -21,40 +21,40 @@ typedef struct {
     int32_t kind, gamma, detach_weight;
     int32_t by_class; /* keep, lost or constant is an array with a number for each class */
     float sign, offset, shift, quadratic, cubic, scale, keep, lost, constant;
-} half_t;
+} term_t;
 
 typedef struct {
-    half_t positive, negative, recovered, confirmed;
-    const float *constants;     /* of the positive half, where it is by class */
-    const float *keeps, *losts; /* of the negative half, where it is by class */
-    int32_t has_confirmed; /* negatives that a person confirmed get a half of their own */
-    float flip_above; /* logits above it count as missing labels; +inf: none do */
+    term_t positive, negative, pseudo, confirmed;
+    const float *constants;     /* of the positive term, where it is by class */
+    const float *keeps, *losts; /* of the negative term, where it is by class */
+    int32_t has_confirmed; /* negatives that a person confirmed get a term of their own */
+    float pseudo_above; /* logits above it count as missing labels; +inf: none do */
     float smoothing;
-    int32_t turns_over; /* picked pairs count as missing labels; otherwise not at all */
+    int32_t adds_pseudo_labels; /* selected pairs count as missing labels; otherwise not at all */
 } loss_t;
 
 /* What is said of each pair, at the first of a block; NULL stands for: nothing of any. */
 typedef struct {
-    const uint8_t *observed, *picked;
+    const uint8_t *observed, *selected;
 } marks_t;
 
-int32_t hilltop_kernel_abi(void) { return 3; }
+int32_t hilltop_kernel_abi(void) { return 4; }
 
-INLINE void cubic(const half_t *h, const float *z, const float *u, int n, float *loss,
-                  float *slope) {
+INLINE void cubic(const term_t *h, const float *z, const float *u, int n, float *loss,
+                  float *grad) {
     for (int i = 0; i < n; i++) {
         float not_s, larger, s = sigmoid_of(z[i], u[i], &not_s, &larger);
         loss[i] = h->scale * s * s * (h->quadratic + h->cubic * s);
         /* 2a + 3b s, written so that it does not cancel where s is near 1. */
         float bend = (2.0f * h->quadratic + 3.0f * h->cubic) - 3.0f * h->cubic * not_s;
-        slope[i] = h->sign * h->scale * s * s * not_s * bend;
+        grad[i] = h->sign * h->scale * s * s * not_s * bend;
     }
 }
 
-/* loss = weight * surprise and its slope, with weight = q^gamma. Where gamma is known to the
+/* loss = weight * surprise and its gradient, with weight = q^gamma. Where gamma is known to the
  * compiler, loops that call this have no branches. */
-INLINE void weigh(const half_t *h, int gamma, float q, float dq, float surprise, float dsurprise,
-                  float *loss, float *slope) {
+INLINE void weigh(const term_t *h, int gamma, float q, float dq, float surprise, float dsurprise,
+                  float *loss, float *grad) {
     float weight = 1.0f, dweight = 0.0f;
     for (int k = 0; k < gamma; k++) {
         dweight = (float)gamma * weight * dq;
@@ -62,21 +62,21 @@ INLINE void weigh(const half_t *h, int gamma, float q, float dq, float surprise,
     }
     dweight = h->detach_weight ? 0.0f : dweight;
     *loss = h->scale * weight * surprise + h->constant;
-    *slope = h->sign * h->scale * (weight * dsurprise + dweight * surprise);
+    *grad = h->sign * h->scale * (weight * dsurprise + dweight * surprise);
 }
 
-INLINE void focal(const half_t *h, const float *z, const float *u, int n, float *loss, float *slope,
+INLINE void focal(const term_t *h, const float *z, const float *u, int n, float *loss, float *grad,
                   int gamma) {
     for (int i = 0; i < n; i++) {
         float not_s, larger, s = sigmoid_of(z[i], u[i], &not_s, &larger);
         float surprise = (z[i] > 0.0f ? z[i] : 0.0f) + log_one_plus(u[i], larger);
-        weigh(h, gamma, s, s * not_s, surprise, s, loss + i, slope + i);
+        weigh(h, gamma, s, s * not_s, surprise, s, loss + i, grad + i);
     }
 }
 
 /* In two loops: in one, the compiler would turn the cut-off into a branch. */
-INLINE void shifted_focal(const half_t *h, const float *z, const float *u, int n, float *loss,
-                          float *slope, int gamma) {
+INLINE void shifted_focal(const term_t *h, const float *z, const float *u, int n, float *loss,
+                          float *grad, int gamma) {
     float q[BLOCK], dq[BLOCK];
     for (int i = 0; i < n; i++) {
         float not_s, larger, s = sigmoid_of(z[i], u[i], &not_s, &larger);
@@ -86,11 +86,11 @@ INLINE void shifted_focal(const half_t *h, const float *z, const float *u, int n
     for (int i = 0; i < n; i++) {
         float inverse = 1.0f / (1.0f - q[i]);
         float surprise = -log_one_plus(-q[i], inverse);
-        weigh(h, gamma, q[i], dq[i], surprise, dq[i] * inverse, loss + i, slope + i);
+        weigh(h, gamma, q[i], dq[i], surprise, dq[i] * inverse, loss + i, grad + i);
     }
 }
 
-INLINE void kept_pair(float z, float u, float keep, float lost, float *loss, float *slope) {
+INLINE void kept_pair(float z, float u, float keep, float lost, float *loss, float *grad) {
     float not_s, larger, s = sigmoid_of(z, u, &not_s, &larger);
     /* 1 - keep * s as a sum of positive terms: the difference cancels where both are near 1. */
     float y = not_s + lost * s, inverse = 1.0f / y;
@@ -98,47 +98,47 @@ INLINE void kept_pair(float z, float u, float keep, float lost, float *loss, flo
     float surprise = -log_of(y, rest, inverse);
     /* If nothing is lost the loss is that of BCE, and y ends at e^-87. */
     *loss = lost == 0.0f ? (z > 80.0f ? z : surprise) : surprise;
-    *slope = keep * s * not_s * inverse;
+    *grad = keep * s * not_s * inverse;
 }
 
-INLINE void kept(const half_t *h, const float *z, const float *u, int n, float *loss,
-                 float *slope) {
-    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], h->keep, h->lost, loss + i, slope + i);
+INLINE void kept(const term_t *h, const float *z, const float *u, int n, float *loss,
+                 float *grad) {
+    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], h->keep, h->lost, loss + i, grad + i);
 }
 
 /* In a loop of its own: with all that follows in one chain, the processor would wait for it. */
-INLINE void exponentials(const half_t *h, const float *x, int n, float *z, float *u) {
+INLINE void exponentials(const term_t *h, const float *x, int n, float *z, float *u) {
     for (int i = 0; i < n; i++) {
         z[i] = h->sign * x[i] + h->offset;
         u[i] = exp_nonpositive(-__builtin_fabsf(z[i]));
     }
 }
 
-EVERY_CPU static void kept_by_class(const half_t *h, const float *keep, const float *lost,
-                                    const float *x, int n, float *loss, float *slope) {
+EVERY_CPU static void kept_by_class(const term_t *h, const float *keep, const float *lost,
+                                    const float *x, int n, float *loss, float *grad) {
     float z[BLOCK], u[BLOCK];
     exponentials(h, x, n, z, u);
-    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], keep[i], lost[i], loss + i, slope + i);
+    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], keep[i], lost[i], loss + i, grad + i);
 }
 
-EVERY_CPU static void evaluate(const half_t *h, const float *x, int n, float *loss, float *slope) {
+EVERY_CPU static void evaluate(const term_t *h, const float *x, int n, float *loss, float *grad) {
     float z[BLOCK], u[BLOCK];
     exponentials(h, x, n, z, u);
     int shifted = h->shift > 0.0f;
     if (h->kind == CUBIC)
-        cubic(h, z, u, n, loss, slope);
+        cubic(h, z, u, n, loss, grad);
     else if (h->kind == KEPT)
-        kept(h, z, u, n, loss, slope);
+        kept(h, z, u, n, loss, grad);
     else if (!shifted && h->gamma == 0)
-        focal(h, z, u, n, loss, slope, 0);
+        focal(h, z, u, n, loss, grad, 0);
     else if (!shifted && h->gamma == 2)
-        focal(h, z, u, n, loss, slope, 2);
+        focal(h, z, u, n, loss, grad, 2);
     else if (shifted && h->gamma == 4)
-        shifted_focal(h, z, u, n, loss, slope, 4);
+        shifted_focal(h, z, u, n, loss, grad, 4);
     else if (shifted)
-        shifted_focal(h, z, u, n, loss, slope, h->gamma);
+        shifted_focal(h, z, u, n, loss, grad, h->gamma);
     else
-        focal(h, z, u, n, loss, slope, h->gamma);
+        focal(h, z, u, n, loss, grad, h->gamma);
 }
 
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
@@ -147,11 +147,11 @@ INLINE int gather(const loss_t *h, int n, const float *x, const float *t, marks_
     uint8_t special[BLOCK] = {0};
     uint8_t always = h->smoothing > 0.0f;
     for (int i = 0; i < n; i++)
-        special[i] = (t[i] != 0.0f) | (x[i] > h->flip_above) | always;
+        special[i] = (t[i] != 0.0f) | (x[i] > h->pseudo_above) | always;
     if (h->has_confirmed && marks.observed)
         for (int i = 0; i < n; i++) special[i] |= marks.observed[i] != 0;
-    if (marks.picked)
-        for (int i = 0; i < n; i++) special[i] |= marks.picked[i] != 0;
+    if (marks.selected)
+        for (int i = 0; i < n; i++) special[i] |= marks.selected[i] != 0;
     int found = 0;
     for (int start = 0; start < n; start += 8) {
         uint64_t eight;
@@ -161,27 +161,27 @@ INLINE int gather(const loss_t *h, int n, const float *x, const float *t, marks_
     return found;
 }
 
-/* Replaces what stands in l and d, the negative half, for the gathered pairs. */
+/* Replaces what stands in l and d, the negative term, for the gathered pairs. */
 INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, const float *x,
                 const float *t, marks_t marks, const float *pos_weight, float *l, float *d,
                 total_t *total) {
-    float z[BLOCK], positive[BLOCK], dpositive[BLOCK], recovered[BLOCK], drecovered[BLOCK];
+    float z[BLOCK], positive[BLOCK], dpositive[BLOCK], pseudo[BLOCK], dpseudo[BLOCK];
     float confirmed[BLOCK], dconfirmed[BLOCK];
-    int flips = marks.picked && h->turns_over, labels = h->smoothing > 0.0f;
+    int pseudos = marks.selected && h->adds_pseudo_labels, labels = h->smoothing > 0.0f;
     int confirms = h->has_confirmed && marks.observed;
     for (int k = 0; k < found; k++) {
         z[k] = x[where[k]];
-        flips |= z[k] > h->flip_above;
+        pseudos |= z[k] > h->pseudo_above;
         labels |= t[where[k]] != 0.0f;
     }
     int padded = (found + 7) & ~7; /* whole vectors are faster than single leftovers */
     for (int k = found; k < padded; k++) z[k] = 0.0f;
     if (labels) evaluate(&h->positive, z, padded, positive, dpositive);
-    if (flips) evaluate(&h->recovered, z, padded, recovered, drecovered);
+    if (pseudos) evaluate(&h->pseudo, z, padded, pseudo, dpseudo);
     if (confirms) evaluate(&h->confirmed, z, padded, confirmed, dconfirmed);
     for (int k = 0; h->positive.by_class && k < found; k++) {
         positive[k] += h->constants[class + where[k]];
-        if (flips && h->recovered.by_class) recovered[k] += h->constants[class + where[k]];
+        if (pseudos && h->pseudo.by_class) pseudo[k] += h->constants[class + where[k]];
     }
     for (int k = 0; k < found; k++) {
         int i = where[k];
@@ -191,19 +191,19 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
             continue;
         }
         total->invalid += (t[i] < 0.0f) | (t[i] > 1.0f);
-        int picked = marks.picked && marks.picked[i];
-        int above = z[k] > h->flip_above && !(marks.observed && marks.observed[i]);
-        if (above || (picked && h->turns_over)) {
-            l[i] = recovered[k];
-            d[i] = drecovered[k];
-        } else if (picked) {
+        int selected = marks.selected && marks.selected[i];
+        int above = z[k] > h->pseudo_above && !(marks.observed && marks.observed[i]);
+        if (above || (selected && h->adds_pseudo_labels)) {
+            l[i] = pseudo[k];
+            d[i] = dpseudo[k];
+        } else if (selected) {
             l[i] = d[i] = 0.0f;
         }
         if (confirms && marks.observed[i]) {
             l[i] = confirmed[k];
             d[i] = dconfirmed[k];
         }
-        if (!labels) continue; /* a flipped or confirmed negative and nothing else */
+        if (!labels) continue; /* a pseudo label or a confirmed negative and nothing else */
         float y = t[i] * (1.0f - 2.0f * h->smoothing) + h->smoothing;
         float weighted = y * (pos_weight ? pos_weight[i] : 1.0f);
         l[i] = weighted * positive[k] + (1.0f - y) * l[i];
@@ -214,8 +214,8 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
 /* At most BLOCK pairs. NULL stands for: all weights 1, not wanted. */
 INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const float *t,
                 marks_t marks, const float *class_weight, const float *pos_weight, float *loss,
-                float *slope, total_t *total) {
-    float own_l[BLOCK], own_d[BLOCK], *l = loss ? loss : own_l, *d = slope ? slope : own_d;
+                float *grad, total_t *total) {
+    float own_l[BLOCK], own_d[BLOCK], *l = loss ? loss : own_l, *d = grad ? grad : own_d;
     int where[BLOCK];
     if (h->negative.by_class)
         kept_by_class(&h->negative, h->keeps + class, h->losts + class, x, n, l, d);
@@ -235,18 +235,18 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
 }
 
 EVERY_CPU
-void hilltop_loss_and_slope(const loss_t *h, int64_t rows, int64_t classes, const float *logits,
+void hilltop_loss_and_grad(const loss_t *h, int64_t rows, int64_t classes, const float *logits,
                             const float *targets, const uint8_t *observed,
-                            const uint8_t *picked, const float *class_weight,
-                            const float *pos_weight, float *loss, float *slope, total_t *total) {
+                            const uint8_t *selected, const float *class_weight,
+                            const float *pos_weight, float *loss, float *grad, total_t *total) {
     memset(total, 0, sizeof *total);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t c = 0; c < classes; c += BLOCK) {
             int64_t at = row * classes + c;
             int n = classes - c < BLOCK ? (int)(classes - c) : BLOCK;
-            marks_t marks = {observed ? observed + at : 0, picked ? picked + at : 0};
+            marks_t marks = {observed ? observed + at : 0, selected ? selected + at : 0};
             run(h, c, n, logits + at, targets + at, marks,
                 class_weight ? class_weight + c : 0, pos_weight ? pos_weight + c : 0,
-                loss ? loss + at : 0, slope ? slope + at : 0, total);
+                loss ? loss + at : 0, grad ? grad + at : 0, total);
         }
 }

@@ -1,7 +1,7 @@
-"""Calls the compiled kernel (kernel.c) that computes a loss and its slope in one pass.
+"""Calls the compiled kernel (kernel.c) that computes a loss and its gradient in one pass.
 
 Installing the package compiles it where there is a C compiler. Without it everything works and
-gives the same numbers; the plain torch path of one_pass.py is only slower.
+gives the same numbers; the plain torch path of base.py is only slower.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ctypes import addressof
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,7 +22,10 @@ from torch import Tensor
 from hilltop.errors import HilltopWarning
 from hilltop.losses.terms.base import FusedTerm
 
-_ABI = 3
+if TYPE_CHECKING:
+    from hilltop.losses.base import PairBatch
+
+_ABI = 4
 _KINDS = {"focal": 0, "cubic": 1, "kept": 2}
 _ENTRIES_PER_THREAD = 1 << 18  # below this, starting a thread costs more than it saves
 
@@ -32,24 +35,24 @@ class FusedLoss(NamedTuple):
 
     positive: FusedTerm
     negative: FusedTerm
-    recovered: FusedTerm
+    pseudo: FusedTerm
     confirmed: FusedTerm | None
-    flip_above: float
+    pseudo_above: float
     smoothing: float
     adds_pseudo_labels: bool = False
 
 
 class KernelResult(NamedTuple):
-    """What one call found; ``entries`` and ``slope`` are None unless they were asked for."""
+    """What one call found; ``entries`` and ``grad`` are None unless they were asked for."""
 
     total: float
     known: int
     invalid: int
     entries: Tensor | None
-    slope: Tensor | None
+    grad: Tensor | None
 
 
-class _Half(ctypes.Structure):
+class _Term(ctypes.Structure):
     _fields_ = (
         ("kind", ctypes.c_int32),
         ("gamma", ctypes.c_int32),
@@ -69,15 +72,15 @@ class _Half(ctypes.Structure):
 
 class _Loss(ctypes.Structure):
     _fields_ = (
-        ("positive", _Half),
-        ("negative", _Half),
-        ("recovered", _Half),
-        ("confirmed", _Half),
+        ("positive", _Term),
+        ("negative", _Term),
+        ("pseudo", _Term),
+        ("confirmed", _Term),
         ("constants", ctypes.c_void_p),
         ("keeps", ctypes.c_void_p),
         ("losts", ctypes.c_void_p),
         ("has_confirmed", ctypes.c_int32),
-        ("flip_above", ctypes.c_float),
+        ("pseudo_above", ctypes.c_float),
         ("smoothing", ctypes.c_float),
         ("adds_pseudo_labels", ctypes.c_int32),
     )
@@ -120,7 +123,7 @@ def library() -> ctypes.CDLL | None:
 def _compiled() -> Callable[..., None]:
     loaded = library()
     assert loaded is not None
-    call = loaded.hilltop_loss_and_slope
+    call = loaded.hilltop_loss_and_grad
     pointer = ctypes.c_void_p
     call.restype, call.argtypes = None, [pointer, ctypes.c_int64, ctypes.c_int64, *[pointer] * 9]
     return call
@@ -128,10 +131,8 @@ def _compiled() -> Callable[..., None]:
 
 def loss_and_grad(
     loss: FusedLoss,
-    logits: Tensor,
-    targets: Tensor,
-    observed: Tensor | None,
-    picked: Tensor | None,
+    batch: PairBatch,
+    selected: Tensor | None,
     class_weight: Tensor | None,
     pos_weight: Tensor | None,
     *,
@@ -139,14 +140,15 @@ def loss_and_grad(
     want_entries: bool,
     needs_grad: bool,
 ) -> KernelResult:
-    """Run the kernel over contiguous CPU tensors of one shape, float32 or bool.
+    """Run the kernel over a batch of contiguous CPU tensors, float32 or bool.
 
-    ``picked`` are pairs that count as labels or not at all, see ``adds_pseudo_labels``. Weights
+    ``selected`` are pairs that count as labels or not at all, see ``adds_pseudo_labels``. Weights
     have one entry for each class; ``by_class`` is what :meth:`Term.by_class` gives for the
     positive and for the negative term.
     """
+    logits, targets, observed, _, _ = batch
     entries = torch.empty_like(logits) if want_entries else None
-    slope = torch.empty_like(logits) if needs_grad else None
+    grad = torch.empty_like(logits) if needs_grad else None
     weights = address(class_weight), address(pos_weight)
     # Without weights the kernel need not know where a row ends: one long row is fastest.
     weighted = weights != (None, None) or by_class != (None, None)
@@ -157,12 +159,12 @@ def loss_and_grad(
 
     def work(start: int, length: int, total: Total) -> None:
         shape = (length // classes, classes) if weighted else (1, length)
-        per_entry = (address(t, start) for t in (logits, targets, observed, picked))
-        results = (address(t, start) for t in (entries, slope))
+        per_entry = (address(t, start) for t in (logits, targets, observed, selected))
+        results = (address(t, start) for t in (entries, grad))
         call(addressof(parameters), *shape, *per_entry, *weights, *results, addressof(total))
 
     total = in_threads(work, logits.numel(), classes)
-    return KernelResult(total.sum, total.known, total.invalid, entries, slope)
+    return KernelResult(total.sum, total.known, total.invalid, entries, grad)
 
 
 def in_threads(work: Callable[[int, int, Total], None], entries: int, row_length: int) -> Total:
@@ -193,15 +195,15 @@ def address(tensor: Tensor | None, offset: int = 0) -> int | None:
 @lru_cache(maxsize=64)
 def _parameters(loss: FusedLoss) -> _Loss:
     return _Loss(
-        _half(loss.positive),
-        _half(loss.negative),
-        _half(loss.recovered),
-        _half(loss.confirmed or loss.negative),
+        _term(loss.positive),
+        _term(loss.negative),
+        _term(loss.pseudo),
+        _term(loss.confirmed or loss.negative),
         None,
         None,
         None,
         loss.confirmed is not None,
-        loss.flip_above,
+        loss.pseudo_above,
         loss.smoothing,
         loss.adds_pseudo_labels,
     )
@@ -217,5 +219,5 @@ def _with_arrays(shared: _Loss, positive: Tensor | None, negative: Tensor | None
     return own
 
 
-def _half(half: FusedTerm) -> _Half:
-    return _Half(**{**half._asdict(), "kind": _KINDS[half.kind]})
+def _term(term: FusedTerm) -> _Term:
+    return _Term(**{**term._asdict(), "kind": _KINDS[term.kind]})

@@ -10,19 +10,19 @@ from torch import Tensor
 from hilltop.losses.engine.one_pass import traced
 
 
-def highest(scores: Tensor, picked: Tensor, many: Tensor) -> Tensor:
-    """Return those picked, or where they are more than ``many`` the highest-scored of them.
+def highest(scores: Tensor, selected: Tensor, many: Tensor) -> Tensor:
+    """Return those selected, or where they are more than ``many`` the highest-scored of them.
 
     Of equal scores at the limit none is returned, so that there are never more.
     """
-    if not picked.numel():
-        return picked
-    few = picked.sum() <= many
+    if not selected.numel():
+        return selected
+    few = selected.sum() <= many
     if not traced() and few:
-        return picked
-    ranks = torch.where(picked, scores, -torch.inf).flatten()
+        return selected
+    ranks = torch.where(selected, scores, -torch.inf).flatten()
     first_out = value_at_place(ranks, many.clamp(max=ranks.numel() - 1))
-    return picked & (few | (scores > first_out))
+    return selected & (few | (scores > first_out))
 
 
 def value_at_place(values: Tensor, place: Tensor) -> Tensor:

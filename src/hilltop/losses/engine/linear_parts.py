@@ -17,7 +17,7 @@ _ENTRIES = 1 << 19  # pairs in one part: a tensor of its size takes 2 MB, and fo
 
 
 @dataclass(frozen=True)
-class Batch:
+class FeatureBatch:
     """Everything that the loss of a batch depends on, beside the weights."""
 
     loss: MultiLabelLoss
@@ -44,12 +44,12 @@ class Gradients:
     The rows of weight and bias are written part by part; to all else the parts add.
     """
 
-    def __init__(self, batch: Batch, weight: Tensor, wanted: Sequence[bool]) -> None:
+    def __init__(self, batch: FeatureBatch, weight: Tensor, wanted: Sequence[bool]) -> None:
         """Make room for those that are wanted, in this order."""
         self.inputs = batch.features.detach().to(_matmul_dtype(weight))
         self.learned = [number for number in batch.loss.parameters() if number.requires_grad]
         self.scale = batch.scale()
-        # Term precision would lose what late parts add.
+        # Half precision would lose what late parts add.
         exact = compute_dtype(batch.features)
         self.features = torch.zeros_like(batch.features, dtype=exact) if wanted[0] else None
         self.weight = torch.empty_like(weight) if wanted[1] else None
@@ -62,35 +62,37 @@ class Gradients:
 
     def add(self, here: slice, rows: Tensor, total: Tensor, logits: Tensor) -> None:
         """Take in the classes ``here``: their weights, and a sum that depends on their logits."""
-        slope, *own = torch.autograd.grad(total, [logits, *self.learned], allow_unused=True)
+        grad, *own = torch.autograd.grad(total, [logits, *self.learned], allow_unused=True)
         for number, gradient in zip(self.own, own, strict=True):
             if gradient is not None:
                 number.add_(gradient, alpha=self.scale)
         if self.bias is not None:
-            self.bias[here] = slope.sum(dim=0) * self.scale
-        slope, scale = _for_matmul(slope, rows.dtype, self.scale)
+            self.bias[here] = grad.sum(dim=0) * self.scale
+        grad, scale = _for_matmul(grad, rows.dtype, self.scale)
         if self.features is not None:
-            _add_product(self.features, slope, rows, scale)
+            _add_product(self.features, grad, rows, scale)
         if self.weight is not None:
-            _write_product(self.weight[here], slope.t(), self.inputs, scale)
+            _write_product(self.weight[here], grad.t(), self.inputs, scale)
 
 
 def evaluate(
-    batch: Batch, weight: Tensor, bias: Tensor, *, wanted: Sequence[bool]
+    batch: FeatureBatch, weight: Tensor, bias: Tensor, *, wanted: Sequence[bool]
 ) -> tuple[Tensor, list[Tensor | None]]:
     """Return the loss, and those of its gradients that are wanted."""
     gradients, loss = Gradients(batch, weight, wanted), PartialLoss(batch.loss, len(weight))
-    inputs, slopes = gradients.inputs, any(wanted)
+    inputs, needs_grad = gradients.inputs, any(wanted)
     total = inputs.new_zeros((), dtype=compute_dtype(inputs))
     step = max(1, _ENTRIES // max(1, len(inputs)))
     with torch.autocast(inputs.device.type, enabled=False):
         for start in range(0, len(weight), step):
             here = slice(start, min(len(weight), start + step))
             rows, offsets = weight[here].to(inputs.dtype), bias[here].to(inputs.dtype)
-            logits = torch.addmm(offsets, inputs, rows.t()).to(total.dtype).requires_grad_(slopes)
-            with torch.set_grad_enabled(slopes):
+            logits = (
+                torch.addmm(offsets, inputs, rows.t()).to(total.dtype).requires_grad_(needs_grad)
+            )
+            with torch.set_grad_enabled(needs_grad):
                 part = loss(here, logits, *batch.part(here))
-            if slopes:
+            if needs_grad:
                 gradients.add(here, rows, part, logits)
             total += part.detach()
     return total * gradients.scale, gradients.all()
@@ -103,13 +105,13 @@ def _matmul_dtype(weight: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(device) if on else weight.dtype
 
 
-def _for_matmul(slope: Tensor, dtype: torch.dtype, scale: float) -> tuple[Tensor, Tensor | float]:
-    """The slope in the dtype of the products, and the factor that these then need."""
-    if dtype == slope.dtype:
-        return slope, scale
-    # Slopes of easy pairs are below what float16 holds, and a GradScaler comes too late for them.
-    largest = slope.abs().amax().clamp(min=torch.finfo(slope.dtype).tiny)
-    return (slope / largest).to(dtype), largest * scale
+def _for_matmul(grad: Tensor, dtype: torch.dtype, scale: float) -> tuple[Tensor, Tensor | float]:
+    """The gradient in the dtype of the products, and the factor that these then need."""
+    if dtype == grad.dtype:
+        return grad, scale
+    # Gradients of easy pairs are below what float16 holds; a GradScaler comes too late for them.
+    largest = grad.abs().amax().clamp(min=torch.finfo(grad.dtype).tiny)
+    return (grad / largest).to(dtype), largest * scale
 
 
 def _add_product(out: Tensor, left: Tensor, right: Tensor, scale: Tensor | float) -> None:

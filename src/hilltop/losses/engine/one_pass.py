@@ -1,66 +1,105 @@
-"""Computes a loss and its slope together, so that backward needs one saved tensor."""
+"""Computes a loss and its gradient together, so that backward needs one saved tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hilltop.errors import HilltopError
+from hilltop.losses.reduction import Reduction, divisor
+
+if TYPE_CHECKING:
+    from hilltop.losses.base import PairBatch
+
+
+class Summed(NamedTuple):
+    """The sum of a loss over the pairs of a batch, before any reduction.
+
+    Attributes:
+        total: The sum.
+        grad: Its gradient by the logits, None if it is not needed.
+        entries: The loss of every pair, where the reduction is ``"none"``.
+        known: Number of targets that are not NaN, where they have been counted.
+    """
+
+    total: Tensor | float
+    grad: Tensor | None
+    entries: Tensor | None = None
+    known: int | None = None
 
 
 class Evaluated(NamedTuple):
-    """A reduced loss and what its gradient takes.
-
-    The gradient of the loss by the logits is ``slope * scale``; ``slope`` is None if not wanted,
-    ``scale`` is None for 1.
-    """
+    """A reduced loss, of which the gradient is ``grad * scale``; a scale of None stands for 1."""
 
     loss: Tensor
-    slope: Tensor | None
+    grad: Tensor | None
     scale: Tensor | float | None
 
 
+def divide(summed: Summed, targets: Tensor, reduction: Reduction) -> Evaluated:
+    """Reduce what was summed up."""
+    total, grad, entries, known = summed
+    if entries is not None:
+        return Evaluated(entries, grad, None)
+    parts = divisor(targets, reduction, known=known)
+    if isinstance(total, Tensor):
+        if isinstance(parts, Tensor):
+            parts = parts.to(total.dtype)
+        loss = total if parts is None else total / parts
+    else:
+        total = total if parts is None else total / float(parts)
+        loss = targets.new_full((), total, dtype=torch.float32)
+    return Evaluated(loss, grad, None if parts is None else 1 / parts)
+
+
 class OnePass(torch.autograd.Function):
-    """A loss whose slope was found in the forward pass.
+    """A loss whose gradient was found in the forward pass.
 
     Ordinary autograd keeps every intermediate result of the formula until backward (8 tensors of
-    the size of the logits for the released Hill). Here only the slope is kept.
+    the size of the logits for the released Hill). Here only the gradient is kept.
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, evaluate: Callable[[Tensor], Evaluated]) -> Tensor:
-        """Evaluate, keep the slope and return the loss."""
-        evaluated = evaluate(logits)
-        if evaluated.slope is not None:
-            ctx.save_for_backward(evaluated.slope)
-            ctx.scale, ctx.dtype = evaluated.scale, logits.dtype
-        return evaluated.loss
+    def forward(
+        ctx: Any,
+        logits: Tensor,
+        sum_up: Callable[[bool], Summed],
+        needs_grad: bool,
+        reduced: tuple[PairBatch, Reduction],
+    ) -> Tensor:
+        """Sum up, reduce, keep the gradient and return the loss."""
+        batch, reduction = reduced
+        loss, grad, scale = divide(sum_up(needs_grad), batch.targets, reduction)
+        if grad is not None:
+            ctx.save_for_backward(grad)
+            ctx.scale, ctx.dtype = scale, logits.dtype
+        return loss
 
     @staticmethod
-    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None]:
-        """Scale the slope."""
-        (slope,) = ctx.saved_tensors
+    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None, None, None]:
+        """Scale the gradient."""
+        (grad,) = ctx.saved_tensors
         factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
-        return scaled(slope, factor).to(ctx.dtype), None
+        return scaled(grad, factor).to(ctx.dtype), None, None, None
 
 
-def scaled(slope: Tensor, factor: Tensor) -> Tensor:
-    """Return ``slope * factor``, inside a backward that saved the slope.
+def scaled(grad: Tensor, factor: Tensor) -> Tensor:
+    """Return ``grad * factor``, inside a backward that saved the gradient.
 
-    A slope that is not needed again is scaled in place: new memory of that size costs more time
+    A gradient that is not needed again is scaled in place: new memory of that size costs more time
     than the multiplication, and for the weights of very many classes it may not be there.
     """
     if torch._C._autograd._get_current_graph_task_keep_graph():
-        gradient = slope * factor
+        gradient = grad * factor
         if torch.is_grad_enabled():  # create_graph=True
             gradient = _Final.apply(gradient.detach().requires_grad_())
         return gradient
     if factor.is_cpu and factor.ndim == 0 and factor == 1:
-        return slope
-    return slope.mul_(factor)
+        return grad
+    return grad.mul_(factor)
 
 
 class _Final(torch.autograd.Function):
@@ -78,17 +117,17 @@ class _Final(torch.autograd.Function):
         )
 
 
-def slope_by_autograd(
+def grad_by_autograd(
     entries: Callable[[Tensor], Tensor], logits: Tensor, needs_grad: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Return ``entries(logits)`` and its slope; the intermediate results are freed at once."""
+    """Return ``entries(logits)`` and the gradient of its sum; all between is freed at once."""
     if not needs_grad:
         return entries(logits), None
     with torch.enable_grad():
         leaf = logits.detach().requires_grad_()
         values = entries(leaf)
-        (slope,) = torch.autograd.grad(values.sum(), leaf)
-    return values.detach(), slope
+        (grad,) = torch.autograd.grad(values.sum(), leaf)
+    return values.detach(), grad
 
 
 def traced() -> bool:

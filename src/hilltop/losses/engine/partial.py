@@ -8,28 +8,7 @@ import itertools
 from torch import Tensor
 from torch.func import functional_call
 
-from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses.compose import MultiLabelLoss
-
-
-def check_separable(loss: object) -> MultiLabelLoss:
-    """Return the loss if it is one number in the end and every pair in it stands for itself."""
-    if not isinstance(loss, MultiLabelLoss) or type(loss).forward is not MultiLabelLoss.forward:
-        raise ArgumentTypeError(
-            f"loss must be made of terms, so that each class can be computed by itself, but got"
-            f" {type(loss).__name__}. Use nn.Linear and the loss itself instead."
-        )
-    if loss.correction is not None and not loss.correction.by_entry:
-        raise ArgumentError(
-            f"{type(loss.correction).__name__} looks at more than one pair at a time, so that the"
-            " loss cannot be computed class by class. Use nn.Linear and the loss itself instead."
-        )
-    if loss.reduction == "none":
-        raise ArgumentError(
-            "reduction must be 'mean', 'sum' or 'batchmean' where the logits are never there as a"
-            " whole, but got 'none'."
-        )
-    return loss
 
 
 class PartialLoss:

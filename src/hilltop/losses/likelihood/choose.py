@@ -13,7 +13,7 @@ from hilltop.losses.base import Loss
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.count_rule import CountRule
 from hilltop.losses.likelihood.independent import KeptIndependently
-from hilltop.losses.likelihood.keep_rate import KeepRate
+from hilltop.losses.likelihood.keep_rate import Keep, KeepRate
 
 Likelihood = KeptByCount | KeptIndependently
 
@@ -22,8 +22,8 @@ MOSTLY_ONE = 0.75
 RARELY_THREE = 0.02
 """Share of labelled images with three labels or more up to which they did."""
 
-PUT_BACK = 0.03
-"""Chance that a lost label was put back, where nothing is known of a review.
+RESTORE_PROB = 0.03
+"""Probability that a lost label was put back, where nothing is known of a review.
 
 On labels that nobody has reviewed it changes next to nothing; without it, each label that a review
 puts back would make a model worse."""
@@ -42,7 +42,7 @@ class Choice(NamedTuple, Generic[AnyLoss]):
 
 
 class LabelCounts(NamedTuple):
-    """How many labels images carry.
+    """How many labels images carry: all that the choice of a loss by counts goes by.
 
     Attributes:
         one: Share of the labelled images with exactly one label.
@@ -78,13 +78,13 @@ class LabelCounts(NamedTuple):
         return f"{self.one:.0%} of the labelled images carry one label: {meaning}."
 
 
-def summed_by_count(r: float | str | Fraction, *, added: float = 0.0) -> KeptByCount:
+def summed_by_count(r: float | str | Fraction, *, restore_prob: float = 0.0) -> KeptByCount:
     """The likelihood of the rule that keeps a number of labels of an image, summed over pairs."""
-    return KeptByCount(CountRule.of(r, added=added), reduction="sum", watch=False)
+    return KeptByCount(CountRule.of(r, restore_prob=restore_prob), reduction="sum", watch=False)
 
 
-def summed_independently(keep: float) -> KeptIndependently:
-    """The likelihood of keeping each label with one chance, summed over pairs."""
+def summed_independently(keep: Keep) -> KeptIndependently:
+    """The likelihood of keeping each label with one probability a class, summed over pairs."""
     return KeptIndependently(KeepRate(keep), reduction="sum", watch=False)
 
 
@@ -99,12 +99,12 @@ def choose_observation(labels_per_image: Tensor) -> Choice[Likelihood]:
 
     Example:
         >>> choose_observation(torch.tensor([0, 90, 9, 1])).loss
-        KeptByCount(r=4/5, added=0.03, reduction='sum')
+        KeptByCount(r=4/5, restore_prob=0.03, reduction='sum')
         >>> choose_observation(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
         '40% of the labelled images carry one label'
     """
     carried = LabelCounts.of(labels_per_image)
     if carried.mostly_single:
-        return Choice(summed_by_count(0.8, added=PUT_BACK), carried.sentence(ABOUT_ONE))
-    meaning = "each true label was kept with a chance of 60% (kept_independently)"
+        return Choice(summed_by_count(0.8, restore_prob=RESTORE_PROB), carried.sentence(ABOUT_ONE))
+    meaning = "each true label was kept with a probability of 60% (kept_independently)"
     return Choice(summed_independently(0.6), carried.sentence(meaning))

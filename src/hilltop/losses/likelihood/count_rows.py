@@ -8,13 +8,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
+from hilltop.losses.base import PairBatch
 from hilltop.losses.engine.one_pass import traced
 from hilltop.losses.likelihood.count_rule import CountRule
 from hilltop.losses.likelihood.poisson_binomial import IMPOSSIBLE, log_elementary_sums
 
 
 @dataclass(frozen=True)
-class Rows:
+class ImageRows:
     """A batch, sorted into what the likelihood treats differently; every tensor is ``(..., C)``.
 
     Attributes:
@@ -32,8 +33,9 @@ class Rows:
     candidates: Tensor
 
     @classmethod
-    def of(cls, logits: Tensor, targets: Tensor, observed: Tensor | None) -> Rows:
+    def of(cls, batch: PairBatch) -> ImageRows:
         """Sort a batch."""
+        logits, targets, observed = batch.logits, batch.targets, batch.observed
         if not logits.ndim:
             logits, targets = logits.unsqueeze(0), targets.unsqueeze(0)
             observed = None if observed is None else observed.unsqueeze(0)
@@ -47,10 +49,10 @@ class Rows:
         return cls(logits, known, labels, absents, unlabelled & ~absents)
 
 
-def log_chance(rule: CountRule, rows: Rows) -> Tensor:
+def log_likelihood(rule: CountRule, rows: ImageRows) -> Tensor:
     r"""Return :math:`\log \sum_u w(u)\, e_u`, which is log L without the factors 1 - p.
 
-    Its slope by a candidate's logit is the probability that this candidate is a lost label.
+    Its gradient by a candidate's logit is the probability that this candidate is a lost label.
 
     Shape:
         rows ``(..., C)`` to ``(...)``.
@@ -62,7 +64,7 @@ def log_chance(rule: CountRule, rows: Rows) -> Tensor:
     return torch.logsumexp(weights + log_elementary_sums(log_odds, most), dim=-1)
 
 
-def entries(rule: CountRule, rows: Rows, warmed: Tensor | float) -> Tensor:
+def image_entries(rule: CountRule, rows: ImageRows, warmed: Tensor | float) -> Tensor:
     """Return the loss of every entry; the part that the candidates share is spread over them.
 
     Args:
@@ -74,12 +76,12 @@ def entries(rule: CountRule, rows: Rows, warmed: Tensor | float) -> Tensor:
     own = torch.where(rows.labels, positive, torch.where(rows.absents, negative, 0.0))
     cross_entropy = torch.where(rows.candidates, negative, 0.0).sum(dim=-1)
     # Two large numbers may differ by less than their rounding; a loss is not negative.
-    shared = (cross_entropy - warmed * log_chance(rule, rows)).clamp(min=0.0)
+    shared = (cross_entropy - warmed * log_likelihood(rule, rows)).clamp(min=0.0)
     share = shared / rows.candidates.sum(dim=-1).clamp(min=1)
     return own + torch.where(rows.candidates, share.unsqueeze(-1), 0.0)
 
 
-def _most_missing(rule: CountRule, rows: Rows, left: Tensor, candidates: Tensor) -> int:
+def _most_missing(rule: CountRule, rows: ImageRows, left: Tensor, candidates: Tensor) -> int:
     """The largest number of lost labels that needs to be looked at."""
     classes = rows.logits.shape[-1]
     if traced():
@@ -88,7 +90,7 @@ def _most_missing(rule: CountRule, rows: Rows, left: Tensor, candidates: Tensor)
         return 0
     numbers = range(int(left.max()) + 1)
     allowed = torch.tensor([rule.most_missing(number, among=classes) for number in numbers])
-    complete = torch.tensor([bool(rule.added) or rule.kept(n) == n for n in numbers])
+    complete = torch.tensor([bool(rule.restore_prob) or rule.kept(n) == n for n in numbers])
     rise = torch.tensor([rule.log_rise(number) for number in numbers], dtype=torch.float64)
     high = torch.minimum(allowed.to(left.device)[left], candidates)
     # Weights grow by at most e^rise, so if u starts at 0, all beyond the tail changes the sum by at

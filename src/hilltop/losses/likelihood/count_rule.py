@@ -19,7 +19,7 @@ class CountRule:
 
     Attributes:
         keep: The share 1 - r, exactly: in floating point 5 * (1 - 0.8) falls below 1.
-        added: Chance that a label that did not stay was put back since.
+        restore_prob: Probability that a label that did not stay was put back since.
 
     Example:
         >>> rule = CountRule.of(0.8)
@@ -30,16 +30,15 @@ class CountRule:
     """
 
     keep: Fraction
-    added: float = 0.0
+    restore_prob: float = 0.0
 
     @classmethod
-    def of(cls, r: float | str | Fraction, *, added: float = 0.0) -> CountRule:
+    def of(cls, r: float | str | Fraction, *, restore_prob: float = 0.0) -> CountRule:
         """Take the missing ratio as it is written in decimals."""
         exact = check_exact("r", r, low=0, high=1)
+        check_number("restore_prob", restore_prob, low=0, high=0.9)
         # Whole-number arithmetic with t must fit into 64 bits.
-        return cls(
-            1 - exact.limit_denominator(10**9), check_number("added", added, low=0, high=0.9)
-        )
+        return cls(1 - exact.limit_denominator(10**9), float(restore_prob))
 
     def kept(self, labels: int) -> int:
         """Number of labels that stay."""
@@ -50,7 +49,7 @@ class CountRule:
         if not left or self.keep == 1:
             return 0
         if not self.keep:
-            return among if left == 1 or self.added else 0
+            return among if left == 1 or self.restore_prob else 0
         return min(among, max(0, math.ceil(left / self.keep) - 1 - left))
 
     def most_missing_ever(self, classes: int) -> int:
@@ -59,12 +58,12 @@ class CountRule:
 
     def log_rise(self, left: int) -> float:
         """How much the logarithm of a weight may be above that of no missing label."""
-        return (self.kept(left) - left) * math.log(self.added) if self.added else 0.0
+        return (self.kept(left) - left) * math.log(self.restore_prob) if self.restore_prob else 0.0
 
     def log_weights(
         self, left: Tensor, candidates: Tensor, most: int, dtype: torch.dtype
     ) -> Tensor:
-        r"""Return the log chance of the labels that are there, if u of the candidates are missing.
+        r"""Return the log probability of the labels that are there, if u candidates are missing.
 
         .. math:: w(u) = [n \le s] \binom{s}{n} \binom{s + u}{n}^{-1} a^{s - n} (1 - a)^u,
                   \qquad n = n(s + u)
@@ -80,11 +79,12 @@ class CountRule:
         total = left + missing
         stay = total * self.keep.numerator // self.keep.denominator + 1
         back = left - torch.minimum(total, stay)  # labels that were put back
-        allowed = ((back >= 0) if self.added else (back == 0)) & (missing <= candidates)
+        allowed = ((back >= 0) if self.restore_prob else (back == 0)) & (missing <= candidates)
         complete = (missing == 0) & ~allowed.any(dim=-1, keepdim=True)
         back = torch.where(allowed, back, 0)
         s, u, t, b = (number.to(dtype) + 1 for number in (left, missing, total, back))
-        chance = torch.lgamma(s) - torch.lgamma(b) + torch.lgamma(u + b - 1) - torch.lgamma(t)
-        if self.added:
-            chance = chance + (b - 1) * math.log(self.added) + (u - 1) * math.log1p(-self.added)
-        return torch.where(allowed | complete, chance, IMPOSSIBLE)
+        weight = torch.lgamma(s) - torch.lgamma(b) + torch.lgamma(u + b - 1) - torch.lgamma(t)
+        if self.restore_prob:
+            restored, lost = math.log(self.restore_prob), math.log1p(-self.restore_prob)
+            weight = weight + (b - 1) * restored + (u - 1) * lost
+        return torch.where(allowed | complete, weight, IMPOSSIBLE)

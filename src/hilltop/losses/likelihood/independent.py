@@ -5,16 +5,18 @@ Each is a likelihood of the labels that are there, and says how probable it is t
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, Unpack, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_whole
-from hilltop.losses.catalogue import LOSSES, Common
+from hilltop.losses.base import PairBatch
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.likelihood.keep_rate import Keep, KeepRate, KeptNegative, KeptPositive
-from hilltop.losses.targets import check_inputs, compute_dtype
+from hilltop.losses.targets import compute_dtype
 from hilltop.losses.terms.negative import LogNegative
 
 
@@ -37,6 +39,9 @@ class KeptIndependently(MultiLabelLoss):
     r"""Likelihood if every true label was written down with probability c, independently.
 
     .. math:: \ell^+ = -\log(c\,p), \qquad \ell^- = -\log(1 - c\,p), \qquad p = \sigma(x)
+
+    In the words of positive-unlabelled (PU) learning, labels are selected completely at random
+    (SCAR) with label frequency c; a c for each class is a propensity that depends on the class.
 
     Entries that a person confirmed absent cost :math:`-\log(1 - p)`. For labels it does not matter
     whether they are ``observed``: a label that is there was written down. Soft targets mix the two
@@ -76,31 +81,42 @@ class KeptIndependently(MultiLabelLoss):
             >>> model.posterior(torch.tensor([0.0, 0.0, 2.0]), torch.tensor([1.0, 0.0, 0.0]))
             tensor([1.0000, 0.3333, 0.7870])
         """
-        check_inputs(logits, targets, observed)
-        logits = logits.to(compute_dtype(logits))
+        return self._posterior(self.batch(logits, targets, observed))
+
+    def _posterior(self, batch: PairBatch) -> Tensor:
+        logits = batch.logits.to(compute_dtype(batch.logits))
         missing = torch.sigmoid(logits + self.rate.log_lost(logits, warm=False))
-        if observed is not None:
-            missing = torch.where(observed, 0.0, missing)
-        targets = targets.to(logits.dtype)
+        if batch.observed is not None:
+            missing = torch.where(batch.observed, 0.0, missing)
+        targets = batch.targets.to(logits.dtype)
         present = targets + (1 - targets) * missing
         return torch.where(targets == targets, present, torch.sigmoid(logits))
 
-    @torch.no_grad()
-    def pseudo_labels(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
+    def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries that are probably labels."""
         if self.correction is not None:
-            return super().pseudo_labels(logits, targets, observed=observed, index=index)
-        return (self.posterior(logits, targets, observed=observed) > 0.5) & (targets == 0)
+            return super().find_pseudo_labels(batch)
+        return (self._posterior(batch) > 0.5) & (batch.targets == 0)
 
 
-@LOSSES.register("kept_independently")
+def _reference(logit: float, target: float) -> float:
+    """The loss of one entry at c = 0.4 in plain floats, from the equation."""
+    kept = 0.4 / (1 + math.exp(-logit))
+    return target * -math.log(kept) + (1 - target) * -math.log1p(-kept)
+
+
+@LOSSES.register(
+    "kept_independently",
+    MethodCard(
+        unlabelled="absent, or labels not written down",
+        remark="likelihood if each label is kept with probability `keep` (SCAR, PU learning)",
+        when=(
+            "When labels were forgotten here and there, each with about the same probability,"
+            " and when you want to know how probable it is that a label is missing."
+        ),
+        reference=_reference,
+    ),
+)
 def kept_independently(
     keep: Keep | None = 0.4,
     *,
@@ -113,10 +129,12 @@ def kept_independently(
 
     .. math:: \ell^+ = -\log(c\,p), \qquad \ell^- = -\log(1 - c\,p), \qquad p = \sigma(x)
 
-    Nothing is assumed of unlabelled entries but that each is absent, or present and left out.
+    Nothing is assumed of unlabelled entries but that each is absent, or present and left out. This
+    is positive-unlabelled (PU) learning under "selected completely at random" (SCAR): c is the
+    label frequency, and with one number for each class the propensity of a label of that class.
 
     Args:
-        keep: The probability c, one number or one for each class; None learns it, from 0.5.
+        keep: The label frequency c, one number or one for each class; None learns it, from 0.5.
         learn: Whether c is learned with the model, from ``keep`` on. The likelihood hardly tells a
             small c from rare classes, so a prior holds it near ``keep``, see :class:`KeepRate`.
             Give ``loss.parameters()`` to the optimiser too; ours gets them.

@@ -170,7 +170,7 @@ class KeptNegative(NegativeTerm):
 
     Args:
         keep: The probability c, or a :class:`KeepRate` shared with the positive term. At 1 this
-            is the log half.
+            is the log term.
 
     Shape:
         logits of any shape to a loss of the same shape.

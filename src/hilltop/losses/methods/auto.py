@@ -1,175 +1,122 @@
-"""Auto: looks at how many labels images carry, and takes a loss that suits them."""
+"""Auto: cross-entropy, in which an unlabelled pair counts as much as evidence says it is absent."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from hilltop.errors import ArgumentError
-from hilltop.losses.base import LabelStats, Loss
-from hilltop.losses.catalogue import LOSSES
-from hilltop.losses.likelihood.by_count import kept_by_count
-from hilltop.losses.likelihood.choose import ABOUT_ONE, PUT_BACK, Choice, LabelCounts
-from hilltop.losses.likelihood.independent import kept_independently
-from hilltop.losses.methods.splc_adaptive import splc_adaptive
+from hilltop.losses.base import LabelStats, PairBatch
+from hilltop.losses.catalogue import LOSSES, MethodCard
+from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.memory import batch_rows
 from hilltop.losses.reduction import Reduction
+from hilltop.losses.terms.correction import Correction
+from hilltop.losses.terms.negative import LogNegative
+from hilltop.losses.terms.positive import LogPositive
+from hilltop.losses.wrapper import LossWrapper
 
-KNOWN_PUT_BACK = 0.1
-"""Chance that a lost label was put back, where it is known that some were."""
-MANY_PUT_BACK = 0.1
-"""Share of the labels that a review put back from which the rest no longer follows a count."""
+NO_EVIDENCE = "nothing is known of how labels were lost, so cross-entropy is taken as it is"
+"""What is said where no scores were there to ask."""
 
 
-def choose_loss(
-    labels_per_image: Tensor,
-    *,
-    before_review: Tensor | None = None,
-    reduction: Reduction = "mean",
-    watch: bool = True,
-) -> Choice[Loss]:
-    """Choose a loss by how many labels images carry.
+class AbsentWeights(Correction):
+    r"""Weighs every unlabelled pair by the probability that it is really absent.
+
+    .. math:: keep_{ic} = P(\text{absent}_{ic}), \qquad pseudo_{ic} = 0
+
+    The probabilities are fixed before training, by scores that never saw the labels. A pair that
+    is probably a missing label then says little, and a wrong belief does little harm: nothing is
+    turned into a label.
 
     Args:
-        labels_per_image: Entry s is the number of images with s labels.
-        before_review: The same before a review put labels back, if there was one.
-        reduction: As in :class:`MultiLabelLoss`.
-        watch: Whether to warn when training is going flat.
-
-    Raises:
-        DataError: There is no label at all.
-
-    Example:
-        >>> import torch
-        >>> choose_loss(torch.tensor([0, 40, 30, 30])).sentence.partition(":")[0]
-        '40% of the labelled images carry one label'
+        weight: One number for each image and class of the training set ``(N, C)``.
     """
-    carried = LabelCounts.of(labels_per_image if before_review is None else before_review)
-    put_back = (
-        0.0 if before_review is None else 1 - _labels(before_review) / _labels(labels_per_image)
-    )
-    if carried.mostly_single and put_back > MANY_PUT_BACK:
-        meaning = (
-            "annotators wrote down about one label an image, and a review has put"
-            f" {put_back:.0%} of all labels back (kept_independently, keep = 0.4)"
-        )
-        loss: Loss = kept_independently(keep=0.4, reduction=reduction, watch=watch)
-    elif carried.one == 1:
-        meaning = "one was written down, whatever there was (kept_by_count, r = 0.9)"
-        added = KNOWN_PUT_BACK if put_back else 0.0
-        loss = kept_by_count(r=0.9, added=added, reduction=reduction, watch=watch)
-    elif carried.mostly_single:
-        meaning = ABOUT_ONE
-        added = KNOWN_PUT_BACK if put_back else PUT_BACK
-        loss = kept_by_count(r=0.8, added=added, reduction=reduction, watch=watch)
-    else:
-        meaning = (
-            "most labels seem to be there, so only what is all but sure is corrected"
-            " (splc_adaptive)"
-        )
-        loss = splc_adaptive(reduction=reduction, watch=watch)
-    return Choice(loss, carried.sentence(meaning))
+
+    sees_whole_batch = False
+    remembers = True
+    remembers_rows = True
+    weight: Tensor
+
+    def __init__(self, weight: Tensor) -> None:
+        """Keep the weights, beside what is saved with a model: they are found again."""
+        super().__init__()
+        self.register_buffer("weight", weight, persistent=False)
+
+    def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, pseudo)``."""
+        images, classes = self.weight.shape
+        rows = batch_rows("auto", batch, (images, classes))
+        keep = self.weight[rows.squeeze(-1)].to(loss_neg.dtype)
+        if batch.observed is not None:
+            keep = keep.masked_fill(batch.observed, 1.0)
+        return keep, keep.new_zeros(())
 
 
-def _labels(labels_per_image: Tensor) -> int:
-    return int((labels_per_image * torch.arange(len(labels_per_image))).sum())
-
-
-class Auto(Loss):
-    """The loss that :func:`choose_loss` takes for the labels of a training set.
+class Auto(LossWrapper):
+    """Cross-entropy, with weights on unlabelled pairs where evidence shows that labels are missing.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.
-        watch: Whether to warn when training is going flat.
+        watch: As in the other losses; nothing in this one can go flat.
     """
 
-    chosen: Loss | None
+    wants_evidence = True
 
     def __init__(self, *, reduction: Reduction = "mean", watch: bool = True) -> None:
-        """Wait for the labels."""
-        super().__init__(reduction=reduction)
-        self._watches = watch
-        self._sentence: str | None = None
-        self.register_module("chosen", None)
+        """Start as cross-entropy, which never hurts."""
+        super().__init__(_cross_entropy(None, reduction), reduction=reduction)
+        self.watched = watch
+        self._sentence = NO_EVIDENCE
 
-    def prepare(self, facts: LabelStats) -> None:
-        """Choose by the number of labels of each image."""
-        chosen, self._sentence = choose_loss(
-            facts.labels_per_image,
-            before_review=facts.before_review,
-            reduction=self.reduction,
-            watch=self._watches,
-        )
-        chosen.prepare(facts)
+    def prepare(self, stats: LabelStats) -> None:
+        """Take the evidence, if there is any."""
+        weight = None
+        self._sentence = NO_EVIDENCE
+        if stats.evidence is not None:
+            weight, self._sentence = stats.evidence.weight, stats.evidence.sentence
+        chosen = _cross_entropy(weight, self.reduction)
         chosen.set_epoch(int(self.epoch))
-        self.chosen = chosen.to(self.epoch.device)
+        self.wrap(chosen.to(self.epoch.device))
 
-    def set_epoch(self, epoch: int) -> None:
-        """Tell the loss which epoch begins."""
-        super().set_epoch(epoch)
-        if self.chosen is not None:
-            self.chosen.set_epoch(epoch)
-
-    def note(self) -> str | None:
-        """Return what was chosen and why, once it is known."""
-        return self._sentence
-
-    def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
-        """Return what the chosen loss learns."""
-        return [] if self.chosen is None else self.chosen.parameter_groups()
-
-    def forward(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of a batch, see :meth:`Loss.forward`."""
-        loss: Tensor = self._ready()(logits, targets, observed=observed, index=index)
-        return loss
-
-    def init_loss(self) -> Loss:
-        """Return what the chosen loss starts as."""
-        return self._ready().init_loss()
-
-    def pseudo_labels(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
-        """Return True for unlabelled entries that the chosen loss takes for labels."""
-        return self._ready().pseudo_labels(logits, targets, observed=observed, index=index)
-
-    def _ready(self) -> Loss:
-        if self.chosen is None:
-            raise ArgumentError(
-                "auto chooses by the labels of the whole training set: call"
-                " prepare(LabelStats.of(targets)) before training."
-            )
-        return self.chosen
+    def describe(self) -> str | None:
+        """Return what was found and chosen."""
+        return f"{self._sentence}."
 
 
-@LOSSES.register("auto")
+def _cross_entropy(weight: Tensor | None, reduction: Reduction) -> MultiLabelLoss:
+    return MultiLabelLoss(
+        positive=LogPositive(),
+        negative=LogNegative(),
+        correction=None if weight is None else AbsentWeights(weight),
+        reduction=reduction,
+        watch=False,
+    )
+
+
+@LOSSES.register(
+    "auto",
+    MethodCard(
+        unlabelled="absent, as far as evidence says",
+        remark="cross-entropy weighted by evidence of missing labels; what `hilltop train` uses",
+        when=(
+            "When you do not want to choose. It is what `hilltop train` and"
+            " `HilltopClassifier` use unless told otherwise. On features it finds out with scores"
+            " that never saw the labels how they were lost, and without evidence is cross-entropy."
+        ),
+    ),
+)
 def auto(*, reduction: Reduction = "mean", watch: bool = True) -> Auto:
-    """A loss chosen by how many labels images carry, see :func:`choose_loss`.
+    """Cross-entropy that trusts unlabelled pairs as far as evidence goes, see :class:`Auto`.
 
-    Our trainer and estimators show it the labels; elsewhere call ``prepare`` before training.
-    :meth:`Auto.note` says in one sentence what was chosen and why.
+    Training on features gathers the evidence: scores of heads that never saw the labels say
+    whether some are missing, and how probable it is for each pair. In a training loop of your own
+    it is cross-entropy, unless ``prepare`` is given evidence.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.
-        watch: Whether to warn when training is going flat.
+        watch: As in the other losses; nothing in this one can go flat.
 
     Example:
-        >>> import torch
-        >>> loss = auto()
-        >>> loss.prepare(LabelStats.of(torch.eye(3)))
-        >>> loss.note()
-        '100% of the labelled images carry one label: one was written down, whatever there was \
-(kept_by_count, r = 0.9).'
+        >>> auto().describe()
+        'nothing is known of how labels were lost, so cross-entropy is taken as it is.'
     """
     return Auto(reduction=reduction, watch=watch)

@@ -10,10 +10,10 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.checks import check_number
-from hilltop.losses.base import LabelStats
-from hilltop.losses.catalogue import LOSSES, Common
+from hilltop.losses.base import LabelStats, PairBatch
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.memory import batch_rows, bring_together, describe_bytes, learns_from
+from hilltop.losses.memory import all_reduce_rows, batch_rows, describe_bytes, learns_from
 from hilltop.losses.terms.base import NegativeTerm
 from hilltop.losses.terms.correction import CORRECTIONS, Correction
 from hilltop.losses.terms.negative import NEGATIVES, LogNegative
@@ -84,6 +84,7 @@ class AsymmetricPseudoLabels(Correction):
         labels, ECCV 2022.
     """
 
+    sees_whole_batch = False
     surprise: Tensor  # -log of the last score; negative once held; 0 if labelled or never seen
     seen: Tensor
     held_in: Tensor
@@ -94,25 +95,26 @@ class AsymmetricPseudoLabels(Correction):
         self.beta = check_number("beta", beta, low=0)
         self.theta = check_number("theta", theta, low=0, high=1)
         self.warmup = check_number("warmup", warmup, low=0, high=1)
+        self.remembers = self.remembers_rows = self.needs_prepare = self.theta > 0
         self.pairs: tuple[int, int] | None = None
         self.first, self.share = 0, 0.0
         self.register_buffer("surprise", None)
         self.register_buffer("seen", None)
         self.register_buffer("held_in", torch.full((), -1))
 
-    def prepare(self, facts: LabelStats) -> None:
+    def prepare(self, stats: LabelStats) -> None:
         """Allocate the memory and plan how many pairs each epoch holds."""
         if not self.theta:
             return
-        self.pairs = facts.images, len(facts.positives)
-        self.first = int(self.warmup * facts.epochs)
-        self.share = self.theta / max(1, facts.epochs - self.first)
+        self.pairs = stats.images, len(stats.positives)
+        self.first = int(self.warmup * stats.epochs)
+        self.share = self.theta / max(1, stats.epochs - self.first)
         device = self.held_in.device
         self.surprise = torch.zeros(self.pairs, dtype=torch.float16, device=device)
-        self.seen = torch.zeros(facts.images, dtype=torch.bool, device=device)
+        self.seen = torch.zeros(stats.images, dtype=torch.bool, device=device)
         self.held_in.fill_(-1)
 
-    def note(self) -> str | None:
+    def describe(self) -> str | None:
         """Say how large the memory is."""
         if self.pairs is None:
             return None
@@ -128,7 +130,7 @@ class AsymmetricPseudoLabels(Correction):
         """Hold the lowest scores of every class, once for each epoch after warm-up."""
         if self.pairs is None or epoch <= int(self.held_in):
             return
-        bring_together(self.surprise, self.seen)
+        all_reduce_rows(self.surprise, self.seen)
         self.seen.zero_()
         self.held_in.fill_(epoch)
         if epoch < self.first:
@@ -140,49 +142,36 @@ class AsymmetricPseudoLabels(Correction):
             lowest = found.indices[found.values > 0]
             column[lowest] = -column[lowest]
 
-    def forward(
-        self,
-        logits: Tensor,
-        loss_neg: Tensor,
-        *,
-        targets: Tensor,
-        observed: Tensor | None,
-        epoch: Tensor,
-        index: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``: nothing of the negative term for pairs that are held."""
-        keep, flip = torch.ones_like(logits.detach()), torch.zeros_like(logits.detach())
+    def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, pseudo)``: nothing of the negative term for pairs that are held."""
+        logits = batch.logits.detach()
+        keep, pseudo = torch.ones_like(logits), torch.zeros_like(logits)
         if not self.theta:
-            return keep, flip
-        rows = batch_rows("em_apl", index, logits, self.pairs)
-        held = self._held(rows, logits, observed)
-        if self.training and learns_from(logits):
-            self._remember(rows, logits.detach(), targets, observed)
-        return torch.where(held, 0.0, keep), flip
+            return keep, pseudo
+        rows = batch_rows("em_apl", batch, self.pairs)
+        held = self._held(rows, batch)
+        if self.training and learns_from(batch.logits):
+            self._remember(rows, batch)
+        return torch.where(held, 0.0, keep), pseudo
 
-    def further(
-        self, logits: Tensor, *, targets: Tensor, observed: Tensor | None, index: Tensor | None
-    ) -> Tensor | None:
+    def extra_loss(self, batch: PairBatch) -> Tensor | None:
         """Return the loss of pairs that are held."""
         if not self.theta:
             return None
-        rows = batch_rows("em_apl", index, logits, self.pairs)
+        logits, rows = batch.logits, batch_rows("em_apl", batch, self.pairs)
         label = torch.exp(self.surprise[rows].view(logits.shape).to(logits.dtype)).clamp(max=1.0)
         loss = label * F.softplus(-logits) + (1 - label) * F.softplus(logits)
-        return torch.where(self._held(rows, logits, observed), self.beta * loss, 0.0)
+        return torch.where(self._held(rows, batch), self.beta * loss, 0.0)
 
-    def _held(self, rows: Tensor, logits: Tensor, observed: Tensor | None) -> Tensor:
-        held = self.surprise[rows].view(logits.shape) < 0
-        return held if observed is None else held & ~observed
+    def _held(self, rows: Tensor, batch: PairBatch) -> Tensor:
+        held = self.surprise[rows].view(batch.logits.shape) < 0
+        return held if batch.observed is None else held & ~batch.observed
 
-    def _remember(
-        self, rows: Tensor, logits: Tensor, targets: Tensor, observed: Tensor | None
-    ) -> None:
+    def _remember(self, rows: Tensor, batch: PairBatch) -> None:
         """Keep the scores of unlabelled pairs that are not held."""
-        now = F.softplus(-logits).clamp(_LEAST, _MOST).to(torch.float16)
-        unlabelled = targets < 1 if observed is None else (targets < 1) & ~observed
+        now = F.softplus(-batch.logits.detach()).clamp(_LEAST, _MOST).to(torch.float16)
         before = self.surprise[rows]
-        fresh = torch.where(unlabelled, now, 0.0).view(before.shape)
+        fresh = torch.where(batch.candidates(), now, 0.0).view(before.shape)
         self.surprise[rows] = torch.where(before < 0, before, fresh)
         self.seen[rows] = True
 
@@ -191,7 +180,17 @@ class AsymmetricPseudoLabels(Correction):
         return f"beta={self.beta:g}, theta={self.theta:g}, warmup={self.warmup:g}"
 
 
-@LOSSES.register("em_apl")
+@LOSSES.register(
+    "em_apl",
+    MethodCard(
+        unlabelled="unknown; the lowest scores become soft negatives",
+        remark="entropy maximisation, asymmetric pseudo labels",
+        when=(
+            "When there is one label for each image and you do not want to assume anything of"
+            " the rest."
+        ),
+    ),
+)
 def em_apl(
     *,
     alpha: float = 0.1,
@@ -207,7 +206,7 @@ def em_apl(
 
     and, later, the lowest scores of each class are held as soft negatives, see
     :class:`AsymmetricPseudoLabels`. Entries that a person confirmed absent cost
-    :math:`-\log(1 - p)`. Call ``prepare(facts)`` before training, ``set_epoch(epoch)`` at the start
+    :math:`-\log(1 - p)`. Call ``prepare(stats)`` before training, ``set_epoch(epoch)`` at the start
     of every epoch, and pass ``index`` with every batch.
 
     Args:
@@ -229,7 +228,7 @@ def em_apl(
     Note:
         Scores sit near one half: compare them with each other, not with 0.5. Start the head there
         too, with :func:`init_head` or at bias 0, and not at the label prior: down there the
-        entropy has no slope, labels alone pull, and every score rises (COCO, 40% left, frozen
+        entropy has no gradient, labels alone pull, and every score rises (COCO, 40% left, frozen
         features: mAP 40 instead of 57).
     """
     return MultiLabelLoss(

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
 from hilltop.errors import ArgumentError
-from hilltop.losses.base import LabelStats
-from hilltop.losses.catalogue import LOSSES, Common
+from hilltop.losses.base import LabelStats, PairBatch
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
 from hilltop.losses.terms.correction import CORRECTIONS, Correction
@@ -88,7 +88,7 @@ class GradualCorrection(Correction):
     r"""Soft pseudo labels that set in gradually, and a weight against the easy and the doubtful.
 
     .. math::
-        flip = v\,k, \qquad keep = v\,(1 - k), \qquad
+        pseudo = v\,k, \qquad keep = v\,(1 - k), \qquad
         k = \sigma(w\,p + b), \qquad v = \exp\!\left(-\frac{(p - \mu)^2}{2\sigma^2}\right)
 
     p is held constant; w, b, mu and sigma move linearly with the epoch, from their first value to
@@ -106,7 +106,8 @@ class GradualCorrection(Correction):
     """
 
     self_labelling = True
-    by_entry = True
+    sees_whole_batch = False
+    stops_gradient = True
 
     def __init__(
         self,
@@ -122,46 +123,48 @@ class GradualCorrection(Correction):
         self.epochs = None if epochs is None else check_whole("epochs", epochs, low=1)
         self.w, self.b, self.mu = _ends("w", w), _ends("b", b), _ends("mu", mu)
         self.sigma = _ends("sigma", sigma, low=1e-3)
+        self.needs_prepare = self.epochs is None
 
-    def prepare(self, facts: LabelStats) -> None:
+    def prepare(self, stats: LabelStats) -> None:
         """Take the length of the run, unless it was given."""
         if self.epochs is None:
-            self.epochs = max(1, facts.epochs)
+            self.epochs = max(1, stats.epochs)
 
-    def forward(
-        self,
-        logits: Tensor,
-        loss_neg: Tensor,
-        *,
-        targets: Tensor,
-        observed: Tensor | None,
-        epoch: Tensor,
-        index: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``."""
+    def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, pseudo)``."""
         if self.epochs is None:
             raise ArgumentError(
                 "gr moves with the epochs of a run: pass epochs=, or call"
                 " prepare(LabelStats.of(targets, epochs)) before training."
             )
-        done = (epoch.to(logits.dtype) / self.epochs).clamp(max=1)
+        logits = batch.logits.detach()
+        done = (batch.epoch.to(logits.dtype) / self.epochs).clamp(max=1)
         w, b, mu, sigma = (
             first + (last - first) * done for first, last in (self.w, self.b, self.mu, self.sigma)
         )
-        probs = torch.sigmoid(logits.detach())
+        probs = torch.sigmoid(logits)
         label = torch.sigmoid(w * probs + b)
         weight = torch.exp(-((probs - mu) ** 2) / (2 * sigma**2))
-        keep, flip = weight * (1 - label), weight * label
-        if observed is not None:
-            keep, flip = torch.where(observed, 1.0, keep), torch.where(observed, 0.0, flip)
-        return keep, flip
+        keep, pseudo = weight * (1 - label), weight * label
+        if batch.observed is None:
+            return keep, pseudo
+        return torch.where(batch.observed, 1.0, keep), torch.where(batch.observed, 0.0, pseudo)
 
     def extra_repr(self) -> str:
         """Show the constants."""
         return f"epochs={self.epochs}, w={self.w}, b={self.b}, mu={self.mu}, sigma={self.sigma}"
 
 
-@LOSSES.register("gr")
+@LOSSES.register(
+    "gr",
+    MethodCard(
+        unlabelled="softly pseudo labels, ever more",
+        remark="GR loss",
+        when=(
+            "When there is one label for each image and training is long enough for its schedule."
+        ),
+    ),
+)
 def gr(
     *,
     q_pos: float = 0.01,
@@ -186,7 +189,7 @@ def gr(
     Args:
         q_pos: Robustness of the term for pseudo labels.
         q_neg: Robustness of the term for the rest.
-        epochs: Length of the run; None takes it from ``prepare(facts)``.
+        epochs: Length of the run; None takes it from ``prepare(stats)``.
         w: First and last slope of k; the defaults are those released.
         b: First and last offset of k.
         mu: First and last centre of v.
@@ -208,7 +211,7 @@ def gr(
     return MultiLabelLoss(
         positive=LogPositive(),
         negative=GeneralisedNegative(q=q_neg),
-        recovered=GeneralisedPositive(q=q_pos),
+        pseudo_positive=GeneralisedPositive(q=q_pos),
         confirmed=LogNegative(),
         correction=GradualCorrection(epochs=epochs, w=w, b=b, mu=mu, sigma=sigma),
         **common,
@@ -216,8 +219,8 @@ def gr(
 
 
 def _generalised(logits: Tensor, q: float) -> Tensor:
-    # expm1 instead of 1 - p**q: for a small q that difference cancels, and the power's slope at an
-    # underflowed zero is infinite.
+    # expm1 instead of 1 - p**q: for a small q that difference cancels, and the power's gradient at
+    # an underflowed zero is infinite.
     return -torch.expm1(q * F.logsigmoid(logits)) / q
 
 

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_number
-from hilltop.losses.base import LabelStats
-from hilltop.losses.catalogue import LOSSES, Common, corrected
+from hilltop.losses.base import LabelStats, PairBatch
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.engine.largest import value_at_place
 from hilltop.losses.memory import (
+    all_reduce_rows,
     batch_rows,
-    bring_together,
     describe_bytes,
     pack_bits,
     unpack_bits,
@@ -34,18 +34,10 @@ class _LargeLoss(SelectiveCorrection):
         """Show the rate."""
         return f"rate={self.rate:g}"
 
-    def pick(
-        self,
-        logits: Tensor,
-        candidates: Tensor,
-        *,
-        targets: Tensor,
-        epoch: Tensor,
-        index: Tensor | None,
-        learning: bool,
-    ) -> Tensor:
-        """Pick the share ``rate * epoch`` of all known pairs with the largest losses."""
-        return _top(logits, candidates, self.rate * epoch * (targets == targets).sum())
+    def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
+        """Select the share ``rate * epoch`` of all known pairs with the largest losses."""
+        known = (batch.targets == batch.targets).sum()
+        return _top(batch.logits, candidates, self.rate * batch.epoch * known)
 
 
 @CORRECTIONS.register("large_loss_rejection")
@@ -63,8 +55,9 @@ class LargeLossRejection(_LargeLoss):
     Example:
         >>> correct = LargeLossRejection(rate=0.2)
         >>> logits = torch.tensor([[-1.0, 3.0, 0.5, 4.0]])
-        >>> now = {"targets": torch.tensor([[0, 0, 0, 1.0]]), "epoch": torch.tensor(1)}
-        >>> correct(logits, logits, **now, observed=None, index=None)
+        >>> targets = torch.tensor([[0, 0, 0, 1.0]])
+        >>> batch = PairBatch(logits, targets, epoch=torch.tensor(1))
+        >>> correct(batch, logits)  # keep, pseudo
         (tensor([[1., 0., 1., 1.]]), tensor([[0., 0., 0., 0.]]))
 
     Reference:
@@ -84,7 +77,7 @@ class LargeLossCorrection(_LargeLoss):
 
     .. math:: k = \lceil B\,K\,d\,t \rceil
 
-    of them, as many as in :class:`LargeLossRejection`, but turned over instead of left out;
+    of them, as many as in :class:`LargeLossRejection`, but pseudo labels instead of left out;
     decided anew in every batch.
 
     Args:
@@ -116,6 +109,7 @@ class LargeLossPermanent(_LargeLoss):
         Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
     """
 
+    remembers = remembers_rows = needs_prepare = True
     memory: Tensor
     treated: Tensor
 
@@ -126,15 +120,15 @@ class LargeLossPermanent(_LargeLoss):
         self.register_buffer("memory", None)
         self.register_buffer("treated", None)
 
-    def prepare(self, facts: LabelStats) -> None:
-        """Allocate the memory, with nothing turned over."""
-        self.pairs = facts.images, len(facts.positives)
-        device = facts.positives.device if self.memory is None else self.memory.device
-        size = (facts.images, -(-len(facts.positives) // 8))
+    def prepare(self, stats: LabelStats) -> None:
+        """Allocate the memory, without pseudo labels."""
+        self.pairs = stats.images, len(stats.positives)
+        device = stats.positives.device if self.memory is None else self.memory.device
+        size = (stats.images, -(-len(stats.positives) // 8))
         self.memory = torch.zeros(size, dtype=torch.uint8, device=device)
-        self.treated = torch.full((facts.images,), -1, dtype=torch.int32, device=device)
+        self.treated = torch.full((stats.images,), -1, dtype=torch.int32, device=device)
 
-    def note(self) -> str | None:
+    def describe(self) -> str | None:
         """Say how large the memory is."""
         if self.pairs is None:
             return None
@@ -143,32 +137,24 @@ class LargeLossPermanent(_LargeLoss):
         return f"ll_cp keeps one bit for each of {images:,} images x {classes:,} classes: {size}"
 
     def set_epoch(self, epoch: int) -> None:
-        """Learn what other processes have turned over in the epoch before."""
+        """Learn the pseudo labels that other processes added in the epoch before."""
         if self.pairs is not None:
-            bring_together(self.memory, self.treated == epoch - 1)
+            all_reduce_rows(self.memory, self.treated == epoch - 1)
 
-    def pick(
-        self,
-        logits: Tensor,
-        candidates: Tensor,
-        *,
-        targets: Tensor,
-        epoch: Tensor,
-        index: Tensor | None,
-        learning: bool,
-    ) -> Tensor:
-        """Pick what was turned over before, and in a step of training some more."""
-        rows = batch_rows("ll_cp", index, logits, self.pairs)
+    def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
+        """Select the pseudo labels of before, and in a step of training some more."""
+        logits, epoch = batch.logits, batch.epoch
+        rows = batch_rows("ll_cp", batch, self.pairs)
         classes = logits.shape[-1]
-        turned = unpack_bits(self.memory[rows], classes)
+        pseudo = unpack_bits(self.memory[rows], classes)
         if learning:
             fresh = self.treated[rows].unsqueeze(1) < epoch
-            new = candidates.view(-1, classes) & ~turned & fresh
-            many = self.rate * (epoch >= 1) * (targets == targets).sum()
-            turned = turned | _top(logits.view(-1, classes), new, many)
-            self.memory[rows] = pack_bits(turned)
+            new = candidates.view(-1, classes) & ~pseudo & fresh
+            many = self.rate * (epoch >= 1) * (batch.targets == batch.targets).sum()
+            pseudo = pseudo | _top(logits.view(-1, classes), new, many)
+            self.memory[rows] = pack_bits(pseudo)
             self.treated[rows] = epoch.to(torch.int32)
-        return turned.view(logits.shape) & candidates
+        return pseudo.view(logits.shape) & candidates
 
 
 def _top(logits: Tensor, candidates: Tensor, many: Tensor) -> Tensor:
@@ -182,7 +168,14 @@ def _top(logits: Tensor, candidates: Tensor, many: Tensor) -> Tensor:
     return candidates & (logits >= value_at_place(ranks, place)) & (count > 0)
 
 
-@LOSSES.register("ll_r")
+@LOSSES.register(
+    "ll_r",
+    MethodCard(
+        unlabelled="left out where their loss is largest",
+        remark="large-loss rejection",
+        when="When you would rather ignore doubtful negatives than take them for labels.",
+    ),
+)
 def ll_r(
     base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
 ) -> MultiLabelLoss:
@@ -198,10 +191,20 @@ def ll_r(
     Reference:
         Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
     """
-    return corrected("ll_r", base, LargeLossRejection(rate=rate), common)
+    return correct_base("ll_r", base, LargeLossRejection(rate=rate), common)
 
 
-@LOSSES.register("ll_ct")
+@LOSSES.register(
+    "ll_ct",
+    MethodCard(
+        unlabelled="pseudo labels where their loss is largest",
+        remark="large-loss correction for the step",
+        when=(
+            "When the largest losses are mostly missing labels; a wrong pseudo label lasts"
+            " for one step only."
+        ),
+    ),
+)
 def ll_ct(
     base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
 ) -> MultiLabelLoss:
@@ -214,16 +217,23 @@ def ll_ct(
         rate: Share of all pairs of a batch that each epoch adds, see :class:`LargeLossCorrection`.
         **common: Options of :class:`MultiLabelLoss`, where ``base`` is a name.
     """
-    return corrected("ll_ct", base, LargeLossCorrection(rate=rate), common)
+    return correct_base("ll_ct", base, LargeLossCorrection(rate=rate), common)
 
 
-@LOSSES.register("ll_cp")
+@LOSSES.register(
+    "ll_cp",
+    MethodCard(
+        unlabelled="pseudo labels for good where their loss is largest",
+        remark="large-loss correction for good",
+        when="As `ll_ct`, when labels are so sparse that what was found should stay found.",
+    ),
+)
 def ll_cp(
     base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
 ) -> MultiLabelLoss:
     """Permanent large-loss correction: entries with the largest losses become labels for good.
 
-    Call ``prepare(facts)`` before training, ``set_epoch(epoch)`` at the start of every epoch, and
+    Call ``prepare(stats)`` before training, ``set_epoch(epoch)`` at the start of every epoch, and
     pass ``index`` with every batch.
 
     Args:
@@ -231,4 +241,4 @@ def ll_cp(
         rate: Share of all pairs of a batch that become labels, see :class:`LargeLossPermanent`.
         **common: Options of :class:`MultiLabelLoss`, where ``base`` is a name.
     """
-    return corrected("ll_cp", base, LargeLossPermanent(rate=rate), common)
+    return correct_base("ll_cp", base, LargeLossPermanent(rate=rate), common)

@@ -1,10 +1,10 @@
-"""Presets: losses of the paper by the names it gives them, ready to call; see self_paced.py too."""
+"""Presets: losses of the paper by the names it gives them, ready to call; see splc.py too."""
 
 from __future__ import annotations
 
 from typing import Unpack
 
-from hilltop.losses.catalogue import LOSSES, Common
+from hilltop.losses.catalogue import LOSSES, Common, CommonWithoutSmoothing, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms.negative import (
     FocalNegative,
@@ -17,7 +17,14 @@ from hilltop.losses.terms.negative import (
 from hilltop.losses.terms.positive import FocalPositive, LogPositive
 
 
-@LOSSES.register("bce")
+@LOSSES.register(
+    "bce",
+    MethodCard(
+        unlabelled="true negatives",
+        remark="binary cross-entropy",
+        when="When labels are complete, and as the line that every other loss has to beat.",
+    ),
+)
 def bce(**common: Unpack[Common]) -> MultiLabelLoss:
     r"""Binary cross-entropy: every unlabelled entry is a true negative.
 
@@ -30,7 +37,17 @@ def bce(**common: Unpack[Common]) -> MultiLabelLoss:
     return MultiLabelLoss(positive=LogPositive(), negative=LogNegative(), **common)
 
 
-@LOSSES.register("wan")
+@LOSSES.register(
+    "wan",
+    MethodCard(
+        unlabelled="weak negatives",
+        remark="cross-entropy, weight 1/(K-1) on them",
+        when=(
+            "When labels are very sparse and you want cross-entropy that is simply less sure"
+            " of what is not labelled."
+        ),
+    ),
+)
 def wan(*, weight: float | None = None, **common: Unpack[Common]) -> MultiLabelLoss:
     r"""Weak assume-negatives: cross-entropy with a small weight on unlabelled entries.
 
@@ -43,22 +60,47 @@ def wan(*, weight: float | None = None, **common: Unpack[Common]) -> MultiLabelL
     return MultiLabelLoss(positive=LogPositive(), negative=WeakNegative(weight=weight), **common)
 
 
-@LOSSES.register("bce_ls")
-def bce_ls(*, eps: float = 0.1, **common: Unpack[Common]) -> MultiLabelLoss:
+@LOSSES.register(
+    "bce_ls",
+    MethodCard(
+        unlabelled="probably negatives",
+        remark="cross-entropy with smoothed targets",
+        when=(
+            "When a few labels are wrong in both directions. It does not know that missing"
+            " labels are the usual fault."
+        ),
+    ),
+)
+def bce_ls(
+    *, label_smoothing: float = 0.1, **common: Unpack[CommonWithoutSmoothing]
+) -> MultiLabelLoss:
     r"""Binary cross-entropy with label smoothing: targets 1 - eps and eps.
 
     .. math:: \ell = -t \log p - (1 - t) \log(1 - p), \qquad t = y (1 - \epsilon) + (1 - y) \epsilon
 
     Args:
-        eps: How far targets move from 0 and 1.
+        label_smoothing: The eps of the equation: how far targets move from 0 and 1.
         **common: Options of :class:`MultiLabelLoss`.
     """
     return MultiLabelLoss(
-        positive=LogPositive(), negative=LogNegative(), label_smoothing=eps, **common
+        positive=LogPositive(),
+        negative=LogNegative(),
+        label_smoothing=label_smoothing,
+        **common,
     )
 
 
-@LOSSES.register("focal")
+@LOSSES.register(
+    "focal",
+    MethodCard(
+        unlabelled="negatives, the easy ones played down",
+        remark="Focal loss, the equation",
+        when=(
+            "When labels are complete and easy negatives drown the rest. With missing labels"
+            " it pushes hardest on just those negatives that are probably positives."
+        ),
+    ),
+)
 def focal(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
     r"""Focal loss, the equation: hard entries count more.
 
@@ -74,7 +116,14 @@ def focal(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
     return _focal(gamma, False, common)
 
 
-@LOSSES.register("focal_released")
+@LOSSES.register(
+    "focal_released",
+    MethodCard(
+        unlabelled="as in `focal`",
+        remark="Focal loss as in its code",
+        when="To compare with numbers in papers. Otherwise as `focal`.",
+    ),
+)
 def focal_released(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
     r"""Focal loss as in the released code: the weights are constants in the gradient.
 
@@ -90,7 +139,17 @@ def focal_released(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabe
     return _focal(gamma, True, common)
 
 
-@LOSSES.register("asl")
+@LOSSES.register(
+    "asl",
+    MethodCard(
+        unlabelled="negatives, the easy ones played down",
+        remark="asymmetric loss, the equation",
+        when=(
+            "When positives are rare and labels are nearly complete. The last stretch near p"
+            " = 1 is forgiven, what lies below it is not."
+        ),
+    ),
+)
 def asl(
     *,
     gamma_pos: float = 0.0,
@@ -116,7 +175,14 @@ def asl(
     return _asl(gamma_pos, gamma_neg, shift, False, common)
 
 
-@LOSSES.register("asl_released")
+@LOSSES.register(
+    "asl_released",
+    MethodCard(
+        unlabelled="as in `asl`",
+        remark="asymmetric loss as in its code",
+        when="To compare with numbers in papers. Otherwise as `asl`.",
+    ),
+)
 def asl_released(
     *,
     gamma_pos: float = 0.0,
@@ -142,7 +208,17 @@ def asl_released(
     return _asl(gamma_pos, gamma_neg, shift, True, common)
 
 
-@LOSSES.register("mse")
+@LOSSES.register(
+    "mse",
+    MethodCard(
+        unlabelled="forgiven when confident",
+        remark="squared probability",
+        when=(
+            "To see how much of Hill is owed to squaring: it is the step between"
+            " cross-entropy and Hill."
+        ),
+    ),
+)
 def mse(**common: Unpack[Common]) -> MultiLabelLoss:
     r"""Cross-entropy positives with squared-error negatives, the paper's "MSE-".
 
@@ -151,7 +227,18 @@ def mse(**common: Unpack[Common]) -> MultiLabelLoss:
     return MultiLabelLoss(positive=LogPositive(), negative=MseNegative(), **common)
 
 
-@LOSSES.register("focal_margin")
+@LOSSES.register(
+    "focal_margin",
+    MethodCard(
+        unlabelled="as in `focal`",
+        remark="positives carry a margin",
+        when=(
+            "As a base for corrections, or when half-learned positives deserve more"
+            " attention. It is the positive term of the Hill loss of the paper, with Focal"
+            " negatives."
+        ),
+    ),
+)
 def focal_margin(
     *,
     gamma: float = 2.0,
@@ -177,7 +264,18 @@ def focal_margin(
     )
 
 
-@LOSSES.register("hill")
+@LOSSES.register(
+    "hill",
+    MethodCard(
+        unlabelled="forgiven when confident",
+        remark="the paper's first method",
+        when=(
+            "When a network is fine-tuned on incomplete labels and one line is all you want"
+            " to change: nothing is relabelled, nothing needs an epoch, and there is hardly"
+            " anything to tune."
+        ),
+    ),
+)
 def hill(
     *, lam: float = 1.5, margin: float = 1.0, gamma: float = 2.0, **common: Unpack[Common]
 ) -> MultiLabelLoss:

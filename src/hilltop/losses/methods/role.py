@@ -11,17 +11,12 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_number, check_whole
 from hilltop.errors import ArgumentError
-from hilltop.losses.base import LabelStats, Loss
-from hilltop.losses.catalogue import LOSSES
-from hilltop.losses.engine.one_pass import (
-    Evaluated,
-    OnePass,
-    needs_graph,
-    slope_by_autograd,
-)
+from hilltop.losses.base import LabelStats, Loss, PairBatch, ParameterGroups
+from hilltop.losses.catalogue import LOSSES, MethodCard
+from hilltop.losses.engine.one_pass import needs_graph
 from hilltop.losses.memory import batch_rows, describe_bytes
-from hilltop.losses.reduction import Reduction, divisor, reduce
-from hilltop.losses.targets import check_inputs, check_values, compute_dtype
+from hilltop.losses.reduction import Reduction
+from hilltop.losses.targets import compute_dtype
 
 _SPREAD = math.log(0.6 / 0.4)  # estimates of unlabelled pairs start between 0.4 and 0.6,
 _SURE = math.log(0.995 / 0.005)  # those of labels at 0.995 and of confirmed absents at 0.005
@@ -61,6 +56,9 @@ class Role(Loss):
         Cole et al., Multi-label learning from single positive labels, CVPR 2021.
     """
 
+    self_labelling = sees_whole_batch = stops_gradient = True
+    remembers = remembers_rows = needs_prepare = True
+
     def __init__(
         self,
         *,
@@ -77,19 +75,14 @@ class Role(Loss):
         self.pairs: tuple[int, int] | None = None
         self.register_parameter("moved", None)  # by how much each estimate has left its start
 
-    @property
-    def self_labelling(self) -> bool:
-        """The estimates of unlabelled pairs follow the model from the first step on."""
-        return True
-
-    def prepare(self, facts: LabelStats) -> None:
+    def prepare(self, stats: LabelStats) -> None:
         """Allocate the estimates."""
-        self.pairs = facts.images, len(facts.positives)
+        self.pairs = stats.images, len(stats.positives)
         if self.labels_per_image is None:
-            self.expected = float(facts.positives.sum()) / max(1, facts.images)
+            self.expected = float(stats.positives.sum()) / max(1, stats.images)
         self.moved = nn.Parameter(torch.zeros(self.pairs, device=self.epoch.device))
 
-    def parameter_groups(self) -> list[tuple[list[nn.Parameter], float]]:
+    def parameter_groups(self) -> ParameterGroups:
         """Return the estimates, which learn ten times faster than the model."""
         return [] if self.moved is None else [([self.moved], 10.0)]
 
@@ -97,7 +90,7 @@ class Role(Loss):
         """Return the rule of the paper, see :func:`role_threshold`."""
         return role_threshold(scores)
 
-    def note(self) -> str | None:
+    def describe(self) -> str | None:
         """Say how large the table is, and what training adds to it."""
         if self.pairs is None:
             return None
@@ -109,25 +102,28 @@ class Role(Loss):
             " averages"
         )
 
-    def forward(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
-        """Return the loss of a batch, see :meth:`Loss.forward`."""
-        check_inputs(logits, targets, observed)
-        check_values(targets)
-        guesses = self._guesses(logits, targets, observed, index)
-        see_inside = needs_graph(logits, targets) or self.reduction == "none"
-        model = _side(guesses.detach(), targets, observed, self.share(logits))
-        table = _side(logits.detach(), targets, observed, self.share(logits))
-        if see_inside:
-            both = model(logits) + table(guesses)
-            return reduce(both, targets, self.reduction)
-        return self._one_pass(logits, model, targets) + self._one_pass(guesses, table, targets)
+    def evaluate(self, batch: PairBatch) -> Tensor:
+        """Return the loss of a batch; of model and table, backward keeps one gradient each."""
+        if needs_graph(batch.logits, batch.targets) or self.reduction == "none":
+            return super().evaluate(batch)
+        model, table = (
+            self.one_pass(side, self.by_autograd(side, entries))
+            for side, entries in self._sides(batch)
+        )
+        return model + table
+
+    def entries(self, batch: PairBatch) -> Tensor:
+        """Return the loss of every pair, that of the model and that of its estimate."""
+        (model, model_entries), (table, table_entries) = self._sides(batch)
+        return model_entries(model) + table_entries(table)
+
+    def _sides(self, batch: PairBatch) -> list[tuple[PairBatch, Callable[[PairBatch], Tensor]]]:
+        """The model's pairs and the table's, each with what teaches it."""
+        table, share = batch.with_logits(self._guesses(batch)), self.share(batch.logits)
+        return [
+            (batch, _taught_by(table.logits.detach(), share)),
+            (table, _taught_by(batch.logits.detach(), share)),
+        ]
 
     @torch.no_grad()
     def estimates(
@@ -140,77 +136,47 @@ class Role(Loss):
             index: Their row numbers.
             observed: True where a person confirmed the target.
         """
-        return torch.sigmoid(self._guesses(targets.float(), targets, observed, index))
+        return torch.sigmoid(self._guesses(PairBatch(targets.float(), targets, observed, index)))
 
-    @torch.no_grad()
-    def pseudo_labels(
-        self,
-        logits: Tensor,
-        targets: Tensor,
-        *,
-        observed: Tensor | None = None,
-        index: Tensor | None = None,
-    ) -> Tensor:
+    def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries whose estimate is above 0.6, where none starts."""
-        guesses = self._guesses(logits, targets, observed, index)
-        return (guesses > _SPREAD) & (targets == 0)
+        return (self._guesses(batch) > _SPREAD) & (batch.targets == 0)
 
     def share(self, logits: Tensor) -> float:
         """Return k / K, the expected share of labels."""
         return (self.expected or 0.0) / max(1, logits.shape[-1])
 
-    def _guesses(
-        self, logits: Tensor, targets: Tensor, observed: Tensor | None, index: Tensor | None
-    ) -> Tensor:
+    def _guesses(self, batch: PairBatch) -> Tensor:
         """Logits of the estimates: their start, which is not stored, and how far they moved."""
-        rows = batch_rows("role", index, logits, self.pairs)
+        logits, targets = batch.logits, batch.targets
+        rows = batch_rows("role", batch, self.pairs)
         assert self.moved is not None
         dtype, classes = compute_dtype(logits), logits.shape[-1]
         column = torch.arange(classes, device=rows.device)
         start = _SPREAD * _uniform(rows.unsqueeze(1) * classes + column, self.seed).to(dtype)
         start = torch.where(targets == 1, _SURE, start.view(logits.shape))
-        if observed is not None:
-            start = torch.where(observed & (targets == 0), -_SURE, start)
+        if batch.observed is not None:
+            start = torch.where(batch.observed & (targets == 0), -_SURE, start)
         return start + self.moved[rows].view(logits.shape).to(dtype)
-
-    def _one_pass(
-        self, learner: Tensor, entries: Callable[[Tensor], Tensor], targets: Tensor
-    ) -> Tensor:
-        """Reduce the entries; of each side backward keeps the slope alone."""
-        needs_grad = torch.is_grad_enabled() and learner.requires_grad
-
-        def evaluate(learner: Tensor) -> Evaluated:
-            values, slope = slope_by_autograd(
-                entries, learner.to(compute_dtype(learner)), needs_grad
-            )
-            parts = divisor(targets, self.reduction)
-            if isinstance(parts, Tensor):
-                parts = parts.to(values.dtype)
-            loss = reduce(values, targets, self.reduction)
-            return Evaluated(loss, slope, None if parts is None else 1 / parts)
-
-        return OnePass.apply(learner, evaluate)  # type: ignore[no-any-return]
 
     def extra_repr(self) -> str:
         """Show the constants."""
         return f"labels_per_image={self.labels_per_image}, reduction={self.reduction!r}"
 
 
-def _side(
-    teacher: Tensor, targets: Tensor, observed: Tensor | None, share: float
-) -> Callable[[Tensor], Tensor]:
+def _taught_by(teacher: Tensor, share: float) -> Callable[[PairBatch], Tensor]:
     """What the learner's logits cost, entry by entry; unknown entries cost 0."""
 
-    def entries(learner: Tensor) -> Tensor:
-        learner = learner.to(compute_dtype(learner))
-        labels = targets.to(learner.dtype)
+    def entries(batch: PairBatch) -> Tensor:
+        learner = batch.logits.to(compute_dtype(batch.logits))
+        labels = batch.targets.to(learner.dtype)
         known = labels == labels  # NaN differs from itself
         learner, labels = torch.where(known, learner, 0.0), torch.where(known, labels, 0.0)
         present, absent = F.softplus(-learner), F.softplus(learner)
         taught = torch.sigmoid(teacher.to(learner.dtype))
         cost = labels * present + taught * present + (1 - taught) * absent
-        if observed is not None:
-            cost = cost + torch.where(observed, (1 - labels) * absent, 0.0)
+        if batch.observed is not None:
+            cost = cost + torch.where(batch.observed, (1 - labels) * absent, 0.0)
         mean = torch.where(known, torch.sigmoid(learner), 0.0).sum() / known.sum().clamp(min=1)
         return torch.where(known, 0.5 * (cost + (mean - share) ** 2), 0.0)
 
@@ -227,7 +193,18 @@ def _uniform(pairs: Tensor, seed: int) -> Tensor:
     return (mixed.double() + 0.5) / 2**31 - 1
 
 
-@LOSSES.register("role")
+@LOSSES.register(
+    "role",
+    MethodCard(
+        unlabelled="estimated, one free number for each pair",
+        remark="regularised online label estimation",
+        when=(
+            "When there is one label for each image and you know about how many there should"
+            " be. It keeps a number for every pair, so the data set must be small enough for"
+            " that."
+        ),
+    ),
+)
 def role(
     *,
     labels_per_image: float | None = None,
@@ -236,10 +213,10 @@ def role(
 ) -> Role:
     """Regularised online label estimation: the model and a table of estimates teach each other.
 
-    Call ``prepare(facts)`` before training and pass ``index`` with every batch. Its parameters
+    Call ``prepare(stats)`` before training and pass ``index`` with every batch. Its parameters
     learn too: give :meth:`Role.parameter_groups` to your optimiser; ours gets them. Scores sit
     high: decide with :func:`role_threshold`. The table grows with images x classes, and
-    :meth:`Role.note` says how large it is.
+    :meth:`Role.describe` says how large it is.
 
     Args:
         labels_per_image: Expected number of labels of an image; None takes what is labelled.

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
-from hilltop.losses.catalogue import LOSSES, Common, corrected
+from hilltop.losses.base import PairBatch
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.engine.largest import highest
 from hilltop.losses.terms.correction import CORRECTIONS, Correction, SelectiveCorrection
@@ -34,9 +35,9 @@ class SelfPacedCorrection(Correction):
     Example:
         >>> correct = SelfPacedCorrection(tau=0.6)
         >>> logits = torch.tensor([0.0, 0.5])
-        >>> now = {"targets": torch.zeros(2), "epoch": torch.tensor(1)}
-        >>> keep, flip = correct(logits, logits, **now, observed=None, index=None)
-        >>> keep, flip
+        >>> batch = PairBatch(logits, torch.zeros(2), epoch=torch.tensor(1))
+        >>> keep, pseudo = correct(batch, logits)
+        >>> keep, pseudo
         (tensor([1., 0.]), tensor([0., 1.]))
 
     Reference:
@@ -44,7 +45,7 @@ class SelfPacedCorrection(Correction):
     """
 
     can_go_flat = True
-    by_entry = True
+    sees_whole_batch = False
 
     def __init__(self, *, tau: float = 0.6, start_epoch: int = 1) -> None:
         """Check and keep the constants."""
@@ -52,24 +53,16 @@ class SelfPacedCorrection(Correction):
         self.tau = check_number("tau", tau, low=0, high=1)
         self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
 
-    def forward(
-        self,
-        logits: Tensor,
-        loss_neg: Tensor,
-        *,
-        targets: Tensor,
-        observed: Tensor | None,
-        epoch: Tensor,
-        index: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, flip)``."""
-        flips = (logits.detach() > _logit(self.tau)) & (epoch >= self.start_epoch)
-        if observed is not None:
-            flips = flips & ~observed
-        flip = flips.to(logits.dtype)
-        return 1 - flip, flip
+    def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``(keep, pseudo)``."""
+        sure = batch.logits.detach() > _logit(self.tau)
+        sure = sure & (batch.epoch >= self.start_epoch)
+        if batch.observed is not None:
+            sure = sure & ~batch.observed
+        pseudo = sure.to(batch.logits.dtype)
+        return 1 - pseudo, pseudo
 
-    def flips_above(self, epoch: int) -> float:
+    def pseudo_above(self, epoch: int) -> float:
         """Return the logit of tau, or infinity before the first epoch that corrects."""
         return _logit(self.tau) if epoch >= self.start_epoch else math.inf
 
@@ -80,9 +73,9 @@ class SelfPacedCorrection(Correction):
 
 @CORRECTIONS.register("bounded_self_paced")
 class BoundedSelfPacedCorrection(SelectiveCorrection):
-    r"""Self-paced correction that turns over no more pairs of a batch than it has labels.
+    r"""Self-paced correction that adds no more pseudo labels to a batch than it has labels.
 
-    What :class:`SelfPacedCorrection` turns over pushes scores up, so that more is turned over in
+    The pseudo labels of :class:`SelfPacedCorrection` push scores up, so that there are more in
     the next epoch. From a fast start that runs away: on COCO features at a learning rate of 3e-3
     it took six pairs for each label, five of them wrong. Here the highest scores of the batch that
     are above tau count, up to ``per_label`` for each label; the rest stay negatives. Of equal
@@ -91,14 +84,14 @@ class BoundedSelfPacedCorrection(SelectiveCorrection):
     Args:
         tau: Probability above which an unlabelled entry counts as present; 1 never corrects.
         start_epoch: First epoch that corrects, counting from 0.
-        per_label: How many pairs may be turned over for each label in the batch.
+        per_label: How many pseudo labels there may be for each label in the batch.
 
     Example:
         >>> correct = BoundedSelfPacedCorrection(per_label=1)
         >>> logits = torch.tensor([[4.0, 3.0, 2.0, 0.0]])
-        >>> now = {"targets": torch.tensor([[1.0, 0, 0, 0]]), "epoch": torch.tensor(1)}
-        >>> _, flip = correct(logits, logits, **now, observed=None, index=None)
-        >>> flip
+        >>> batch = PairBatch(logits, torch.tensor([[1.0, 0, 0, 0]]), epoch=torch.tensor(1))
+        >>> _, pseudo = correct(batch, logits)
+        >>> pseudo
         tensor([[0., 1., 0., 0.]])
     """
 
@@ -111,28 +104,32 @@ class BoundedSelfPacedCorrection(SelectiveCorrection):
         self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
         self.per_label = check_number("per_label", per_label, low=0)
 
-    def pick(
-        self,
-        logits: Tensor,
-        candidates: Tensor,
-        *,
-        targets: Tensor,
-        epoch: Tensor,
-        index: Tensor | None,
-        learning: bool,
-    ) -> Tensor:
-        """Pick the candidates above tau, and where they are too many the highest of them."""
-        sure = candidates & (logits > _logit(self.tau)) & (epoch >= self.start_epoch)
-        labels = targets.nansum(dtype=torch.float32)
+    def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
+        """Select the candidates above tau, and where they are too many the highest of them."""
+        sure = candidates & (batch.logits > _logit(self.tau)) & (batch.epoch >= self.start_epoch)
+        labels = batch.targets.nansum(dtype=torch.float32)
         many = (self.per_label * labels + 1e-3).floor().long()  # a whole product may round down
-        return highest(logits, sure, many)
+        return highest(batch.logits, sure, many)
 
     def extra_repr(self) -> str:
         """Show the constants."""
         return f"tau={self.tau:g}, start_epoch={self.start_epoch}, per_label={self.per_label:g}"
 
 
-@LOSSES.register("splc")
+@LOSSES.register(
+    "splc",
+    MethodCard(
+        unlabelled="pseudo labels when confident",
+        remark="the paper's second method",
+        when=(
+            "When the model becomes reliable before it has learned the missing labels as"
+            " negatives, so that a confident score is evidence. It needs `set_epoch`. With"
+            " most labels there, and a head on fixed features, `splc_adaptive` is the better"
+            " choice."
+        ),
+        drawn_with={"per_label": math.inf},  # while its bound is not reached
+    ),
+)
 def splc(
     base: MultiLabelLoss | str | None = None,
     *,
@@ -153,7 +150,7 @@ def splc(
         tau: Probability above which an unlabelled entry counts as present. The paper uses 0.6,
             and 0.65 where 75% of the labels are left.
         start_epoch: First epoch that corrects, counting from 0.
-        per_label: At most so many entries of a batch are turned over for each label in it, see
+        per_label: At most so many pseudo labels of a batch for each label in it, see
             :class:`BoundedSelfPacedCorrection`; infinity is the equation to the letter,
             and what :class:`FusedLinearLoss` needs.
         **common: Options of :class:`MultiLabelLoss`, where ``base`` is not a loss already.
@@ -170,10 +167,17 @@ def splc(
         correction = BoundedSelfPacedCorrection(
             tau=tau, start_epoch=start_epoch, per_label=per_label
         )
-    return corrected("splc", "focal_margin" if base is None else base, correction, common)
+    return correct_base("splc", "focal_margin" if base is None else base, correction, common)
 
 
-@LOSSES.register("splc_released")
+@LOSSES.register(
+    "splc_released",
+    MethodCard(
+        unlabelled="pseudo labels when confident",
+        remark="`splc` in the form behind the paper's numbers",
+        when="To reproduce the paper's SPLC numbers.",
+    ),
+)
 def splc_released(
     *,
     tau: float = 0.6,
@@ -203,7 +207,7 @@ def splc_released(
     return MultiLabelLoss(
         positive=FocalPositive(gamma=gamma, margin=margin),
         negative=FocalNegative(gamma=gamma),
-        recovered=FocalPositive(gamma=gamma),
+        pseudo_positive=FocalPositive(gamma=gamma),
         correction=SelfPacedCorrection(tau=tau, start_epoch=start_epoch),
         **common,
     )

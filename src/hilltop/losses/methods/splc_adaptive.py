@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
-from hilltop.losses.base import LabelStats
-from hilltop.losses.catalogue import LOSSES, Common, corrected
+from hilltop.losses.base import LabelStats, PairBatch
+from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms.correction import CORRECTIONS, SelectiveCorrection
 
 _BINS, _LIMIT = 128, 10.0  # bins of logits between -10 and 10; the outer ones are open
 _TOP = 0.1  # where labels are counted: as many pairs as a tenth of the labels of the class
 _MOST_MISSING = 3.0  # missing labels for each label that is there
-_LARGEST_SHARE = 0.3  # with 0.5, a third of what is turned over was wrong on COCO features
+_LARGEST_SHARE = 0.3  # with 0.5, a third of the pseudo labels were wrong on COCO features
 
 
 @CORRECTIONS.register("adaptive_self_paced")
@@ -32,14 +32,15 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
     each class as a tenth of its labels. A model that ranks well has true labels alone up there,
     and :math:`\rho` is the missing labels for each label that is there. The lowest value since
     correction started counts: at first it is too high, because the model does not rank well yet,
-    and what is turned over would push it up again, and so itself.
+    and pseudo labels would push it up again, and so their number.
 
     A fixed tau stands for another number of labels in every class, for every loss and at every
-    stage; too low, it turns over ever more. Here that number is bounded: per class the share s of
+    stage; too low, it adds ever more. Here that number is bounded: per class the share s of
     the estimate, and :math:`\rho \le 3`. Every class gets its part, however low its scores are.
 
     Args:
-        share: The s of the equation: which part of the missing labels is turned over, at most 0.3.
+        share: The s of the equation: which part of the missing labels become pseudo labels, at most
+            0.3.
         start_epoch: First epoch that corrects, counting from 0; at least 1.
         window: Length of the histogram's memory, in epochs.
 
@@ -48,6 +49,8 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         each has its own, of the images that it sees.
     """
 
+    sees_whole_batch = False
+    remembers = True
     scores: Tensor
     missing: Tensor
     images: Tensor
@@ -62,21 +65,13 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         self.register_buffer("missing", torch.full((), -1.0))
         self.register_buffer("images", torch.zeros(()))
 
-    def prepare(self, facts: LabelStats) -> None:
+    def prepare(self, stats: LabelStats) -> None:
         """Make empty histograms; without this the first training step does."""
-        self._start(len(facts.positives))
+        self._start(len(stats.positives))
 
-    def pick(
-        self,
-        logits: Tensor,
-        candidates: Tensor,
-        *,
-        targets: Tensor,
-        epoch: Tensor,
-        index: Tensor | None,
-        learning: bool,
-    ) -> Tensor:
-        """Pick the candidates above the threshold of their class."""
+    def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
+        """Select the candidates above the threshold of their class."""
+        logits, epoch = batch.logits, batch.epoch
         learning = learning and logits.numel() > 0
         if self.scores is None and learning:
             self._start(logits.shape[-1])
@@ -84,15 +79,15 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
             return torch.zeros_like(candidates)
         if learning:
             self._estimate(epoch)
-        picked = candidates & (logits >= self.thresholds()) & (epoch >= self.start_epoch)
+        pseudo = candidates & (logits >= self.thresholds()) & (epoch >= self.start_epoch)
         if learning:
-            self._count(logits, targets, candidates, epoch)
-        return picked
+            self._count(batch, candidates)
+        return pseudo
 
     def thresholds(self) -> Tensor:
         """Return the logit of every class from which on a pair counts as a label.
 
-        Infinity turns nothing over: before the correction starts, and for classes without labels.
+        Infinity adds no pseudo labels: before correction starts, and for classes without labels.
         """
         labelled, unlabelled = self.scores
         labels = labelled.sum(dim=1, keepdim=True)
@@ -115,13 +110,13 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         before = torch.where(self.missing < 0, _MOST_MISSING, self.missing)
         self.missing.copy_(torch.where(due, torch.minimum(before, estimate), self.missing))
 
-    def _count(self, scores: Tensor, targets: Tensor, candidates: Tensor, epoch: Tensor) -> None:
+    def _count(self, batch: PairBatch, candidates: Tensor) -> None:
         """Add a batch to the histograms, in which older batches fade."""
-        classes = scores.shape[-1]
-        scores = torch.where(targets == targets, scores, 0.0).reshape(-1, classes)
+        targets, classes = batch.targets, batch.logits.shape[-1]
+        scores = torch.where(targets == targets, batch.logits, 0.0).reshape(-1, classes)
         labels = torch.where(targets == targets, targets, 0.0).reshape(-1, classes)
         rest = torch.where(candidates, 1 - targets, 0.0).reshape(-1, classes)
-        self.images.add_(len(scores) * (epoch == 0))
+        self.images.add_(len(scores) * (batch.epoch == 0))
         span = self.window * self.images.clamp(min=len(scores))
         self.scores.mul_(torch.exp(-len(scores) / span))
         bins = ((scores + _LIMIT) * (_BINS / (2 * _LIMIT))).clamp(0, _BINS - 1).long().t()
@@ -138,7 +133,17 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         return f"share={self.share:g}, start_epoch={self.start_epoch}, window={self.window:g}"
 
 
-@LOSSES.register("splc_adaptive")
+@LOSSES.register(
+    "splc_adaptive",
+    MethodCard(
+        unlabelled="pseudo labels, the best-scored few of each class",
+        remark="self-paced correction without a threshold to tune",
+        when=(
+            "When most labels are there and classes differ in how high they score, so that"
+            " one threshold for all would be wrong."
+        ),
+    ),
+)
 def splc_adaptive(
     base: MultiLabelLoss | str = "bce",
     *,
@@ -156,7 +161,7 @@ def splc_adaptive(
     Args:
         base: The loss to correct, as a loss or a name. Thresholds follow its scores, so that any
             will do.
-        share: Which part of the missing labels is turned over, at most 0.3.
+        share: Which part of the missing labels become pseudo labels, at most 0.3.
         start_epoch: First epoch that corrects, counting from 0; at least 1.
         window: How much of an epoch the scores are followed over.
         **common: Options of :class:`MultiLabelLoss`, where ``base`` is a name.
@@ -165,4 +170,4 @@ def splc_adaptive(
         This is not a method of the paper, which leaves adaptive thresholds for later.
     """
     correction = AdaptiveSelfPacedCorrection(share=share, start_epoch=start_epoch, window=window)
-    return corrected("splc_adaptive", base, correction, common)
+    return correct_base("splc_adaptive", base, correction, common)

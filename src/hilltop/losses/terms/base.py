@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
 
+from hilltop.losses.capabilities import Capabilities
+
 
 class FusedTerm(NamedTuple):
     r"""A term in the form that the compiled kernel knows.
@@ -33,7 +35,7 @@ class FusedTerm(NamedTuple):
     detach_weight: bool = False
 
 
-class Term(nn.Module):
+class Term(Capabilities, nn.Module):
     """One side of the loss: logits in, loss of the same shape out.
 
     A term works entry by entry, is never negative and is finite for every finite logit. It knows
@@ -55,12 +57,12 @@ class Term(nn.Module):
         return None
 
 
-def fused_form(half: Term, classes: int) -> FusedTerm | None:
+def fused_form(term: Term, classes: int) -> FusedTerm | None:
     """The term for the kernel, if that is what calling the term computes.
 
     A subclass that overrides ``forward`` alone, or a forward hook, makes it something else.
     """
-    return half.fused(classes) if overrides_forward(half, "fused") else None
+    return term.fused(classes) if overrides_forward(term, "fused") else None
 
 
 def overrides_forward(module: nn.Module, method: str) -> bool:
@@ -82,11 +84,8 @@ class PositiveTerm(Term):
 class NegativeTerm(Term):
     """The loss of an entry that is not labelled.
 
-    ``can_go_flat`` says that its slope vanishes near probability 1: entries that got there by
-    mistake stay there, and :class:`CollapseWatch` looks out for it.
+    One whose gradient vanishes near probability 1 declares that it ``can_go_flat``.
     """
-
-    can_go_flat: bool = False
 
     def for_classes(self, classes: int) -> NegativeTerm:
         """Return a term that does to some of so many classes what this one does to all of them."""

@@ -16,7 +16,7 @@ def _focused(logits: Tensor, gamma: float, detach_weight: bool) -> Tensor:
     surprise = F.softplus(logits)
     if gamma == 0:
         return surprise
-    # exp(gamma * logsigmoid) instead of sigmoid ** gamma: the power's slope at an underflowed
+    # exp(gamma * logsigmoid) instead of sigmoid ** gamma: the power's gradient at an underflowed
     # zero is infinite for gamma < 1, and infinity times zero is NaN.
     return torch.exp(gamma * F.logsigmoid(_maybe_detached(logits, detach_weight))) * surprise
 
@@ -57,7 +57,7 @@ def kept_negative(logits: Tensor, log_lost: Tensor) -> Tensor:
     r"""Return :math:`-\log(1 - c\,p)`, given :math:`\log(1 - c)`, which may be minus infinity."""
     keep = -torch.expm1(log_lost)
     negative = logits <= 0
-    # Not clamp, whose slope at 0 itself may be 0.
+    # Not clamp, whose gradient at 0 itself may be 0.
     low, high = torch.where(negative, logits, 0.0), torch.where(negative, 0.0, logits)
     below = -torch.log1p(-keep * torch.sigmoid(low))
     # log(1 + e^-x) - log(e^-x + 1 - c): at c = 1 and a large logit, log(1 - c p) is log 0.

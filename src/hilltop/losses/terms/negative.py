@@ -100,7 +100,7 @@ class FocalNegative(NegativeTerm):
     negative, keeps its full weight.
 
     Args:
-        gamma: How strongly easy negatives are played down; 0 gives the log half.
+        gamma: How strongly easy negatives are played down; 0 gives the log term.
         detach_weight: Whether the factor :math:`p^\gamma` is held constant in the gradient, as
             the released code does.
 
@@ -119,7 +119,7 @@ class FocalNegative(NegativeTerm):
         """Check and keep the constants."""
         super().__init__()
         self.gamma = check_number("gamma", gamma, low=0)
-        self.detach_weight = detach_weight
+        self.detach_weight = self.stops_gradient = detach_weight
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
@@ -147,7 +147,7 @@ class ShiftedFocalNegative(NegativeTerm):
 
     Args:
         gamma: How strongly easy negatives are played down: 0, or at least 1.
-        shift: The m of the equation, at least 0 and below 1; 0 gives the Focal half.
+        shift: The m of the equation, at least 0 and below 1; 0 gives the Focal term.
         detach_weight: Whether the factor :math:`p_m^\gamma` is held constant in the gradient, as
             the released code does.
 
@@ -172,13 +172,13 @@ class ShiftedFocalNegative(NegativeTerm):
         self.gamma = check_number("gamma", gamma, low=0)
         if 0 < self.gamma < 1:
             raise ArgumentError(
-                f"gamma must be 0 or at least 1, but got {gamma!r}: in between, the slope at the"
-                " shift is infinite."
+                f"gamma must be 0 or at least 1, but got {gamma!r}: in between, the gradient at"
+                " the shift is infinite."
             )
         self.shift = check_number("shift", shift, low=0, high=0.99)
         if 0 < self.shift < 1e-4:
             raise ArgumentError(f"shift must be 0 or at least 0.0001, but got {shift!r}.")
-        self.detach_weight = detach_weight
+        self.detach_weight = self.stops_gradient = detach_weight
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
@@ -200,7 +200,7 @@ class ShiftedFocalNegative(NegativeTerm):
 
 @NEGATIVES.register("mse")
 class MseNegative(NegativeTerm):
-    r"""Squared probability: the robust half that Hill starts from.
+    r"""Squared probability: the robust term that Hill starts from.
 
     .. math:: \ell^-(p) = p^2, \qquad p = \sigma(x)
 

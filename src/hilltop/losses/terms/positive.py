@@ -45,7 +45,7 @@ class FocalPositive(PositiveTerm):
     semi-hard ones, whose probability is near one half.
 
     Args:
-        gamma: How strongly easy positives are played down; 0 gives the log half at margin 0.
+        gamma: How strongly easy positives are played down; 0 gives the log term at margin 0.
         margin: The m of the paper, subtracted from the logit.
         detach_weight: Whether the factor :math:`(1-p_m)^\gamma` is held constant in the
             gradient, as the released code of Focal loss and ASL does.
@@ -69,7 +69,7 @@ class FocalPositive(PositiveTerm):
         super().__init__()
         self.gamma = check_number("gamma", gamma, low=0)
         self.margin = check_number("margin", margin, low=-1e4, high=1e4)
-        self.detach_weight = detach_weight
+        self.detach_weight = self.stops_gradient = detach_weight
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""

@@ -13,11 +13,10 @@ from hilltop.calibration.observation import describe_model
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable
 from hilltop.errors import DataError
-from hilltop.losses.methods.auto import choose_loss
+from hilltop.losses.methods.auto import NO_EVIDENCE
 from hilltop.report.tables import Sheet
 from hilltop.studies.advise.facts import LabelFacts
 from hilltop.studies.advise.trial import Trial, Tried, run_trial
-from hilltop.training.task import label_stats
 
 BASELINE, AUTO = "bce", "auto"
 _SAME = 0.0025  # a difference of mAP that nobody would notice
@@ -109,8 +108,7 @@ def advise(
         )
         return Advice(BASELINE, sentence, facts)
     if features is None:
-        chosen = choose_loss(label_stats(table, 1).labels_per_image)
-        return Advice(AUTO, f"Use {AUTO}. Of your labels it says: {chosen.sentence}", facts)
+        return Advice(AUTO, f"Use {AUTO}: {NO_EVIDENCE}; with --features it can tell more.", facts)
     trial = run_trial(table, features, draws=draws, seed=seed, say=say)
     name = best_method(trial.results)
     return Advice(name, _why(trial.results, name), facts, trial)

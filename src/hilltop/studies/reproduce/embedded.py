@@ -41,7 +41,10 @@ class EmbeddedSize:
 
 # Small relatives of the paper's backbones, with random weights: they train on two cores. There is
 # none for Swin: a small transformer does not learn these few pictures within minutes.
-STAND_INS = {"mobilenetv3_large_100": "test_efficientnet", "resnet101": "test_resnet"}
+STAND_INS = {
+    "mobilenetv3_large_100.ra_in1k": "test_efficientnet",
+    "resnet101.tv_in1k": "test_resnet",
+}
 
 
 def embedded_source(folder: Path, size: EmbeddedSize | None = None) -> Source:

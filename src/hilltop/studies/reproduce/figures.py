@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 from PIL import Image
 
-from hilltop.data import State, read_labels
+from hilltop.data import State, drop_positives, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import HilltopError
 from hilltop.inputs.image_files import find_images
@@ -29,16 +28,17 @@ from hilltop.report.paper_figures import (
     draw_recovered_by_epoch,
 )
 from hilltop.studies.compare import Result
+from hilltop.studies.compare.level import NAMED
 from hilltop.studies.reproduce.source import Source
+from hilltop.training.config import TrainConfig
 from hilltop.training.predict import load_run, predict_rows
 from hilltop.training.recovered import Histograms, read_histograms
 from hilltop.training.run_folder import RunFolder
 
 _BINS = 25  # of a drawn histogram
-_EARLY = 0.2  # share of the run at which training is early: the end of the warm-up
 _THRESHOLD = 0.6
 _PSEUDO_LABELS = (0.4, 0.45, 0.5, 0.55, 0.6)
-_EXAMPLES = 8
+_EXAMPLES = 6  # two full rows with the five columns of the paper's figure
 _GROUPS = {"labelled": "positives", "missing": "missing labels", "absent": "true negatives"}
 
 
@@ -48,10 +48,17 @@ class NotPossibleError(HilltopError):
 
 @dataclass(frozen=True)
 class Material:
-    """What a figure is drawn from: finished runs by the names that it shows, and the source."""
+    """What a figure is drawn from: nothing, or finished runs on a source.
+
+    Attributes:
+        runs: Runs by the names that the figure shows.
+        source: What they were trained on.
+        stopped: Names of runs that were stopped early, to show them as they were then.
+    """
 
     runs: Mapping[str, Result]
-    source: Source
+    source: Source | None
+    stopped: frozenset[str] = frozenset()
 
 
 Draw = Callable[[Material], Figure]
@@ -89,7 +96,7 @@ def _stages(material: Material) -> Figure:
     for name, run in material.runs.items():
         found = read_histograms(RunFolder(run.folder).histograms)
         epochs = len(found.counts)
-        for epoch in dict.fromkeys((math.ceil(_EARLY * epochs), epochs)):
+        for epoch in dict.fromkeys((warmup_epochs(run.folder), epochs)):
             title = f"{name}, epoch {epoch} of {epochs}"
             panels[title] = {
                 shown: (found.edges[:: _merged(found)], _coarse(found.of(kind, epoch - 1)))
@@ -132,37 +139,62 @@ def _missing_by_epoch(material: Material) -> Figure:
 
 @_drawn_by("examples")
 def _examples(material: Material) -> Figure:
-    folder = material.source.pictures
+    return draw_examples(_test_examples(material, start=0))
+
+
+@_drawn_by("more_examples")
+def _more_examples(material: Material) -> Figure:
+    return draw_examples(_test_examples(material, start=_EXAMPLES))
+
+
+def _test_examples(material: Material, *, start: int) -> list[Example]:
+    """Test images that would keep one label at least and lose one by the rule of the level."""
+    source = material.source
+    folder = None if source is None else source.pictures
     if folder is None:
-        raise NotPossibleError("This source has features but no images to show.")
-    first = RunFolder(next(iter(material.runs.values())).folder)
-    left = read_labels(first.train_labels)
-    complete = material.source.complete_labels().with_classes(left.classes)
-    known = left.dense() == State.PRESENT
-    missing = (complete.select(complete.find(left.images)).dense() == State.PRESENT) & ~known
-    rows = np.flatnonzero(missing.any(axis=1) & known.any(axis=1))[:_EXAMPLES]
+        raise NotPossibleError("This source has no images to show.")
+    first = next(iter(material.runs.values()))
+    labels = read_labels(RunFolder(first.folder).val_labels)
+    ratio = first.cell.level.r or NAMED[first.cell.level.name][1]
+    true = labels.dense() == State.PRESENT
+    known = drop_positives(labels, ratio, seed=first.cell.seed).table.dense() == State.PRESENT
+    fitting = np.flatnonzero((true & ~known).any(axis=1) & known.any(axis=1))
+    rows = fitting[start : start + _EXAMPLES]
     if not len(rows):
-        raise NotPossibleError("No training image lost a label and kept one.")
-    images = left.images.take(pa.array(rows))
+        raise NotPossibleError(
+            f"Only {len(fitting)} test images have several labels; figures of examples need"
+            f" {start + 1} at least."
+        )
+    images = labels.images.take(pa.array(rows))
     files = find_images(folder, images)
-    probs = {name: _probabilities(run, images) for name, run in material.runs.items()}
+    probs = {
+        name: _probabilities(run, images, which="last" if name in material.stopped else "best")
+        for name, run in material.runs.items()
+    }
     examples = []
     for number, row in enumerate(rows):
         seen, lost = (
-            [left.classes[at] for at in np.flatnonzero(mask[row])] for mask in (known, missing)
+            [labels.classes[at] for at in np.flatnonzero(mask)]
+            for mask in (known[row], true[row] & ~known[row])
         )
         said = {
-            method: {name: float(values[number][left.classes.index(name)]) for name in seen + lost}
-            for method, values in probs.items()
+            name: {word: float(values[number][labels.classes.index(word)]) for word in seen + lost}
+            for name, values in probs.items()
         }
-        pixels = _pixels(folder / files[number].as_py())
-        examples.append(Example(pixels, seen, lost, said))
-    return draw_examples(examples)
+        examples.append(Example(_pixels(folder / files[number].as_py()), seen, lost, said))
+    return examples
 
 
-def _probabilities(run: Result, images: pa.StringArray) -> npt.NDArray[Any]:
-    """Probabilities of some images by the best epoch of a run."""
-    trained = load_run(run.folder)
+def warmup_epochs(folder: Path) -> int:
+    """The epoch in which the learning rate of a run is highest: the end of early training."""
+    config = TrainConfig.from_file(RunFolder(folder).config)
+    length = config.schedule_epochs or config.epochs
+    return max(1, min(config.epochs, round(config.warmup * length)))
+
+
+def _probabilities(run: Result, images: pa.StringArray, *, which: str) -> npt.NDArray[Any]:
+    """Probabilities of some images by the best or the last epoch of a run."""
+    trained = load_run(run.folder, which=which)
     return np.asarray(predict_rows(trained, images).values)
 
 

@@ -16,8 +16,26 @@ from hilltop.errors import ArgumentError, ConfigError
 from hilltop.studies.compare import BASELINE, COMPLETE, Cell, Level, Method
 
 KINDS = ("table", "statistics", "figure")
+FORMS = ("beside", "stacked", "transposed")
 PAPER_TRAINING = "paper.yaml"
 """How the paper trains, as a configuration of ``hilltop train``."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """In what a run differs from the usual ones of its source: backbone, and where it stops."""
+
+    model: str | None = None
+    epochs: int | None = None
+
+    def __str__(self) -> str:
+        """Return the folder of such runs."""
+        if self.epochs is not None:
+            return f"epochs/{self.epochs}"
+        return "runs" if self.model is None else f"backbones/{self.model}"
+
+
+USUAL = Setting()
 
 
 @dataclass(frozen=True)
@@ -29,12 +47,20 @@ class Row:
         method: The method, in the notation of ``hilltop compare``.
         complete: Trained on complete labels.
         at: Another method at some levels.
+        group: Heading that the paper has above it, if it is the first row of a group.
     """
 
     paper: str
     method: str
     complete: bool = False
     at: dict[str, str] = field(default_factory=dict)
+    group: str = ""
+
+    def filled(self, facts: typing.Mapping[str, str]) -> Row:
+        """The same with facts of a data set put into its methods."""
+        return dataclasses.replace(
+            self, method=_fill(self.method, facts), at=_fill_all(self.at, facts)
+        )
 
     def method_at(self, level: str) -> Method:
         """The method at a level."""
@@ -45,13 +71,20 @@ class Row:
 class Column:
     """A column of a table: its name in the paper, the labels, the metric, and the backbone if any.
 
-    ``metric`` is what the printed values are, where the paper's own heading is wrong.
+    ``metric`` is what the printed values are, where the paper's own heading is wrong. ``data`` is
+    the data set, where it is not that of the whole table.
     """
 
     paper: str
     level: str
     metric: str
     model: str | None = None
+    data: str = ""
+
+    @property
+    def setting(self) -> Setting:
+        """How its runs are trained."""
+        return Setting(model=self.model)
 
 
 @dataclass(frozen=True)
@@ -63,9 +96,13 @@ class Recipe:
         kind: table, statistics or figure.
         place: Its place in the paper, counting from 1.
         title: Its caption.
+        data: The data set that it is made from; several for statistics.
+        form: How a table is set: numbers of the paper beside measured ones, below them (stacked),
+            or that with rows and columns exchanged (transposed).
         draw: For a figure, the name of the function that draws it.
         level: For a figure, the labels that its runs were trained on.
-        methods: For a figure, its methods by the names that it shows.
+        methods: For a figure, its methods by the names that it shows. "complete bce" is trained
+            on complete labels, "epoch 3 splc" is stopped after three epochs.
         rows: For a table.
         columns: For a table.
         notes: Sentences below it.
@@ -75,6 +112,8 @@ class Recipe:
     kind: str
     place: int
     title: str
+    data: str = ""
+    form: str = "beside"
     draw: str = ""
     level: str = ""
     methods: dict[str, str] = field(default_factory=dict)
@@ -84,20 +123,25 @@ class Recipe:
 
     def filled(self, facts: typing.Mapping[str, str]) -> Recipe:
         """The same with facts of a data set put into methods: ``{labels_per_image}``."""
-        rows = tuple(
-            dataclasses.replace(row, method=_fill(row.method, facts), at=_fill_all(row.at, facts))
-            for row in self.rows
-        )
+        rows = tuple(row.filled(facts) for row in self.rows)
         return dataclasses.replace(self, rows=rows, methods=_fill_all(self.methods, facts))
 
+    def on(self, data: str) -> Recipe:
+        """The part of it that is made from one data set; all of it for no name."""
+        if not data:
+            return self
+        columns = tuple(column for column in self.columns if column.data == data)
+        methods = self.methods if self.data == data else {}
+        return dataclasses.replace(self, columns=columns, methods=methods)
+
     def cells(
-        self, levels: typing.Mapping[str, Level], seeds: Sequence[int], model: str | None
+        self, levels: typing.Mapping[str, Level], seeds: Sequence[int], setting: Setting = USUAL
     ) -> list[Cell]:
-        """Runs that it needs with one backbone; None is the usual one. Figures need one seed."""
+        """Runs that it needs in one setting. Figures need one seed."""
         if self.kind == "figure":
-            chosen = [self.run(name, levels, seeds[0]) for name in self.methods]
-            return chosen if model is None else []
-        columns = [column for column in self.columns if column.model == model]
+            runs = [self.run(name, levels, seeds[0]) for name in self.methods]
+            return [cell for found, cell in runs if found == setting]
+        columns = [column for column in self.columns if column.setting == setting]
         methods = [
             (COMPLETE, BASELINE) if row.complete else (levels[at], row.method_at(at))
             for at in dict.fromkeys(column.level for column in columns)
@@ -107,13 +151,28 @@ class Recipe:
         chosen_methods = [*methods, *baselines, *([(COMPLETE, BASELINE)] if columns else [])]
         return [Cell(level, method, seed) for seed in seeds for level, method in chosen_methods]
 
-    def run(self, name: str, levels: typing.Mapping[str, Level], seed: int) -> Cell:
-        """The run behind a name in a figure; one that begins with "complete" has all labels."""
-        word = self.methods[name]
+    def run(self, name: str, levels: typing.Mapping[str, Level], seed: int) -> tuple[Setting, Cell]:
+        """The run behind a name in a figure, and how it is trained."""
+        word, setting = self.methods[name], USUAL
+        if word.startswith("epoch "):
+            _, number, word = word.split(" ", 2)
+            setting = Setting(epochs=int(number))
         complete = word.removeprefix("complete ")
-        if complete != word:
-            return Cell(COMPLETE, Method.parse(complete), seed)
-        return Cell(levels[self.level], Method.parse(word), seed)
+        level = levels[self.level] if complete == word else COMPLETE
+        return setting, Cell(level, Method.parse(complete), seed)
+
+    @property
+    def data_sets(self) -> list[str]:
+        """Short names of the data sets that it is made from; none if it needs no data."""
+        names = [*self.data.split(), *(column.data for column in self.columns)]
+        return [name for name in dict.fromkeys(names) if name]
+
+    @property
+    def settings(self) -> list[Setting]:
+        """How its runs are trained: the usual way, and others."""
+        stops = [word.split()[1] for word in self.methods.values() if word.startswith("epoch ")]
+        others = [Setting(model) for model in self.models]
+        return [USUAL, *others, *(Setting(epochs=int(stop)) for stop in dict.fromkeys(stops))]
 
     @property
     def models(self) -> list[str]:
@@ -200,9 +259,12 @@ def _read(path: Path, faults: list[str]) -> Recipe | None:
     )
     if recipe is not None and recipe.kind not in KINDS:
         faults.append(f"{path}: kind must be one of {', '.join(KINDS)}, but is {recipe.kind!r}.")
+    if recipe is not None and recipe.form not in FORMS:
+        faults.append(f"{path}: form must be one of {', '.join(FORMS)}, but is {recipe.form!r}.")
     if recipe is None or len(faults) > before:
         return None
-    return dataclasses.replace(recipe, rows=tuple(rows), columns=tuple(columns))
+    placed = [dataclasses.replace(column, data=column.data or recipe.data) for column in columns]
+    return dataclasses.replace(recipe, rows=tuple(rows), columns=tuple(placed))
 
 
 def _part(kind: type[Any], values: Any, path: Path, faults: list[str]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from html import escape
 from pathlib import Path
 
 from PIL import Image
@@ -30,7 +29,7 @@ def write_reproduction_report(path: Path, made: Reproduction) -> Path:
     write_page(
         path,
         title="Tables and figures of the paper, reproduced",
-        lead=f"On {made.source.name}. {made.source.about}",
+        lead=" ".join(f"On {source.name}. {source.about}" for source in made.sources.values()),
         sections=sections,
     )
     return path
@@ -57,7 +56,7 @@ def _explained(made: Reproduction) -> list[str]:
     hours = sum(result.seconds for result in made.results) / 3600
     texts = [
         "The paper's numbers are for its own data sets and networks; what was measured here is for"
-        f" {made.source.name}. Compare the order of methods and the gaps between them, not the"
+        f" {made.name}. Compare the order of methods and the gaps between them, not the"
         " numbers themselves. Printed numbers with a letter are known misprints, kept as they are.",
         "Levels are named as in the paper: of n labels of an image, floor(n (1 - r)) + 1 are kept,"
         " with r = 0.5 (75% labels left), 0.8 (40% labels left) and 1 (single label).",
@@ -77,9 +76,6 @@ def _item(item: Made) -> Html:
     recipe = item.recipe
     parts: list[Html] = []
     for sheet in item.sheets:
-        if len(item.sheets) > 1:
-            heading = sheet.title.removeprefix(f"{recipe.title}: ")
-            parts.append(Html(f"<h3>{escape(heading)}</h3>"))
         own = tuple(note for note in sheet.notes if note not in COMMON_NOTES)
         parts.append(dataclasses.replace(sheet, notes=own).html())  # the others: in the overview
     if item.png:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,23 +13,17 @@ from hilltop.data import LabelTable
 from hilltop.errors import HilltopError
 from hilltop.report.paper_figures import render_figure
 from hilltop.report.tables import Sheet, write_rows, write_sheets
-from hilltop.studies.compare import (
-    COMPLETE,
-    Cell,
-    Level,
-    Result,
-    Results,
-    Study,
-    run_study,
-    write_tables,
-)
+from hilltop.studies.compare import COMPLETE, Result, Results, run_study, write_tables
 from hilltop.studies.compare.level import NAMED
-from hilltop.studies.compare.runs import failed_runs
-from hilltop.studies.reproduce.beside import Measured, csv_rows, paper_sheets, statistics_sheet
+from hilltop.studies.compare.runs import failed_runs, read_result
+from hilltop.studies.reproduce.beside import Measured, Measurements, csv_rows, statistics_sheet
 from hilltop.studies.reproduce.figures import FIGURES, Material
+from hilltop.studies.reproduce.forms import paper_sheet
+from hilltop.studies.reproduce.layouts import data_title
 from hilltop.studies.reproduce.paper_values import read_paper_values
+from hilltop.studies.reproduce.plan import Job, plan_jobs
 from hilltop.studies.reproduce.recipe import Recipe
-from hilltop.studies.reproduce.source import Source, all_levels
+from hilltop.studies.reproduce.source import Source, all_levels, source_of
 
 Say = Callable[[str], None]
 
@@ -55,7 +49,7 @@ class Made:
 class Reproduction:
     """Everything that was made, and what it took."""
 
-    source: Source
+    sources: Mapping[str, Source]
     seeds: tuple[int, ...]
     items: tuple[Made, ...]
     results: tuple[Result, ...]
@@ -63,10 +57,15 @@ class Reproduction:
     failed: str = ""
     stand_ins: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """What everything was measured on."""
+        return " and ".join(source.name for source in self.sources.values()) or "no data"
+
 
 def reproduce(
     recipes: Sequence[Recipe],
-    source: Source,
+    sources: Mapping[str, Source],
     out: Path,
     *,
     seeds: Sequence[int],
@@ -75,106 +74,132 @@ def reproduce(
 ) -> Reproduction:
     """Make tables and figures in ``out``.
 
-    Runs lie in ``out/runs`` (the folder of a comparison) and ``out/backbones``; a run that several
-    tables need is made once, and a later call goes on where this one was stopped.
+    Runs lie in ``out/runs`` (the folder of a comparison), ``out/backbones`` and ``out/epochs``, for
+    a source with a folder of its own in that; a run that several tables need is made once, and a
+    later call goes on where this one was stopped.
 
     Args:
         recipes: What to make.
-        source: The data set, and how runs on it are trained.
+        sources: Data sets by their short names, and how runs on them are trained; ``EVERY`` stands
+            for all. None is needed for figures of formulas.
         out: Where to write ``tables``, ``figures`` and the runs.
         seeds: Every run of a table is made once for each; figures take the first.
         jobs: How many runs at the same time.
         say: Takes one line for each run that ends.
     """
     began = time.perf_counter()
-    filled = [recipe.filled(source.facts()) for recipe in recipes]
-    names = [name for recipe in filled for name in recipe.used_levels]
-    levels = all_levels(source, list(dict.fromkeys(names)))
-    measured, every = _train(filled, levels, source, out, tuple(seeds), jobs, say)
-    items = tuple(_make(recipe, levels, source, measured, out, seeds) for recipe in filled)
+    planned = plan_jobs(recipes, sources, out, seeds)
+    measured, every = _train(planned, jobs, say)
+    items = tuple(_make(recipe, sources, measured, out, seeds) for recipe in recipes)
     return Reproduction(
-        source,
+        sources,
         tuple(seeds),
         items,
         tuple(every),
         time.perf_counter() - began,
         failed_runs(every),
-        _stand_ins(filled, source),
+        _stand_ins(recipes, sources),
     )
 
 
-def _train(
-    recipes: Sequence[Recipe],
-    levels: dict[str, Level],
-    source: Source,
-    out: Path,
-    seeds: tuple[int, ...],
-    jobs: int,
-    say: Say,
-) -> tuple[Measured, list[Result]]:
-    """Train what all recipes need, backbone by backbone."""
-    measured: dict[str | None, Results] = {}
+def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, list[Result]]:
+    """Train everything that is not finished."""
+    measured: dict[str, Measured] = {}
     every: list[Result] = []
-    models = [model for recipe in recipes for model in recipe.models]
-    for model in (None, *dict.fromkeys(models)):
-        base = source.base if model is None else source.backbones.get(model)
-        chosen = seeds if model is None else seeds[:1]  # other backbones are dear: one seed
-        cells: list[Cell] = [
-            cell for recipe in recipes for cell in recipe.cells(levels, chosen, model)
-        ]
-        if base is None or not cells:
-            continue
-        folder = out / "runs" if model is None else out / "backbones" / model
-        done = run_study(Study(folder, base), list(dict.fromkeys(cells)), jobs=jobs, say=say)
-        measured[model] = Results(done)
-        write_tables(measured[model], folder)
+    for job in planned:
+        done = _finished(job) if job.source.only_read else _run(job, jobs, say)
+        before = measured.get(job.data) or Measured(facts=job.source.facts())
+        results = {**before.results, job.setting: Results(done)}
+        measured[job.data] = Measured(results, before.facts)
         every += done
     return measured, every
 
 
+def _run(job: Job, jobs: int, say: Say) -> list[Result]:
+    done = run_study(job.study, list(job.cells), jobs=jobs, say=say)
+    write_tables(Results(done), job.study.folder)
+    return done
+
+
+def _finished(job: Job) -> list[Result]:
+    found = [read_result(job.study, cell) for cell in job.cells]
+    return [result for result in found if result is not None and result.finished]
+
+
 def _make(
     recipe: Recipe,
-    levels: dict[str, Level],
-    source: Source,
-    measured: Measured,
+    sources: Mapping[str, Source],
+    measured: Measurements,
     out: Path,
     seeds: Sequence[int],
 ) -> Made:
     """Make one item and write its files."""
     if recipe.kind == "figure":
-        return _figure(recipe, levels, source, measured, out, seeds[0])
+        return _figure(recipe, sources, measured, out, seeds[0])
     paper = read_paper_values()
+    names = " and ".join(_names(recipe, sources))
     if recipe.kind == "statistics":
-        sheet, rows = statistics_sheet(recipe, paper, source.name, _tables(source, seeds[0]))
-        sheets = [sheet]
+        tables = {source.name: _tables(source, seeds[0]) for source in sources.values()}
+        sheet, rows = statistics_sheet(recipe, paper, tables)
     else:
-        sheets = paper_sheets(recipe, paper, measured, name=source.name)
+        sheet = paper_sheet(recipe, paper, measured, name=names)
         rows = csv_rows(recipe, paper, measured)
-    write_sheets(sheets, out / "tables" / recipe.name)
+    write_sheets([sheet], out / "tables" / recipe.name)
     write_rows(out / "tables" / f"{recipe.name}.csv", rows)
-    absent = [model for model in recipe.models if model not in measured]
-    missing = f"Not run on this source: {', '.join(absent)}." if absent else ""
-    return Made(recipe, tuple(sheets), missing=missing)
+    return Made(recipe, (sheet,), missing=_left_blank(recipe, sources, measured))
+
+
+def _names(recipe: Recipe, sources: Mapping[str, Source]) -> list[str]:
+    found = [source_of(data, sources) for data in recipe.data_sets]
+    return list(dict.fromkeys(source.name for source in found if source is not None))
+
+
+def _left_blank(recipe: Recipe, sources: Mapping[str, Source], measured: Measurements) -> str:
+    """What a table lacks because a data set is not there, or cannot be trained with a backbone."""
+    absent = [data_title(data) for data in recipe.data_sets if source_of(data, sources) is None]
+    trained = {setting for found in measured.values() for setting in found.results}
+    models = [column.model for column in recipe.columns if column.setting not in trained]
+    sentences = [
+        f"{' and '.join(absent)}: not there, so its cells are blank." if absent else "",
+        f"Not run on this source: {', '.join(dict.fromkeys(filter(None, models)))}."
+        if any(models)
+        else "",
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def _figure(
     recipe: Recipe,
-    levels: dict[str, Level],
-    source: Source,
-    measured: Measured,
+    sources: Mapping[str, Source],
+    measured: Measurements,
     out: Path,
     seed: int,
 ) -> Made:
-    results = measured.get(None, Results([]))
     runs: dict[str, Result] = {}
-    for name in recipe.methods:
-        cell = recipe.run(name, levels, seed)
-        found = [run for run in results.runs(cell.level.name, cell.method) if run.cell == cell]
-        if not found:
-            return Made(recipe, missing=f"Its run {cell} failed.")
-        runs[name] = found[0]
+    stopped: set[str] = set()
+    source = source_of(recipe.data, sources)
+    if recipe.methods and source is not None:
+        filled = recipe.filled(source.facts())
+        levels = all_levels(source, filled.used_levels)
+        every = [
+            run
+            for found in measured.values()
+            for results in found.results.values()
+            for run in results.all
+        ]
+        for name in recipe.methods:
+            setting, cell = filled.run(name, levels, seed)
+            folder = out / source.folder / str(setting)
+            chosen = [
+                run for run in every if run.cell == cell and run.folder.is_relative_to(folder)
+            ]
+            if not chosen or not chosen[0].finished:
+                return Made(recipe, missing=f"Its run {cell} failed.")
+            runs[name] = chosen[0]
+            if setting.epochs is not None:
+                stopped.add(name)
     try:
-        figure: Figure = FIGURES.build(recipe.draw)(Material(runs, source))
+        figure: Figure = FIGURES.build(recipe.draw)(Material(runs, source, frozenset(stopped)))
     except HilltopError as reason:  # one figure less, and it says why
         return Made(recipe, missing=str(reason))
     folder = out / "figures"
@@ -191,12 +216,13 @@ def _tables(source: Source, seed: int) -> dict[str, LabelTable]:
     return {level.title: source.labels_at(level, seed) for level in levels}
 
 
-def _stand_ins(recipes: Sequence[Recipe], source: Source) -> dict[str, str]:
+def _stand_ins(recipes: Sequence[Recipe], sources: Mapping[str, Source]) -> dict[str, str]:
     """Backbones of the paper whose place another model took."""
-    models = dict.fromkeys(model for recipe in recipes for model in recipe.models)
-    trained = {model: source.backbones.get(model) for model in models}
-    return {
-        model: config.model.model
-        for model, config in trained.items()
-        if config is not None and config.model.model != model
-    }
+    settings = dict.fromkeys(setting for recipe in recipes for setting in recipe.settings)
+    found = {}
+    for source in sources.values():
+        for setting in settings:
+            config = source.settings(setting)
+            if setting.model and config is not None and config.model.model != setting.model:
+                found[setting.model] = config.model.model
+    return found

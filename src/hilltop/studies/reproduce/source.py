@@ -12,7 +12,11 @@ from hilltop.errors import ArgumentError
 from hilltop.studies.compare import COMPLETE, Level, parse_level
 from hilltop.studies.compare.level import given_level
 from hilltop.studies.compare.study import read_complete, read_reduced
+from hilltop.studies.reproduce.recipe import Setting
 from hilltop.training.config import TrainConfig
+
+EVERY = ""
+"""Key of a source that stands for every data set of the paper."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Source:
         reduced: Reduced label files by the name of their level, instead of the paper's rule.
         pictures: Folder with its images, if they can be shown.
         backbones: For backbones of the paper, what is trained in their place and how.
+        folder: Where its runs lie in the folder of a reproduction.
+        only_read: Nothing is trained on it; what earlier calls measured is shown.
     """
 
     name: str
@@ -34,6 +40,8 @@ class Source:
     reduced: Mapping[str, Level] = field(default_factory=dict)
     pictures: Path | None = None
     backbones: Mapping[str, TrainConfig] = field(default_factory=dict)
+    folder: str = ""
+    only_read: bool = False
 
     def level(self, name: str) -> Level:
         """The level of a name, with reduced labels where they were given."""
@@ -50,6 +58,24 @@ class Source:
         complete = self.complete_labels()
         return complete if level.r is None else drop_positives(complete, level.r, seed=seed).table
 
+    def settings(self, setting: Setting) -> TrainConfig | None:
+        """How runs with another backbone or fewer epochs are trained; None if they cannot be."""
+        base = self.base
+        if setting.model is not None:
+            # Asked with [] and not with get: a source may know every backbone.
+            try:
+                base = self.backbones[setting.model]
+            except KeyError:
+                return None
+        if setting.epochs is None:
+            return base
+        # Stopped early on the schedule of the whole run: the same as that run after so many epochs.
+        return dataclasses.replace(
+            base,
+            epochs=min(setting.epochs, base.epochs),
+            schedule_epochs=base.schedule_epochs or base.epochs,
+        )
+
     def facts(self) -> dict[str, str]:
         """What recipes may ask of a data set: its mean number of labels, as ROLE is told it."""
         table = self.complete_labels()
@@ -63,7 +89,7 @@ def given_source(base: TrainConfig, *, name: str | None, reduced: Sequence[str] 
         raise ArgumentError("reproduce needs --val-labels: complete labels to judge by.")
     levels = {level.name: level for level in map(given_level, reduced)}
     what = base.features if base.features is not None else base.images
-    backbones: Mapping[str, TrainConfig] = {} if base.images is None else _Backbones(base)
+    backbones: Mapping[str, TrainConfig] = {} if base.images is None else Backbones(base)
     return Source(
         name=name or base.labels.stem,
         about=f"Labels {base.labels}, trained on {what}.",
@@ -74,10 +100,11 @@ def given_source(base: TrainConfig, *, name: str | None, reduced: Sequence[str] 
     )
 
 
-class _Backbones(dict[str, TrainConfig]):
+class Backbones(dict[str, TrainConfig]):
     """Every backbone by its own name, trained like the usual one."""
 
     def __init__(self, base: TrainConfig) -> None:
+        """Keep how the usual one is trained."""
         super().__init__()
         self._base = base
 
@@ -85,6 +112,11 @@ class _Backbones(dict[str, TrainConfig]):
         return dataclasses.replace(
             self._base, model=dataclasses.replace(self._base.model, model=model)
         )
+
+
+def source_of(data: str, sources: Mapping[str, Source]) -> Source | None:
+    """The source for a data set of the paper: its own, or one that stands for all of them."""
+    return sources.get(data) or sources.get(EVERY)
 
 
 def all_levels(source: Source, names: Sequence[str]) -> dict[str, Level]:

@@ -102,3 +102,13 @@ def test_damage_ends_in_a_table_or_an_error(
     write_labels(positives, path, format="fiftyone")
     tables, errors = survives(path, count, "fiftyone", UNKNOWN)
     assert min(tables, errors) > count / 20
+
+
+def test_numbers_are_named_by_the_class_list(tmp_path: Path) -> None:
+    path = tmp_path / "labels.json"
+    path.write_text('{"classes": null, "labels": {"a": ["1"], "b": ["0", "dog"]}}')
+    classes = tmp_path / "names.txt"
+    classes.write_text("cat\ndog\n")
+    options = ReadOptions(unlisted="unknown", classes=classes)
+    table = read_labels(path, format="fiftyone", options=options)
+    assert [table.labels_of(row) for row in (0, 1)] == [("dog",), ("cat", "dog")]

@@ -67,7 +67,7 @@ def test_unlisted_classes_are_never_guessed(path: Path) -> None:
 
 
 def test_uncertain_columns_are_asked_for(path: Path) -> None:
-    write(path, "id,image,labels,tags\n1,a,cat,dog\n")
+    write(path, "size,id,image,labels,tags\nxl,1,a,cat,dog\n")
     with pytest.raises(OptionNeeded, match="--image-column with one of id, image"):
         read_labels(path, options=UNKNOWN)
     with pytest.raises(OptionNeeded, match="--label-column with one of labels, tags"):

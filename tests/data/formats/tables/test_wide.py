@@ -20,6 +20,7 @@ from tests.data.formats.patched import PatchCase, check_patch
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN, ABSENT = ReadOptions(unlisted="unknown"), ReadOptions(unlisted="absent")
+ALL_ABSENT = ReadOptions(zero="absent", blank="absent")
 ONES_AND_ZEROS = "image,cat,dog\na.jpg,1,0\nb.jpg,0,\n"
 THREE_VALUES = "image,cat,dog\na.jpg,1,-1\nb.jpg,0,1.0\nc.jpg,,-1.0\n"
 
@@ -34,18 +35,37 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_one_is_present_and_the_rest_is_what_the_user_says(path: Path) -> None:
-    assert read(path, UNKNOWN, ONES_AND_ZEROS).dense().tolist() == [[P, U], [U, U]]
-    assert read(path, ABSENT, ONES_AND_ZEROS).dense().tolist() == [[P, A], [A, A]]
+    zeros = "image,cat,dog\na.jpg,1,0\nb.jpg,0,0\n"
+    assert read(path, UNKNOWN, zeros).dense().tolist() == [[P, U], [U, U]]
+    assert read(path, ABSENT, zeros).dense().tolist() == [[P, A], [A, A]]
+    assert read(path, ABSENT, zeros.replace("0", "")).dense().tolist() == [[P, A], [A, A]]
+
+
+def test_zero_and_blank_mean_different_things(path: Path) -> None:
+    options = ReadOptions(zero="absent", blank="unknown")
+    assert read(path, options, ONES_AND_ZEROS).dense().tolist() == [[P, A], [A, U]]
+    assert read(path, ALL_ABSENT, ONES_AND_ZEROS).dense().tolist() == [[P, A], [A, A]]
+    options = ReadOptions(zero="absent", blank="unknown", minus_one="present")
+    assert read(path, options, THREE_VALUES).dense().tolist() == [[P, P], [A, P], [U, P]]
+
+
+def test_zeros_and_blanks_are_asked_for_together_with_a_command(path: Path) -> None:
+    with pytest.raises(OptionNeeded) as caught:
+        read(path, UNKNOWN, THREE_VALUES)
+    said = str(caught.value)
+    assert "0 stands in 1 cell, a blank stands in 1 cell, -1 stands in 2 cells" in said
+    assert "--unlisted would settle zeros and blanks alike" in said
+    assert said.endswith(f"{path} --zero absent --blank unknown --minus-one unknown")
 
 
 def test_zeros_and_blanks_are_never_guessed(path: Path) -> None:
-    with pytest.raises(OptionNeeded, match="zeros, blanks and unlisted pairs mean"):
+    with pytest.raises(OptionNeeded, match="--zero absent --blank unknown"):
         read(path, ReadOptions(), ONES_AND_ZEROS)
 
 
 def test_minus_one_is_never_guessed(path: Path) -> None:
-    with pytest.raises(OptionNeeded, match="--minus-one absent or --minus-one unknown"):
-        read(path, UNKNOWN, THREE_VALUES)
+    with pytest.raises(OptionNeeded, match="-1 stands in 2 cells, and the file does not"):
+        read(path, ALL_ABSENT, THREE_VALUES)
 
 
 def test_nothing_is_asked_that_does_not_occur(path: Path) -> None:
@@ -66,18 +86,18 @@ def test_nothing_is_asked_that_does_not_occur(path: Path) -> None:
 def test_minus_one_and_zero_mean_what_the_options_say(
     path: Path, unlisted: str, minus_one: str, states: list[list[int]]
 ) -> None:
-    options = ReadOptions(unlisted=unlisted, minus_one=minus_one)  # type: ignore[arg-type]
+    options = ReadOptions(zero=unlisted, blank=unlisted, minus_one=minus_one)  # type: ignore[arg-type]
     assert read(path, options, THREE_VALUES).dense().tolist() == states
 
 
 def test_raw_values_are_noted_where_minus_one_occurs(path: Path) -> None:
-    options = ReadOptions(unlisted="unknown", minus_one="absent")
+    options = ReadOptions(zero="unknown", blank="unknown", minus_one="absent")
     table = read(path, options, THREE_VALUES)
     assert table.notes == ("raw values: 1 in 2 cells, 0 in 1, -1 in 2, blank in 1",)
     details = table.history[0].details
     assert details["raw_values"] == {"1": 2, "0": 1, "-1": 2, "blank": 1}
     assert details["minus_one"] == "absent"
-    assert read(path, UNKNOWN, ONES_AND_ZEROS).notes == ()
+    assert read(path, ALL_ABSENT, ONES_AND_ZEROS).notes == ()
 
 
 def test_true_and_false_are_one_and_zero(path: Path) -> None:
@@ -86,7 +106,7 @@ def test_true_and_false_are_one_and_zero(path: Path) -> None:
 
 
 def test_other_values_are_faults_with_line_and_column(path: Path) -> None:
-    text = "image,cat,dog\na.jpg,1,0\nb.jpg,2,yes\nc.jpg,0.5,1\n"
+    text = "image,cat,dog\na.jpg,1,0\nb.jpg,2,yes\nc.jpg,0.5,1\nd.jpg,1,1\n"
     with pytest.raises(DataError) as caught:
         read_labels(write(path, text), format="wide", options=UNKNOWN)
     lines = str(caught.value).splitlines()
@@ -95,15 +115,61 @@ def test_other_values_are_faults_with_line_and_column(path: Path) -> None:
         "4: column 'cat' holds '0.5'",
         "3: column 'dog' holds 'yes'",
     ]
-    assert lines[0].endswith("Correct it, or remove the column if it is not a class.")
+    assert lines[0].endswith("Correct it, or pass --ignore-columns if the column is not a class.")
 
 
-def test_a_column_that_is_no_class_is_reported_once_with_a_count(path: Path) -> None:
-    rows = "".join(f"{row}.jpg,1,{row + 20}\n" for row in range(30))
+def test_a_column_that_mostly_holds_other_values_is_no_class_and_named(path: Path) -> None:
+    rows = "".join(f"{row}.jpg,1,{row + 20},{'MF'[row % 2]},A text, no more.\n" for row in range(9))
+    text = ("image,cat,age,sex,words\n" + rows).replace("A text, no more.", '"A text, no more."')
+    table = read(path, UNKNOWN, text)
+    assert table.classes == ("cat",)
+    assert table.notes[0].startswith("3 columns are taken for no class: age, sex, words.")
+
+
+def test_one_column_among_many_wrong_cells_takes_three_lines(path: Path) -> None:
+    rows = "".join(f"{row}.jpg,1,{1 if row % 2 else 7}\n" for row in range(30))
     with pytest.raises(DataError) as caught:
-        read_labels(write(path, "image,cat,age\n" + rows), format="wide", options=UNKNOWN)
+        read(path, UNKNOWN, "image,cat,dog\n" + rows)
     assert len(str(caught.value).splitlines()) == 3
-    assert "27 more cells of this column are like that" in str(caught.value)
+    assert "12 more cells of this column are like that" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ReadOptions(unlisted="unknown", ignore_columns="sex, fold"),
+        ReadOptions(unlisted="unknown", ignore_columns="1,2"),
+        ReadOptions(unlisted="unknown", class_columns="cat,dog"),
+        ReadOptions(unlisted="unknown", class_columns="3:"),
+        ReadOptions(unlisted="unknown", class_columns="3:5"),
+        ReadOptions(unlisted="unknown", class_columns="-2:"),
+    ],
+)
+def test_columns_are_chosen_by_name_and_by_number(path: Path, options: ReadOptions) -> None:
+    table = read(path, options, "image,sex,fold,cat,dog\na.jpg,1,2,1,0\nb.jpg,0,1,0,1\n")
+    assert table.classes == ("cat", "dog")
+    assert table.dense().tolist() == [[P, U], [U, P]]
+
+
+def test_a_column_that_is_not_there_cannot_be_ignored(path: Path) -> None:
+    options = ReadOptions(unlisted="unknown", ignore_columns="dgo")
+    with pytest.raises(DataError, match=r"no column 'dgo'. Did you mean 'dog'\?"):
+        read(path, options, ONES_AND_ZEROS)
+
+
+def test_columns_called_by_numbers_are_named_by_the_class_list(path: Path) -> None:
+    names = write(path.with_name("names.txt"), "cat\ndog\nemu\n")
+    options = ReadOptions(unlisted="unknown", classes=names)
+    table = read(path, options, "image,2,0\na.jpg,1,0\nb.jpg,1,1\n")
+    assert [table.labels_of(row) for row in (0, 1)] == [("emu",), ("cat", "emu")]
+
+
+def test_a_file_without_a_header_is_named_by_the_class_list(path: Path) -> None:
+    names = write(path.with_name("names.txt"), "cat\ndog\n")
+    text = "a.jpg,1,0\nb.jpg,1,1\nc.jpg,0,0\n"
+    table = read(path, ReadOptions(unlisted="unknown", classes=names), text)
+    assert table.dense().tolist() == [[P, U], [P, P], [U, U]]
+    assert read(path, UNKNOWN, text).classes == ("column 2", "column 3")
 
 
 def test_the_only_column_with_other_values_holds_the_images_if_it_comes_first(path: Path) -> None:
@@ -113,11 +179,11 @@ def test_the_only_column_with_other_values_holds_the_images_if_it_comes_first(pa
 
 
 def test_the_image_column_is_asked_for_where_it_is_not_certain(path: Path) -> None:
-    text = "cat,picture\n1,a.jpg\n"
-    with pytest.raises(OptionNeeded, match="--image-column with one of picture"):
-        read(path, UNKNOWN, text)
+    text = "cat,picture,scan\n1,a,x\n0,b,y\n"
+    with pytest.raises(OptionNeeded, match="--image-column with one of picture, scan"):
+        read_labels(write(path, text), format="wide", options=UNKNOWN)
     table = read(path, ReadOptions(unlisted="unknown", image_column="picture"), text)
-    assert table.images.to_pylist() == ["a.jpg"]
+    assert table.images.to_pylist() == ["a", "b"]
     assert table.classes == ("cat",)
 
 
@@ -128,12 +194,20 @@ def test_a_missing_image_column_is_a_fault_with_a_suggestion(path: Path) -> None
 
 def test_a_class_list_closes_and_orders_the_classes(path: Path, tmp_path: Path) -> None:
     names = write(tmp_path / "names.txt", "dog\nemu\ncat\n")
-    table = read(path, ReadOptions(unlisted="absent", classes=names), ONES_AND_ZEROS)
+    options = ReadOptions(zero="absent", blank="absent", classes=names)
+    table = read(path, options, ONES_AND_ZEROS)
     assert table.classes == ("dog", "emu", "cat")
     assert table.dense().tolist() == [[A, A, P], [A, A, A]]
     write(names, "dog\n")
-    with pytest.raises(DataError, match=r"line 1: column 'cat' is not in the class list \(1 name"):
-        read(path, ReadOptions(unlisted="absent", classes=names), ONES_AND_ZEROS)
+    table = read(path, options, ONES_AND_ZEROS)
+    assert table.classes == ("dog",)
+    assert table.notes[0].startswith("1 column is taken for no class: cat.")
+
+
+def test_a_class_list_with_a_name_that_is_nearly_a_column_is_an_error(path: Path) -> None:
+    names = write(path.with_name("names.txt"), "cat\nhorse\n")
+    with pytest.raises(DataError, match=r"no column is called 'horse', .* Did you mean 'hrose'"):
+        read(path, ReadOptions(unlisted="absent", classes=names), "image,cat,hrose\na,1,1\n")
 
 
 def test_a_listed_class_without_a_column_needs_unlisted(path: Path, tmp_path: Path) -> None:
@@ -204,18 +278,19 @@ def test_parquet_of_numbers_booleans_and_nulls_is_read(tmp_path: Path) -> None:
         "flag": [True, False, None],
         "float": [1.0, float("nan"), -0.0],
         "word": ["1", "0", ""],
-        "category": pa.array(["1", None, "0"]).dictionary_encode(),
+        "coded": pa.array(["1", None, "0"]).dictionary_encode(),
         "nothing": pa.nulls(3),
     }
     pq.write_table(pa.table(columns), path)
     expected = [[P] * 5 + [U], [U] * 6, [U] * 6]
-    assert read_labels(path, options=UNKNOWN).dense().tolist() == expected
+    options = ReadOptions(zero="unknown", blank="unknown")
+    assert read_labels(path, options=options).dense().tolist() == expected
 
 
-def test_parquet_columns_of_another_type_are_faults(tmp_path: Path) -> None:
+def test_parquet_columns_of_another_type_are_no_classes(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"image": ["a"], "cat": [[1]], "dog": [0.5]}), path)
-    with pytest.raises(DataError, match=r"'cat' holds \[1\], which is none of(.|\n)*'dog' holds 0"):
+    with pytest.raises(DataError, match=r"no column with 1, 0, -1 or blanks .* image, cat, dog"):
         read_labels(path, format="wide", options=UNKNOWN)
 
 
@@ -251,9 +326,16 @@ def test_many_rows_read_as_they_were_made(path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("text", [THREE_VALUES, 'x,"a, b",c\n"d, e",1,0\nf,-1,\n'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        THREE_VALUES,
+        'x,"a, b",c\n"d, e",1,0\nf,-1,\n',
+        "# made by hand\nfile; sex;cat;dog;\na.jpg;M;1;0;\nb.jpg;F;;1;\n",
+    ],
+)
 def test_damaged_files_end_in_a_table_or_in_words(path: Path, count: int, text: str) -> None:
-    options = ReadOptions(unlisted="unknown", minus_one="absent")
+    options = ReadOptions(zero="absent", blank="unknown", minus_one="absent")
     tables, faults = survives(write(path, text), count, "wide", options)
     assert tables + faults == count
     assert tables
@@ -264,17 +346,46 @@ PATCHES = [
     PatchCase(
         "wide",
         "wide",
-        "image,cow,dog\n'a.jpg,0,0\na.jpg,,1\nb.jpg,1,\n",
-        ["- a.jpg,,1\n", "+ a.jpg,-1,1\n", "- b.jpg,1,\n", "+ b.jpg,1,1\n"],
+        "image,cow,dog\n'a.jpg,0,0\na.jpg,0,1\nb.jpg,1,0\n",
+        ["- a.jpg,0,1\n", "+ a.jpg,-1,1\n", "- b.jpg,1,0\n", "+ b.jpg,1,1\n"],
         read_with=ReadOptions(unlisted="unknown", minus_one="absent"),
     ),
     PatchCase(
-        "wide where -1 means unknown",
+        "wide with 1, 0, -1 and blanks",
+        "wide",
+        "image,cow,dog,fox\na.jpg,,1.0,0.0\nb.jpg,1.0,-1.0,\n",
+        [
+            "- a.jpg,,1.0,0.0\n",
+            "+ a.jpg,0.0,1.0,0.0\n",
+            "- b.jpg,1.0,-1.0,\n",
+            "+ b.jpg,1.0,1.0,\n",
+        ],
+        options=ReadOptions(zero="absent", blank="unknown", minus_one="unknown"),
+    ),
+    PatchCase(
+        "wide where -1 means unknown and nothing absent",
         "wide",
         "image,cow,dog\na.jpg,-1,1.0\nb.jpg,1.0,-1\n",
-        ["- b.jpg,1.0,-1\n", "+ b.jpg,1.0,1.0\n"],
+        ["- a.jpg,-1,1.0\n", "+ a.jpg,0,1.0\n", "- b.jpg,1.0,-1\n", "+ b.jpg,1.0,1.0\n"],
         options=ReadOptions(unlisted="absent", minus_one="unknown"),
+        read_with=ReadOptions(
+            unlisted="absent", minus_one="unknown", zero="absent", blank="absent"
+        ),
+    ),
+    PatchCase(
+        "wide where 0 and -1 both mean unknown",
+        "wide",
+        "image,cow,dog\na.jpg,-1,1\nb.jpg,1,0\n",
+        ["- b.jpg,1,0\n", "+ b.jpg,1,1\n"],
+        options=ReadOptions(zero="unknown", minus_one="unknown"),
         absents=False,
+    ),
+    PatchCase(
+        "wide with semicolons, a comment and a column that is no class",
+        "wide",
+        "# by hand\nimage;sex;cow;dog\na.jpg;M;;1\nb.jpg;F;1;0\n",
+        ["- a.jpg;M;;1\n", "+ a.jpg;M;0;1\n", "- b.jpg;F;1;0\n", "+ b.jpg;F;1;1\n"],
+        options=ReadOptions(zero="absent", blank="unknown"),
     ),
 ]  # fmt: skip
 

@@ -24,7 +24,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "cells",
     [
-        ['"cat,dog"', "fox"],
+        ['"cat, dog"', "fox"],
         ["cat dog", "fox"],
         ["cat;dog", "fox|emu"],
         ['"[""cat""]"', "fox"],
@@ -67,9 +67,15 @@ def test_cells_that_are_json_lists_are_read(path: Path) -> None:
 
 
 def test_a_broken_json_list_in_a_cell_is_a_fault(path: Path) -> None:
-    write(path, "image,labels\na,\"['cat']\"\n")
+    write(path, "image,labels\na,\"['cat'\"\n")
     with pytest.raises(DataError, match=r"line 2: column 'labels' must hold JSON lists"):
         read_labels(path, options=UNKNOWN)
+
+
+def test_a_list_as_python_prints_it_is_read(path: Path) -> None:
+    write(path, "image,labels\na,\"['cat', 'red fox']\"\nb,[]\nc,\"[3, 4]\"\n")
+    table = read_labels(path, options=UNKNOWN)
+    assert [table.labels_of(row) for row in range(3)] == [("cat", "red fox"), (), ("3", "4")]
 
 
 def test_columns_absent_and_unknown_hold_further_states(path: Path) -> None:

@@ -26,12 +26,12 @@ from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_names
 from hilltop.data.formats.text.express import check_expressible, check_names
 from hilltop.data.formats.text.folder_files import choose_split, files_in, need_folder, new_folder
+from hilltop.data.formats.text.xml_text import NOT_XML, parse_xml
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import DataError
 
 _SAFE_NAME = re.compile(r"(\w[\w-]{0,99})(?:\.(?:jpg|jpeg|png))?", re.ASCII)
-_NOT_XML = "\ufffe\uffff"
 
 
 def fits(source: LabelSource) -> bool:
@@ -85,8 +85,8 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         unlisted=(State.ABSENT, State.UNKNOWN),
     )
     images = table.images.to_pylist()
-    check_names(path, "image", images, without=_NOT_XML)
-    check_names(path, "class", table.classes, without=_NOT_XML)
+    check_names(path, "image", images, without=NOT_XML)
+    check_names(path, "class", table.classes, without=NOT_XML)
     if not images:
         raise data_error(path, "this format cannot express a table without images.")
     new_folder(path)
@@ -94,13 +94,6 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         root = _element(table, row, image, path.name)
         ET.indent(root, "\t")
         ET.ElementTree(root).write(path / name, encoding="utf-8")
-
-
-class _Builder(ET.TreeBuilder):
-    """Refuses a document type before any of its entities is read."""
-
-    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        raise ValueError("it has a document type, which could hide entities; remove it")
 
 
 def _xml_files(root: Path) -> dict[str, Path]:
@@ -129,18 +122,8 @@ def _read_file(
 ) -> None:
     """Add the objects of one file; its errors go to those of the collector."""
     errors = ErrorCollector(path, collector.errors.found)
-    try:
-        root = ET.fromstring(path.read_bytes(), ET.XMLParser(target=_Builder()))
-    except ET.ParseError as error:
-        line, column = error.position
-        reason = str(error).partition(":")[0]
-        errors.add(f"this is not valid XML: {reason} at column {column + 1}.", line=line)
-        return
-    except (ValueError, LookupError) as error:
-        errors.add(f"this XML cannot be read: {error}.")
-        return
-    if root.tag != "annotation":
-        errors.add(f"expected the element 'annotation', but got {root.tag!r}.")
+    root = parse_xml(path, "annotation", errors)
+    if root is None:
         return
     image = name or _text(root, "filename") or path.stem
     if image in first:

@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
+from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.label_lists import (
+    label_candidates,
     open_rows,
-    pick_column,
     read_list_rows,
     write_list_rows,
 )
 from hilltop.data.formats.text.list_patch import patch_list_rows
-from hilltop.data.formats.text.sample import is_image_name, is_label_name, peek_names
+from hilltop.data.formats.text.sample import (
+    is_image_name,
+    is_json_lines,
+    is_label_name,
+    peek_columns,
+    peek_names,
+)
 from hilltop.data.label_table import LabelTable
 
 
 def fits(source: LabelSource) -> bool:
-    """Whether there is a column known to hold images and one known to hold their labels."""
-    names = peek_names(source)
-    return any(map(is_image_name, names)) and any(map(is_label_name, names))
+    """Whether one column holds images and one their labels: by name, by content, or as said."""
+    names, options = peek_names(source), source.options or ReadOptions()
+    if options.label_column is not None:
+        return len(names) > 1
+    if is_json_lines(source):
+        return any(map(is_image_name, names)) and any(map(is_label_name, names))
+    sample = peek_columns(source)
+    images = [options.image_column] if options.image_column else image_candidates(sample)
+    labels = label_candidates(sample, images[0]) if images else []
+    if not labels:
+        return any(map(is_image_name, names)) and any(map(is_label_name, names))
+    if len(names) == 2 and not source.dialect.header and source.dialect.separator == ",":
+        return False  # A name, a comma and class numbers.
+    # Zeros and ones beside them are classes, unless the labels are known by name and are text.
+    binary = [name for name in sample if _is_binary(sample[name])]
+    by_name = [name for name in labels if is_label_name(name) and name not in binary]
+    return bool(by_name) or not binary or labels == binary
+
+
+def _is_binary(cells: Sequence[Any]) -> bool:
+    kinds = {cell_kind(cell) for cell in cells}
+    return OTHER not in kinds and kinds != {BLANK}
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
@@ -33,7 +62,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     An image in several rows has the labels of all of them.
     """
     rows = open_rows(source)
-    image = pick_column(rows, options.image_column, is_image_name, "--image-column", "image ids")
+    image = find_image_column(rows.path, rows.sample(), options)
     return read_list_rows(rows, image, options, format="list_column")
 
 

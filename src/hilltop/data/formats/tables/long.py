@@ -19,7 +19,7 @@ from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.express import check_expressible, check_lines
-from hilltop.data.formats.text.table_file import TableFile, column_names, is_parquet
+from hilltop.data.formats.text.table_file import TableFile, column_names, is_binary
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -45,7 +45,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         images.dictionary,
         classes,
         images.indices.to_numpy(zero_copy_only=False),
-        table.class_codes(names, classes),
+        table.class_codes(names, classes, options.class_numbers()),
         states,
         unlisted=options.need_unlisted(source.path),
         source=source.path,
@@ -74,7 +74,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     """Append a row for each change; a state column is added where absents call for one."""
-    if is_parquet(LabelSource(original.path)):
+    if is_binary(LabelSource(original.path)):
         return
     text = CsvText(original.path)
     image = text.column(original.options.image_column or IMAGE)
@@ -119,6 +119,8 @@ def _meaning(word: str, path: Path, options: ReadOptions) -> State | None:
         return None
     if number == 1:
         return State.PRESENT
+    if number == 0 and options.zero is not None:
+        return State.parse(options.zero)
     if number == 0:
         return options.need_unlisted(path, "zeros and pairs that are not listed")
     return options.need_minus_one(path) if number == -1 else None
@@ -131,6 +133,8 @@ def _state_words(text: CsvText, state: int | None, original: Original) -> dict[S
     if not written or written & set(_WORDS):
         return {State.PRESENT: "present", State.ABSENT: "absent"}
     absent = "-1" if original.options.minus_one == "absent" else "absent"
+    if original.options.zero == "absent":
+        absent = "0"
     return {State.PRESENT: "1", State.ABSENT: absent}
 
 

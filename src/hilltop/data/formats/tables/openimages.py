@@ -27,7 +27,7 @@ from hilltop.data.formats.patching import Change, Original, Patched
 from hilltop.data.formats.source import LabelSource, read_class_file, read_lines
 from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.express import check_expressible, with_listed_absents
-from hilltop.data.formats.text.table_file import TableFile, column_names, is_parquet
+from hilltop.data.formats.text.table_file import TableFile, column_names, is_binary
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -101,7 +101,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     """Append a verified row for each change: Confidence 1 or 0."""
-    if is_parquet(LabelSource(original.path)):
+    if is_binary(LabelSource(original.path)):
         return
     text = CsvText(original.path)
     at = {name: text.names.index(name) for name in text.names}

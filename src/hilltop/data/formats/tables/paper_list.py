@@ -19,16 +19,20 @@ from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
-from hilltop.data.formats.source import LabelSource, read_class_file, read_lines
+from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.express import check_expressible, check_names
-from hilltop.data.formats.text.folder_files import write_lines
+from hilltop.data.formats.text.names_beside import (
+    keep_names_beside,
+    names_of_classes,
+    numbered_names,
+    write_names_beside,
+)
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 
 _LINE = re.compile(r"([^,]+),\s*((?:[0-9]{1,9}(?:\s+[0-9]{1,9})*)?)\s*", re.ASCII)
-_BESIDE = ".classes.txt"
 _MOST_CLASSES = 100_000
 _FIT = 0.8
 """Share of lines that must have the form, so that a few damaged ones are reported by the reader."""
@@ -50,11 +54,11 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
 
     Without names, classes are "0" to "K-1", where K - 1 is the highest number in the file.
     """
-    names, notes = _class_names(source.path, options)
+    names, notes = names_of_classes(source.path, options)
     images, labels = _parse(source.path, _MOST_CLASSES if names is None else len(names))
     columns = np.array([number for numbers in labels for number in numbers], dtype=np.int64)
     if names is None:
-        names = [str(number) for number in range(int(columns.max(initial=-1)) + 1)]
+        names = numbered_names(int(columns.max(initial=-1)) + 1)
     row_of = {image: row for row, image in enumerate(dict.fromkeys(images))}
     rows = np.fromiter((row_of[image] for image in images), dtype=np.int64, count=len(images))
     ids = pa.array(row_of, pa.string())
@@ -80,13 +84,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """
     check_expressible(table, path, lossy, states=(State.PRESENT,), unlisted=(State.UNKNOWN,))
     check_names(path, "image", table.images.to_pylist(), without=",")
-    beside = _beside(path)
-    highest = int(table.columns.max(initial=-1))
-    numbered = table.classes == tuple(str(number) for number in range(highest + 1))
-    # An old file of names must not rename the classes of a new list.
-    if not numbered or beside.exists():
-        check_names(path, "class", table.classes, without="")
-        write_lines(beside, table.classes)
+    write_names_beside(path, table.classes, used=int(table.columns.max(initial=-1)) + 1)
     path.write_text("".join(_lines(table)), encoding="utf-8")
 
 
@@ -106,22 +104,8 @@ def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
             shown = " ".join(map(str, sorted(numbers) if in_order else numbers))
             blank = rest[: len(rest) - len(rest.lstrip())] if rest.strip() else ""
             lines[at] = f"{line[: line.index(',')]},{blank}{shown}{end}"
-    beside = _names_beside(original)
+    beside = keep_names_beside(original)
     yield Patched("\n".join(lines).encode(), original.options, absents=False, beside=beside)
-
-
-def _class_names(path: Path, options: ReadOptions) -> tuple[list[str] | None, list[str]]:
-    """The names of the classes, if there are any, and what to note about them."""
-    if options.classes is not None:
-        return options.class_list(), []
-    beside = _beside(path)
-    if not beside.is_file():
-        return None, []
-    return read_class_file(beside), [f"the class names are those of {beside.name}."]
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}{_BESIDE}")
 
 
 def _parse(path: Path, classes: int) -> tuple[list[str], list[list[int]]]:
@@ -159,14 +143,6 @@ def _lines(table: LabelTable) -> list[str]:
         f"{image},{' '.join(words[start:end])}\n"
         for image, start, end in zip(table.images.to_pylist(), bounds, bounds[1:], strict=False)
     ]
-
-
-def _names_beside(original: Original) -> dict[str, bytes]:
-    """The file of class names goes along, because the reader looks for it beside the list."""
-    beside = _beside(original.path)
-    if original.options.classes is not None or not beside.is_file():
-        return {}
-    return {_BESIDE: beside.read_bytes()}
 
 
 FORMAT = Format(

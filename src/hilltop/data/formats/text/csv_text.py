@@ -8,6 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.content import read_content
+from hilltop.data.formats.text.dialect import Dialect
+
 _BOM = "\ufeff"
 
 
@@ -24,16 +28,17 @@ class CsvText:
 
     def __init__(self, path: Path) -> None:
         """Read the file."""
-        text = path.read_bytes().decode("utf-8")
+        self._dialect = LabelSource(path).dialect
+        text = read_content(path).decode("utf-8")
         self._start = _BOM if text.startswith(_BOM) else ""
         text = text.removeprefix(_BOM)
         self.line_end = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
-        records = list(_records(text))
+        records = list(_records(text, self._dialect))
         first = next(at for at, record in enumerate(records) if record.cells)
-        self._before = records[: first + 1]
-        self.header = self._before[-1]
-        self.names = [cell.strip() for cell in self.header.cells]
-        self.records = records[first + 1 :]
+        self.header = records[first]
+        self.names = self._dialect.names(self.header.cells)
+        start = first + 1 if self._dialect.header else first
+        self._before, self.records = records[:start], records[start:]
 
     def column(self, name: str) -> int | None:
         """Number of a column, if there is one of that name."""
@@ -66,31 +71,33 @@ class CsvText:
         return (self._start + "".join(lines)).encode()
 
     def _extend(self, record: CsvRecord, cell: str) -> None:
-        body = record.raw.rstrip("\r\n")
-        record.raw = f"{body},{self._line([cell]).rstrip()}" + record.raw[len(body) :]
+        body, mark = record.raw.rstrip("\r\n"), self._dialect.separator
+        record.raw = f"{body}{mark}{self._line([cell]).rstrip()}" + record.raw[len(body) :]
         if not cell:
-            record.raw = f"{body}," + record.raw[len(record.raw.rstrip("\r\n")) :]
+            record.raw = f"{body}{mark}" + record.raw[len(record.raw.rstrip("\r\n")) :]
         record.cells.append(cell)
 
     def _line(self, cells: Sequence[str]) -> str:
         text = io.StringIO()
-        csv.writer(text, lineterminator=self.line_end).writerow(cells)
+        mark = self._dialect.separator
+        csv.writer(text, delimiter=mark, lineterminator=self.line_end).writerow(cells)
         return text.getvalue()
 
 
-def _records(text: str) -> Iterator[CsvRecord]:
+def _records(text: str, dialect: Dialect) -> Iterator[CsvRecord]:
     """Split into records; a quoted cell may hold line ends, so a record may be several lines."""
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     if not lines[-1]:
         lines.pop()
+    yield from (CsvRecord([], line) for line in lines[: dialect.comments])
     taken: list[str] = []
 
     def feed() -> Iterator[str]:
-        for line in lines:
+        for line in lines[dialect.comments :]:
             taken.append(line)
             yield line
 
-    for cells in csv.reader(feed()):
+    for cells in dialect.reader(feed()):
         yield CsvRecord(cells, "".join(taken))
         taken.clear()

@@ -100,13 +100,13 @@ def check_names(path: Path, kind: str, names: Iterable[str], without: str) -> No
     errors.check()
 
 
-def check_file_words(path: Path, names: tuple[str, ...]) -> None:
-    """Raise if a class name cannot be part of a file name."""
-    check_names(path, "class", names, without='/\\:*?"<>|')
+def check_file_words(path: Path, names: tuple[str, ...], *, kind: str = "class") -> None:
+    """Raise if a name of this kind cannot be part of a file name."""
+    check_names(path, kind, names, without='/\\:*?"<>|')
     errors = ErrorCollector(path)
     for name in names:
         if len(name.encode()) > _MOST_NAME_BYTES:
-            errors.add(f"the class name {name!r:.60} is too long for the name of a file.")
+            errors.add(f"the {kind} name {name!r:.60} is too long for the name of a file.")
     errors.check()
 
 

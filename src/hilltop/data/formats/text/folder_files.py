@@ -11,6 +11,9 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats.source import LabelSource
 from hilltop.errors import OptionNeeded
 
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
+"""Endings, in lower case, by which a file is taken for an image."""
+
 
 def need_folder(source: LabelSource) -> None:
     """Raise if a file was given in place of a folder."""
@@ -30,6 +33,25 @@ def files_in(folder: Path) -> dict[str, Path]:
     with os.scandir(folder) as entries:
         found = [Path(entry.path) for entry in entries if entry.is_file()]
     return dict(sorted((_readable(path), path) for path in found))
+
+
+def image_files_in(folder: Path) -> dict[str, Path]:
+    """Images of a folder by name, in order."""
+    return {
+        name: path
+        for name, path in files_in(folder).items()
+        if path.suffix.lower() in IMAGE_ENDINGS
+    }
+
+
+def folders_in(folder: Path) -> dict[str, Path]:
+    """Folders in a folder by name, in order, without hidden ones."""
+    if not folder.is_dir():
+        return {}
+    with os.scandir(folder) as entries:
+        found = [Path(entry.path) for entry in entries if entry.is_dir()]
+    named = sorted((_readable(path), path) for path in found)
+    return {name: path for name, path in named if not name.startswith(".")}
 
 
 def choose_split(path: Path, splits: Iterable[str], wanted: str | None) -> str:

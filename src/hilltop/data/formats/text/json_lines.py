@@ -14,6 +14,7 @@ from hilltop.data.formats.source import read_lines
 
 _MISSING = object()
 _MOST = 1 << 62
+_SAMPLE_ROWS = 200
 
 
 class JsonLines:
@@ -45,6 +46,11 @@ class JsonLines:
     def line_of(self, row: int) -> int:
         """Line of a record, counted from 1."""
         return self._lines[row]
+
+    def sample(self) -> dict[str, list[Any]]:
+        """The first values of every key; what is neither text nor a number is left out."""
+        first = self._records[:_SAMPLE_ROWS]
+        return {name: [_scalar(record.get(name)) for record in first] for name in self.names}
 
     def text(self, name: str) -> pa.Array:
         """Return one key as text, never empty; whole numbers become text."""
@@ -136,6 +142,10 @@ def _flat(record: dict[str, Any]) -> dict[str, Any]:
     for name in [name for name, value in record.items() if isinstance(value, dict) and value]:
         record.update({f"{name}.{key}": value for key, value in record.pop(name).items()})
     return record
+
+
+def _scalar(value: Any) -> str | int | None:
+    return value if isinstance(value, str) or _is_number(value) else None
 
 
 def _is_number(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,15 +15,14 @@ import pyarrow.compute as pc
 
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
-from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.text.repetitions import repetitions
+from hilltop.data.formats.text.separators import JSON_TEXT, Separator, find_separator
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import OptionNeeded
 
-JSON_TEXT = "JSON"
-"""Stands for "every cell is a JSON list" in place of a delimiter."""
 Entries = tuple[npt.NDArray[np.int64], pa.Array]
 
 
@@ -34,6 +34,9 @@ class ImageRows(Protocol):
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
+
+    def sample(self) -> dict[str, list[Any]]:
+        """The first cells of every column."""
 
     def column(self, name: str) -> pa.Array:
         """Return one column as it is stored."""
@@ -57,14 +60,14 @@ def table_from_cells(
     images = rows.text(image_column).dictionary_encode()
     cells = {state: _cells(rows, name) for state, name in label_columns.items()}
     texts = [column for column in cells.values() if column.type == pa.string()]
-    mark = _delimiter(rows.path, list(label_columns.values()), texts, options)
+    separator = _separator(rows.path, list(label_columns.values()), texts, options)
     closed = options.class_list()
     parts = []
     for state, name in label_columns.items():
-        parts.append(_entries(rows, name, cells[state], mark, closed))
+        parts.append(_entries(rows, name, cells[state], separator.mark, closed))
     at = np.concatenate([row for row, _ in parts])
     classes, columns = _class_codes(
-        rows, at, pa.concat_arrays([names for _, names in parts]), closed
+        rows, at, pa.concat_arrays([names for _, names in parts]), options
     )
     numbers = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     states = np.repeat([int(state) for state in label_columns], [len(row) for row, _ in parts])
@@ -78,7 +81,10 @@ def table_from_cells(
         source=rows.path,
         line_of=lambda entry: rows.line_of(int(at[entry])),
         step=Step("read", {"file": str(rows.path), "format": format}),
-        notes=repetitions(images.dictionary, numbers, at, columns, states),
+        notes=[
+            *([f"labels within a cell are separated by {separator}."] * separator.inferred),
+            *repetitions(images.dictionary, numbers, at, columns, states),
+        ],
     )
 
 
@@ -104,32 +110,27 @@ def _plain(column: pa.Array) -> pa.Array:
     return column
 
 
-def _delimiter(
+def _separator(
     path: Path, names: list[str], texts: list[pa.Array], options: ReadOptions
-) -> str | None:
-    """What separates names within a cell; None if every cell is a single name."""
+) -> Separator:
+    """What separates names within a cell: as the user says, else as the cells show."""
     if options.delimiter:
-        return options.delimiter
+        return Separator(options.delimiter)
     cells = pa.concat_arrays([pa.array([], pa.string()), *texts])
-    cells = pc.utf8_trim_whitespace(cells)
-    cells = cells.filter(pc.not_equal(cells, ""))
-    brackets = pc.starts_with(cells, "[")
-    if len(cells) and pc.all(brackets).as_py():
-        return JSON_TEXT
-    found = [mark for mark in ";|" if pc.any(pc.match_substring(cells, mark)).as_py()]
-    if len(found) == 1:
-        return found[0]
-    if (
-        found
-        or pc.any(brackets).as_py()
-        or pc.any(pc.match_substring_regex(cells, r"[,\s]")).as_py()
-    ):
+    found = find_separator(cells.unique().to_pylist())
+    if not found.certain:
+        command = ready_command(
+            path,
+            options,
+            unlisted=options.unlisted or "unknown",
+            delimiter=found.mark or ",",
+        )
         raise OptionNeeded(
             f"{path}: it is not certain what separates the labels within a cell of"
-            f" {', '.join(map(repr, names))}. Pass --delimiter, for example --delimiter ','"
-            " (if every cell is a single name, any character that no name has)."
+            f" {', '.join(map(repr, names))}. Pass --delimiter (if every cell is a single name, any"
+            f" character that no name has), for example: {command}"
         )
-    return None
+    return found
 
 
 def _entries(
@@ -187,12 +188,20 @@ def _json_lists(rows: ImageRows, name: str, at: npt.NDArray[np.int64], cells: pa
 
 
 def _json_names(cell: str) -> list[str] | None:
+    """The names in a JSON list or in one as Python prints it; whole numbers become text."""
     try:
         names = json.loads(cell)
-        "".join(names).encode()
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, RecursionError):
+        try:
+            names = ast.literal_eval(cell)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            return None
+    try:
+        words = [str(name) if type(name) is int else name for name in names]
+        "".join(words).encode()
+    except (ValueError, TypeError):
         return None
-    return names if isinstance(names, list) else None
+    return words if isinstance(names, list) else None
 
 
 def _by_number(
@@ -224,16 +233,24 @@ def _by_number(
 
 
 def _class_codes(
-    rows: ImageRows, at: npt.NDArray[np.int64], names: pa.Array, closed: list[str] | None
+    rows: ImageRows, at: npt.NDArray[np.int64], names: pa.Array, options: ReadOptions
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
     words = pc.fill_null(names, "").dictionary_encode()
     found = words.dictionary.to_pylist()
     codes = words.indices.to_numpy(zero_copy_only=False)
-    classes = sorted(found) if closed is None else closed
-    number = {name: code for code, name in enumerate(classes) if name}
+    closed = options.class_list()
+    classes = _in_order(found) if closed is None else closed
+    number = options.class_numbers() or {name: at for at, name in enumerate(classes) if name}
     columns = np.array([number.get(name, -1) for name in found] or [0], dtype=np.int64)[codes]
     _errors_at(rows, at, columns < 0, lambda entry: _wrong_class(found[codes[entry]], classes))
     return classes, columns
+
+
+def _in_order(names: list[str]) -> list[str]:
+    """Names by letter, numbers by size."""
+    if all(name.isascii() and name.isdigit() for name in names):
+        return sorted(names, key=lambda name: (int(name), name))
+    return sorted(names)
 
 
 def _wrong_class(name: str, classes: list[str]) -> str:

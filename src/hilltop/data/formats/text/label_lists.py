@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.column_roles import Sample, resolve_column
 from hilltop.data.formats.text.express import check_expressible, check_lines
 from hilltop.data.formats.text.json_lines import JsonLines
+from hilltop.data.formats.text.known_names import LABEL_NAMES, is_label_name
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
-from hilltop.data.formats.text.sample import is_json_lines, is_label_name
+from hilltop.data.formats.text.sample import is_json_lines
+from hilltop.data.formats.text.separators import find_separator
 from hilltop.data.formats.text.table_file import TableFile
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -30,6 +34,44 @@ _FURTHER = {State.ABSENT: "absent", State.UNKNOWN: "unknown"}
 def open_rows(source: LabelSource) -> ImageRows:
     """Return the columns of a CSV, JSON lines or Parquet file."""
     return JsonLines(source.path) if is_json_lines(source) else TableFile(source)
+
+
+def find_label_column(rows: ImageRows, image: str, options: ReadOptions) -> str:
+    """Return the column of labels: as the user says, by its name, or by what it holds."""
+    if options.label_column is not None:
+        return resolve_column(rows.path, options.label_column, rows.names)
+    sample = rows.sample()
+    found = label_candidates(sample, image)
+    if len(found) == 1:
+        return found[0]
+    others = found or [name for name in rows.names if name != image]
+    command = ready_command(
+        rows.path,
+        options,
+        label_column=others[0] if others else "NAME",
+        unlisted=options.unlisted or "unknown",
+    )
+    raise OptionNeeded(
+        f"{rows.path}: which column holds the labels of an image? Pass --label-column with one of"
+        f" {', '.join(others)}, for example: {command}"
+    )
+
+
+def label_candidates(sample: Sample, image: str) -> list[str]:
+    """Columns that may hold all labels: by name, else those whose parts come back in many rows."""
+    names = [name for name in sample if name != image]
+    known = [name for name in names if _is_label_column(name)]
+    if known:
+        exact = [name for name in known if name.strip().lower() in LABEL_NAMES]
+        return exact if len(exact) == 1 else known
+    return [name for name in names if _holds_labels(sample[name])]
+
+
+def _holds_labels(cells: Sequence[Any]) -> bool:
+    """Whether cells of text are lists of few different parts, none of which is long."""
+    words = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    separator = find_separator(words)
+    return bool(words) and separator.certain and separator.mark is not None
 
 
 def pick_column(
@@ -49,9 +91,7 @@ def pick_column(
 
 def read_list_rows(rows: ImageRows, image: str, options: ReadOptions, *, format: str) -> LabelTable:
     """Read the label column, and columns of absent and unknown classes if there are any."""
-    label = pick_column(
-        rows, options.label_column, _is_label_column, "--label-column", "labels of an image"
-    )
+    label = find_label_column(rows, image, options)
     columns = {State.PRESENT: label}
     for state, name in _FURTHER.items():
         if name in rows.names and name not in (label, image):

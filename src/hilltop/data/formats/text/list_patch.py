@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.column_roles import find_image_column
+from hilltop.data.formats.text.content import read_content
 from hilltop.data.formats.text.csv_text import CsvText
+from hilltop.data.formats.text.dialect import looks_numeric
 from hilltop.data.formats.text.json_text import dump_like
-from hilltop.data.formats.text.sample import is_image_name, is_json_lines, is_label_name
-from hilltop.data.formats.text.table_file import is_parquet
+from hilltop.data.formats.text.label_cells import ImageRows
+from hilltop.data.formats.text.label_lists import find_label_column, open_rows
+from hilltop.data.formats.text.sample import is_json_lines
+from hilltop.data.formats.text.table_file import is_binary
 from hilltop.data.state import State
+from hilltop.errors import DataError
 
 _ABSENT = "absent"
 Join = Callable[[str, list[str]], str]
@@ -30,13 +36,12 @@ class _Marking:
 def patch_list_rows(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     """Add names to the cells of the images; of an image in several rows, to the first."""
     source = LabelSource(original.path)
-    if is_parquet(source):
+    if is_binary(source):
         return
     if is_json_lines(source):
         yield from _patch_json_lines(original, changes)
         return
-    text = CsvText(original.path)
-    places = _places(original, text.names)
+    places = _places(original, open_rows(source))
     if places is None:
         return
     # What separates names is worked out by the reader: a wrong guess does not read back.
@@ -47,13 +52,14 @@ def patch_list_rows(original: Original, changes: Sequence[Change]) -> Iterator[P
         yield Patched(_patch_cells(original, changes, *places, join), original.options)
 
 
-def _places(original: Original, names: list[str]) -> tuple[str, str] | None:
+def _places(original: Original, rows: ImageRows) -> tuple[str, str] | None:
     """Names of the columns with images and labels, as the reader finds them."""
-    images = [name for name in names if is_image_name(name)]
-    labels = [name for name in names if is_label_name(name)]
-    image = original.options.image_column or (images[0] if len(images) == 1 else None)
-    label = original.options.label_column or (labels[0] if len(labels) == 1 else None)
-    return None if image is None or label is None else (image, label)
+    options = original.options
+    try:
+        image = find_image_column(original.path, rows.sample(), options)
+        return image, find_label_column(rows, image, options)
+    except DataError:
+        return None
 
 
 def _patch_cells(
@@ -65,16 +71,25 @@ def _patch_cells(
     if absent_at is None and of_state(changes, State.ABSENT):
         absent_at = text.add_column(_ABSENT, "")
     of_image = by_image(changes)
+    numbers = original.options.class_numbers() or {}
+    codes = {at: word for word, at in numbers.items() if word.isdigit()}
     for record in text.records:
         wanted = of_image.pop(record.cells[image_at], []) if record.cells else []
         if wanted:
             cells = list(record.cells)
             for place, state in ((label_at, State.PRESENT), (absent_at, State.ABSENT)):
-                added = [change.class_name for change in of_state(wanted, state)]
+                added = [
+                    _word(change, cells[label_at], codes) for change in of_state(wanted, state)
+                ]
                 if added and place is not None:
                     cells[place] = join(cells[place], added)
             text.change(record, cells)
     return text.content()
+
+
+def _word(change: Change, cell: str, codes: Mapping[int, str]) -> str:
+    """How a cell calls a class: by its number, where it has numbers."""
+    return codes.get(change.column, change.class_name) if looks_numeric(cell) else change.class_name
 
 
 def _join_json(cell: str, added: list[str]) -> str:
@@ -97,25 +112,27 @@ def _joiner(mark: str) -> Join:
 
 def _patch_json_lines(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     absents = bool(of_state(changes, State.ABSENT))
+    places = _places(original, open_rows(LabelSource(original.path)))
+    if places is None:
+        return
     for mark in (_Marking(absents, numbers=False), _Marking(absents, numbers=True)):
-        lines = original.path.read_bytes().decode("utf-8").split("\n")
+        lines = read_content(original.path).decode("utf-8").split("\n")
         of_image = by_image(changes)
         for at, line in enumerate(lines):
             if line.strip(" \r\ufeff"):
-                lines[at] = _patch_line(original, line, of_image, mark)
+                lines[at] = _patch_line(line, places, of_image, mark)
         if of_image:
             return  # the image ids stand somewhere else
         yield Patched("\n".join(lines).encode(), original.options)
 
 
 def _patch_line(
-    original: Original, line: str, of_image: dict[str, list[Change]], mark: _Marking
+    line: str, places: tuple[str, str], of_image: dict[str, list[Change]], mark: _Marking
 ) -> str:
     body = line.strip(" \r\ufeff")
     record = json.loads(body)
-    places = _places(original, list(record))
-    wanted = of_image.pop(str(record.get(places[0])), []) if places else []
-    if places and wanted:
+    wanted = of_image.pop(str(record.get(places[0])), [])
+    if wanted:
         for key, state in ((places[1], State.PRESENT), (_ABSENT, State.ABSENT)):
             chosen = of_state(wanted, state)
             added = [change.column if mark.numbers else change.class_name for change in chosen]

@@ -12,25 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name, is_label_name
 from hilltop.data.formats.text.table_file import column_names, is_parquet
 
+__all__ = ["IMAGE_NAMES", "is_image_name", "is_json_lines", "is_label_name", "peek_columns"]
 _ROWS = 200
-IMAGE_NAMES = frozenset(
-    ["image", "image_id", "imageid", "image_name", "file_name", "filename", "file", "id", "path"]
-)
-"""Names, in lower case, by which a column of image ids is known."""
-LABEL_NAMES = frozenset(["labels", "tags", "classes", "label", "categories"])
-"""Names, in lower case, by which a column with all labels of an image is known."""
-
-
-def is_image_name(name: str) -> bool:
-    """Whether a column of this name is known to hold image ids."""
-    return name.strip().lower() in IMAGE_NAMES
-
-
-def is_label_name(name: str) -> bool:
-    """Whether a column of this name is known to hold all labels of an image."""
-    return name.strip().lower() in LABEL_NAMES
 
 
 def is_json_lines(source: LabelSource) -> bool:
@@ -55,7 +41,7 @@ def peek_columns(source: LabelSource) -> dict[str, list[Any]]:
     """The first cells of every column of a CSV or Parquet file; none if it has no such thing."""
     if source.is_folder or is_json_lines(source):
         return {}
-    return _peek_parquet(source) if is_parquet(source) else _peek_csv(source)
+    return _peek_parquet(source) if is_parquet(source) else _peek_text(source)
 
 
 def _peek_parquet(source: LabelSource) -> dict[str, list[Any]]:
@@ -67,16 +53,28 @@ def _peek_parquet(source: LabelSource) -> dict[str, list[Any]]:
     return {}
 
 
-def _peek_csv(source: LabelSource) -> dict[str, list[Any]]:
+def _peek_text(source: LabelSource) -> dict[str, list[Any]]:
+    rows = source.sheet[: _ROWS + 1] if source.is_spreadsheet else _first_rows(source)
+    names = list(source.header)
+    if source.is_spreadsheet or source.dialect.header:
+        rows = rows[1:]
+    named = [name for name in names if name]
+    if len(set(named)) < len(named) or any(len(cells) != len(names) for cells in rows):
+        return {}
+    return {name: [cells[at] for cells in rows] for at, name in enumerate(names) if name}
+
+
+def _first_rows(source: LabelSource) -> list[list[str]]:
+    text = io.StringIO(source.head, newline="")
+    for _ in range(source.dialect.comments):
+        text.readline()
     rows: list[list[str]] = []
     try:
-        reader = csv.reader(io.StringIO(source.head, newline=""))
+        reader = source.dialect.reader(text)
         rows.extend(itertools.islice((cells for cells in reader if cells), _ROWS + 1))
     except csv.Error:
-        return {}
+        return []
     if len(rows) <= _ROWS and len(rows) > 2:
         rows.pop()  # The first look may have cut it off.
-    names = [cell.strip() for cell in rows[0]] if rows else []
-    if len(set(names)) < len(names) or any(len(cells) != len(names) for cells in rows):
-        return {}
-    return {name: [cells[at] for cells in rows[1:]] for at, name in enumerate(names)}
+    width = len(source.header)
+    return [cells if any(cells[width:]) else cells[:width] for cells in rows]

@@ -1,11 +1,12 @@
-"""CSV and Parquet files as columns, with the line of every row for messages."""
+"""CSV files, spreadsheets and Parquet files as columns, with the line of every row for messages."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,13 @@ from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.assemble import ascending
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.source import LabelSource, read_lines
+from hilltop.data.formats.text.content import read_content
+
+_SAMPLE_ROWS = 200
 
 
 class TableFile:
-    """The content of a CSV or Parquet file; cells of a CSV are text, blanks are empty text."""
+    """The content of a file; cells of a CSV or spreadsheet are text, blanks are empty text."""
 
     def __init__(self, source: LabelSource) -> None:
         """Read the file.
@@ -30,8 +34,9 @@ class TableFile:
             DataError: The file is empty, ragged, not UTF-8 or cut off.
         """
         self.path = source.path
+        self._source = source
         self._is_parquet = is_parquet(source)
-        self.content = read_parquet(self.path) if self._is_parquet else _read_csv(source)
+        self.content = _without_row_numbers(_read(source))
         twice = {name for name in self.names if self.names.count(name) > 1}
         if twice:
             raise data_error(
@@ -46,6 +51,10 @@ class TableFile:
     def __len__(self) -> int:
         """Number of rows."""
         return int(self.content.num_rows)
+
+    def sample(self) -> dict[str, list[Any]]:
+        """The first cells of every column."""
+        return {name: self.column(name)[:_SAMPLE_ROWS].to_pylist() for name in self.names}
 
     def column(self, name: str) -> pa.Array:
         """Return one column as it is stored."""
@@ -88,10 +97,19 @@ class TableFile:
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names)
 
     def class_codes(
-        self, names: pa.DictionaryArray, classes: Sequence[str]
+        self,
+        names: pa.DictionaryArray,
+        classes: Sequence[str],
+        numbers: Mapping[str, int] | None = None,
     ) -> npt.NDArray[np.int64]:
-        """Return the place in ``classes`` of each row of a coded column; others are errors."""
-        place = {name: code for code, name in enumerate(classes)}
+        """Return the place in ``classes`` of each row of a coded column; others are errors.
+
+        Args:
+            names: The column.
+            classes: The classes.
+            numbers: Place of each class by all words that may stand for it, if not just its name.
+        """
+        place = numbers or {name: code for code, name in enumerate(classes)}
         found = names.dictionary.to_pylist()
         codes = names.indices.to_numpy(zero_copy_only=False)
         new = np.array([place.get(name, -1) for name in found], dtype=np.int64)
@@ -114,7 +132,8 @@ class TableFile:
 
     @cached_property
     def _lines(self) -> Sequence[int]:
-        return _csv_rows(self.path)[2]
+        rows = _sheet_rows if self._source.is_spreadsheet else _csv_rows
+        return rows(self._source)[2]
 
 
 def is_parquet(source: LabelSource) -> bool:
@@ -145,42 +164,89 @@ def read_parquet(path: Path) -> pa.Table:
         raise data_error(path, f"this Parquet file cannot be read: {reason}.") from None
 
 
+def is_binary(source: LabelSource) -> bool:
+    """Whether a file is no text, so that its lines cannot be changed one by one."""
+    return is_parquet(source) or source.is_spreadsheet
+
+
+def _read(source: LabelSource) -> pa.Table:
+    if is_parquet(source):
+        return read_parquet(source.path)
+    return _as_table(*_sheet_rows(source)[:2]) if source.is_spreadsheet else _read_csv(source)
+
+
+def _without_row_numbers(content: pa.Table) -> pa.Table:
+    """Drop columns without a name that hold nothing, or count the rows as pandas does."""
+    kept = []
+    for at, name in enumerate(content.column_names):
+        if name in ("", "Unnamed: 0", "__index_level_0__"):
+            cells = [str(value) for value in content.column(at).to_pylist() if value is not None]
+            numbered = at == 0 or name == "__index_level_0__"
+            if not any(cells) or (numbered and cells == [str(n) for n in range(len(cells))]):
+                continue
+        kept.append(at)
+    return content if len(kept) == content.num_columns else content.select(kept)
+
+
 def _read_csv(source: LabelSource) -> pa.Table:
     """Read fast; if that fails, read again row by row to say where and why."""
-    quotes = source.path.read_bytes().count(b'"')
+    raw, dialect = read_content(source.path), source.dialect
+    quotes = raw.count(b'"')
     convert = pa_csv.ConvertOptions(
         column_types=dict.fromkeys(source.header, pa.string()), strings_can_be_null=False
     )
     try:
         # A quote may hide line ends, which the fast reader only looks for when told to. It takes
         # a quote that is never closed for a long cell; the strict reader below does not.
-        parse = pa_csv.ParseOptions(newlines_in_values=quotes > 0)
-        content = pa_csv.read_csv(source.path, parse_options=parse, convert_options=convert)
+        content = pa_csv.read_csv(
+            pa.BufferReader(raw),
+            read_options=pa_csv.ReadOptions(
+                skip_rows=dialect.comments,
+                column_names=None if dialect.header else list(source.header),
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=dialect.separator, newlines_in_values=quotes > 0
+            ),
+            convert_options=convert,
+        )
         # A header with spaces around names is read by the slow reader, which takes them off.
-        as_named = content.column_names == list(source.header)
+        as_named = content.column_names == list(source.header) and not dialect.skip_blanks
         all_text = all(column.type == pa.string() for column in content.columns)
         if quotes % 2 == 0 and as_named and all_text:
             return content
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
         pass
-    header, rows, _ = _csv_rows(source.path)
+    return _as_table(*_csv_rows(source)[:2])
+
+
+def _as_table(header: list[str], rows: list[list[str]]) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(header)
     return pa.table([pa.array(column, pa.string()) for column in columns], names=header)
 
 
-def _csv_rows(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
+def _sheet_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int]]:
+    """Header, rows, and the row of the sheet in which each stands."""
+    if not source.sheet:
+        raise data_error(source.path, "the first sheet is empty. Expected a header and rows.")
+    filled = [(at, row) for at, row in enumerate(source.sheet[1:], start=2) if any(row)]
+    return list(source.header), [row for _, row in filled], [at for at, _ in filled]
+
+
+def _csv_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int]]:
     """Header, rows, and the line on which each row begins."""
-    errors = ErrorCollector(path)
-    reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
-    header: list[str] = []
+    errors = ErrorCollector(source.path)
+    comments = source.dialect.comments
+    text = (f"{line}\n" for _, line in read_lines(source.path)[comments:])
+    reader = source.dialect.reader(text, strict=True)
+    header: list[str] = [] if source.dialect.header else list(source.header)
     rows: list[list[str]] = []
     lines: list[int] = []
-    begins = 1
+    begins = comments + 1
     try:
         for cells in reader:
             if cells and not header:
-                header = [cell.strip() for cell in cells]
-            elif cells and len(cells) != len(header):
+                header = source.dialect.names(cells)
+            elif cells and any(cells[len(header) :] or [len(cells) < len(header)]):
                 wanted = pluralize(len(header), "cell", "cells")
                 errors.add(
                     f"expected {wanted} as in the header, but got {len(cells)}."
@@ -188,9 +254,9 @@ def _csv_rows(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
                     line=begins,
                 )
             elif cells:
-                rows.append(cells)
+                rows.append(cells[: len(header)])
                 lines.append(begins)
-            begins = reader.line_num + 1
+            begins = comments + reader.line_num + 1
     except csv.Error as error:
         errors.add(f"this row is not valid CSV: {error}.", line=begins)
     if not header:

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.losses import LabelStats, Loss
+from hilltop.losses.base import Loss
+from hilltop.losses.wrapper import LossWrapper
 
 
-class RowWeighted(Loss):
+class RowWeighted(LossWrapper):
     r"""A loss whose rows have weights.
 
     .. math:: L = \sum_i w_i \sum_c L_{ic}
@@ -29,35 +30,21 @@ class RowWeighted(Loss):
         tensor(2.)
     """
 
+    remembers_rows = True
     weight: Tensor
 
     def __init__(self, loss: Loss, weight: Tensor) -> None:
         """Keep both."""
-        super().__init__(reduction="sum")
         if loss.reduction != "none":
             raise ArgumentError(
                 f"A loss with weights for rows needs reduction 'none', but has {loss.reduction!r}."
             )
-        self.loss = loss
+        super().__init__(loss, reduction="sum")
         self.register_buffer("weight", weight)
-
-    @property
-    def self_labelling(self) -> bool:
-        """Whether the loss within guesses labels."""
-        return self.loss.self_labelling
 
     def init_loss(self) -> Loss:
         """Return what the loss within starts as, with the same weights."""
-        return RowWeighted(self.loss.init_loss(), self.weight)
-
-    def prepare(self, facts: LabelStats) -> None:
-        """Pass the facts on."""
-        self.loss.prepare(facts)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Tell the loss within which epoch begins."""
-        super().set_epoch(epoch)
-        self.loss.set_epoch(epoch)
+        return RowWeighted(super().init_loss(), self.weight)
 
     def forward(
         self,
@@ -70,6 +57,6 @@ class RowWeighted(Loss):
         """Return the weighted sum over a batch; ``index`` is needed."""
         if index is None:
             raise ArgumentError("A loss with weights for rows needs index=, their row numbers.")
-        entries = self.loss(logits, targets, observed=observed, index=index)
+        entries = super().forward(logits, targets, observed=observed, index=index)
         weight = self.weight[index].unsqueeze(-1)
         return torch.sum(entries * weight.to(entries.dtype))

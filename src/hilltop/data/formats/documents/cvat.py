@@ -1,0 +1,147 @@
+"""CVAT for images 1.1: one XML file, with tags and shapes below every image.
+
+A tag, box, polygon or any other shape makes its label present. The task's list of labels is the
+list of classes. Document types and entities are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+from xml.parsers import expat
+from xml.sax.saxutils import quoteattr
+
+from hilltop.data.assemble import Collector
+from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.express import check_expressible, check_names
+from hilltop.data.formats.text.folder_files import choose_split
+from hilltop.data.formats.text.xml_text import NOT_XML, parse_xml
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+
+_ROOT = re.compile(r"(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<annotations[\s>]", re.DOTALL)
+
+
+def fits(source: LabelSource) -> bool:
+    """Whether this is XML whose outermost element is ``annotations``."""
+    return not source.is_folder and _ROOT.match(source.head) is not None
+
+
+def read(source: LabelSource, options: ReadOptions) -> LabelTable:
+    """Read all images, or those of the subset that ``options.split`` names."""
+    errors = ErrorCollector(source.path)
+    root = parse_xml(source.path, "annotations", errors)
+    errors.check()
+    assert root is not None  # else there were errors
+    if root.find("track") is not None:
+        raise data_error(
+            source.path, "this is an export of a video. Export it as 'CVAT for images 1.1'."
+        )
+    images = root.findall("image")
+    if options.split is not None:
+        subsets = {image.get("subset") or "default" for image in images}
+        split = choose_split(source.path, subsets, options.split)
+        images = [image for image in images if (image.get("subset") or "default") == split]
+    collector = Collector(source.path, options.class_list() or _class_list(root))
+    for number, image in enumerate(images, 1):
+        name = image.get("name") or ""
+        if not name:
+            collector.errors.add(f"image {number} has no name.")
+            continue
+        row = collector.image(name, once=True)
+        for shape in image:
+            label = shape.get("label")
+            if label is None:
+                collector.errors.add(f"image {name!r:.60}: a {shape.tag!r:.20} has no label.")
+            else:
+                collector.label(row, label, State.PRESENT)
+    collector.errors.check()
+    return collector.table(unlisted=options.need_unlisted(source.path), format="cvat")
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> None:
+    """Write a tag for each label, and the list of classes, as CVAT imports it."""
+    said = (State.ABSENT, State.UNKNOWN)
+    check_expressible(table, path, lossy, states=(State.PRESENT,), unlisted=said)
+    images = table.images.to_pylist()
+    check_names(path, "image", images, without=NOT_XML)
+    check_names(path, "class", table.classes, without=NOT_XML)
+    root = ET.Element("annotations")
+    ET.SubElement(root, "version").text = "1.1"
+    task = ET.SubElement(ET.SubElement(root, "meta"), "task")
+    labels = ET.SubElement(task, "labels")
+    for name in table.classes:
+        label = ET.SubElement(labels, "label")
+        ET.SubElement(label, "name").text = name
+        ET.SubElement(label, "attributes")
+    for row, name in enumerate(images):
+        image = ET.SubElement(root, "image", id=str(row), name=name, width="0", height="0")
+        for present in table.labels_of(row):
+            ET.SubElement(image, "tag", label=present, source="manual")
+    ET.indent(root, "  ")
+    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
+    """Add tags below the images; shapes and all else stay. Only "present" can be said."""
+    content = original.path.read_bytes()
+    of_image = by_image(of_state(changes, State.PRESENT))
+    parts, at = list[bytes](), 0
+    for name, end in _image_ends(content):
+        tags = [
+            f'<tag label={quoteattr(one.class_name)} source="manual"/>'
+            for one in of_image.pop(name, [])
+        ]
+        if tags:
+            new = "".join(f"{tag}\n" for tag in tags).encode()
+            if content.startswith(b"</image", end):
+                parts += [content[at:end], new]
+            else:
+                parts += [content[at : end - len(b"/>")], b">\n" + new + b"</image>"]
+            at = end
+    yield Patched(b"".join([*parts, content[at:]]), original.options, absents=False)
+
+
+def _image_ends(content: bytes) -> list[tuple[str, int]]:
+    """Where ``</image>`` of each image begins; of ``<image/>``, the place behind it."""
+    parser = expat.ParserCreate()
+    found: list[tuple[str, int]] = []
+    names: list[str] = []
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        if tag == "image":
+            names.append(attributes.get("name", ""))
+
+    def end(tag: str) -> None:
+        if tag == "image":
+            found.append((names[-1], parser.CurrentByteIndex))
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.Parse(content, True)
+    return found
+
+
+def _class_list(root: ET.Element) -> list[str] | None:
+    """The labels of the task, project or job, if they are listed."""
+    meta = root.find("meta")
+    found = [] if meta is None else meta.findall(".//labels/label/name")
+    names = [(name.text or "").strip() for name in found]
+    return list(dict.fromkeys(name for name in names if name)) or None
+
+
+FORMAT = Format(
+    name="cvat",
+    summary="CVAT for images 1.1: an XML file with tags and shapes of every image.",
+    priority=Priority.SPECIFIC,
+    fits=fits,
+    read=read,
+    write=write,
+    patch=patch,
+    file_names=True,
+)

@@ -1,0 +1,115 @@
+"""One folder for each class with its images; an image in several folders has several labels.
+
+The name of the image is its identity: ``cat/a.jpg`` and ``dog/a.jpg`` are one image of two labels.
+Links to images count like images.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hilltop.checks import pluralize
+from hilltop.data.assemble import Collector
+from hilltop.data.data_errors import data_error
+from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.folder_files import (
+    IMAGE_ENDINGS,
+    choose_split,
+    folders_in,
+    image_files_in,
+    need_folder,
+)
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+
+_SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)\d*", re.IGNORECASE)
+_FEWEST_CLASSES = 2
+
+
+def fits(source: LabelSource) -> bool:
+    """Whether there are images in at least two folders, and none beside these folders."""
+    if not source.is_folder:
+        return False
+    parts = list(_splits(source.path).values()) or [source.path]
+    return all(
+        len(_classes(part)) >= _FEWEST_CLASSES and not image_files_in(part) for part in parts
+    )
+
+
+def read(source: LabelSource, options: ReadOptions) -> LabelTable:
+    """Read the folders of one split, or of the only one; a folder's name is its class."""
+    need_folder(source)
+    splits = _splits(source.path)
+    split = choose_split(source.path, splits, options.split) if splits else None
+    root = source.path if split is None else splits[split]
+    classes = _classes(root)
+    if not classes:
+        raise data_error(
+            root, f"there are no folders with images ({', '.join(IMAGE_ENDINGS)}) here."
+        )
+    collector = Collector(source.path, options.class_list() or list(classes))
+    holders: dict[str, list[Path]] = {}
+    for name, images in classes.items():
+        for image, path in images.items():
+            collector.label(collector.image(image), name, State.PRESENT)
+            holders.setdefault(image, []).append(path)
+    return collector.table(
+        unlisted=options.need_unlisted(source.path),
+        notes=_notes(holders),
+        format="class_folders",
+        split=split,
+    )
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> None:
+    """Refuse: the images themselves would have to be copied."""
+    raise data_error(
+        path,
+        "a folder for each class holds the images themselves, which a label file does not have."
+        " Write another format, such as list_column.",
+    )
+
+
+def _splits(root: Path) -> dict[str, Path]:
+    """Folders of splits, if all folders here are called so and hold folders with images."""
+    inside = folders_in(root)
+    if not inside or not all(_SPLIT.fullmatch(name) for name in inside):
+        return {}
+    return {name: path for name, path in inside.items() if _classes(path)}
+
+
+def _classes(root: Path) -> dict[str, dict[str, Path]]:
+    """Images of each folder that has any, by its name."""
+    found = {name: image_files_in(path) for name, path in folders_in(root).items()}
+    return {name: images for name, images in found.items() if images}
+
+
+def _notes(holders: dict[str, list[Path]]) -> list[str]:
+    """Say so if images of one name differ in size: then they are probably not one image."""
+    differ = [
+        image
+        for image, paths in holders.items()
+        if len(paths) > 1 and len({path.stat().st_size for path in paths}) > 1
+    ]
+    if not differ:
+        return []
+    names = pluralize(len(differ), "image name stands", "image names stand")
+    return [
+        f"{names} for files of different size in several folders, the first is {differ[0]!r};"
+        " they are read as one image each. Rename those that are not."
+    ]
+
+
+FORMAT = Format(
+    name="class_folders",
+    summary="A folder for each class with its images; an image may be in several.",
+    priority=Priority.GENERAL,
+    fits=fits,
+    read=read,
+    write=write,
+    folders=True,
+    file_names=True,
+)

@@ -1,0 +1,122 @@
+"""How a CSV file is written: what separates its cells, comments before it, and its header."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hilltop.data.formats.text.known_names import is_image_name, is_label_name
+
+_SEPARATORS = (",", "\t", ";", "|")
+_SAMPLE = 50
+_FIT = 0.9
+"""Share of lines with as many cells as the header, so that a few damaged ones are reported."""
+_FILE = re.compile(r"\.(jpe?g|png|gif|bmp|tiff?|webp|wav|mp[34]|flac|dcm|npy)$", re.IGNORECASE)
+_NUMBERS = re.compile(r"-?[0-9]+(\.[0-9]+)?([ ,;|]+-?[0-9]+(\.[0-9]+)?)*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written.
+
+    Attributes:
+        separator: What stands between cells.
+        comments: Lines before the header that begin with ``#``.
+        skip_blanks: Whether blanks behind a separator do not belong to the cell.
+        header: Whether the first line names the columns.
+    """
+
+    separator: str = ","
+    comments: int = 0
+    skip_blanks: bool = False
+    header: bool = True
+
+    def reader(self, lines: Iterable[str], *, strict: bool = False) -> Any:
+        """Return a reader of the rows in some lines."""
+        return csv.reader(
+            lines, delimiter=self.separator, skipinitialspace=self.skip_blanks, strict=strict
+        )
+
+    def names(self, first: list[str]) -> list[str]:
+        """Names of the columns: those in the first row, or "column 1" and so on."""
+        if self.header:
+            return [cell.strip() for cell in first]
+        return [f"column {number}" for number in range(1, len(first) + 1)]
+
+
+def sniff(head: str) -> Dialect:
+    """Return how the first lines of a file are written; plain CSV where nothing speaks against."""
+    lines = head.split("\n")
+    comments = _comments(lines)
+    sample = [f"{line}\n" for line in lines[comments : comments + _SAMPLE] if line.strip()]
+    if not sample:
+        return Dialect()
+    separator = max(_SEPARATORS, key=lambda one: _fit(sample, one))
+    blank = re.compile(f'{re.escape(separator)} +"')
+    skip = f"{separator} " in sample[0] or any(blank.search(line) for line in sample)
+    written = Dialect(separator, comments, skip)
+    rows = list(_rows(sample, written))
+    return Dialect(separator, comments, skip, header=not _is_data(rows))
+
+
+def looks_like_file(cell: str) -> bool:
+    """Whether a cell names a picture or a sound."""
+    return _FILE.search(cell.strip()) is not None
+
+
+def looks_numeric(cell: str) -> bool:
+    """Whether a cell is a number, or several with something between them."""
+    return _NUMBERS.fullmatch(cell.strip()) is not None
+
+
+def _comments(lines: list[str]) -> int:
+    """Number of lines before the first that is no comment; 0 if there is nothing else."""
+    for at, line in enumerate(lines):
+        if line.strip() and not line.startswith("#"):
+            return at if any(line.startswith("#") for line in lines[:at]) else 0
+    return 0
+
+
+def _fit(sample: list[str], separator: str) -> tuple[bool, float, int]:
+    rows = list(_rows(sample, Dialect(separator, skip_blanks=True)))
+    width = len(rows[0]) if rows else 0
+    if width < 2:
+        return False, 0.0, 0
+    # A separator at the end of a line is no further cell.
+    same = [len(row) == width or (len(row) == width + 1 and not row[-1]) for row in rows]
+    share = sum(same) / len(rows)
+    return share >= _FIT, 0.0 if share >= _FIT else share, width
+
+
+def _rows(sample: list[str], dialect: Dialect) -> Iterator[list[str]]:
+    reader = dialect.reader(sample)
+    while True:
+        try:
+            yield next(reader)
+        except csv.Error:
+            continue
+        except StopIteration:
+            return
+
+
+def _is_data(rows: list[list[str]]) -> bool:
+    """Whether the first row is like the others: a file's name, or numbers where they have them."""
+    if len(rows) < 2:
+        return False
+    first, others = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    if len(first) < 2 or not others:
+        return False
+    if any(looks_like_file(cell) for cell in first):
+        return True
+    if any(is_image_name(cell) or is_label_name(cell) for cell in first):
+        return False
+    numeric = [
+        cell
+        for at, cell in enumerate(first)
+        if looks_numeric(cell) and all(looks_numeric(row[at]) for row in others)
+    ]
+    # Columns may well be called 0, 1, 2, but not 27 alone, and never alike.
+    return len(numeric) == 1 or len(set(numeric)) < len(numeric)

@@ -1,0 +1,122 @@
+"""Names by which columns are known: of images, of labels, and of what is no class."""
+
+from __future__ import annotations
+
+import re
+
+IMAGE_NAMES = frozenset(
+    ["image", "image_id", "imageid", "image_name", "file_name", "filename", "file", "id", "path"]
+)
+"""Names, in lower case, by which a column of image ids is known."""
+_FURTHER_IMAGE_NAMES = frozenset(
+    [
+        "imagename",
+        "imageindex",
+        "imagepath",
+        "imagefile",
+        "imageurl",
+        "imagefilename",
+        "img",
+        "imgid",
+        "imgname",
+        "imgpath",
+        "filepath",
+        "filenames",
+        "uid",
+        "uuid",
+        "guid",
+        "key",
+        "name",
+        "ytid",
+        "videoid",
+        "clipid",
+        "audiofilename",
+        "fname",
+        "docid",
+        "pmid",
+        "documentid",
+        "movieid",
+        "itemid",
+        "sampleid",
+        "recordid",
+        "commentid",
+        "studyid",
+        "slicename",
+        "isicid",
+    ]
+)
+LABEL_NAMES = frozenset(["labels", "tags", "classes", "label", "categories"])
+"""Names, in lower case, by which a column with all labels of an image is known."""
+_FURTHER_LABEL_NAMES = frozenset(
+    [
+        "tag",
+        "category",
+        "target",
+        "targets",
+        "genre",
+        "genres",
+        "findinglabels",
+        "labelnames",
+        "labelids",
+        "attributeids",
+        "attributes",
+        "attribute",
+        "positivelabels",
+        "topics",
+        "topic",
+        "emotions",
+        "emotion",
+        "classids",
+        "categoryids",
+        "keywords",
+        "meshterms",
+        "meshmajor",
+        "mesh",
+        "predictionstring",
+    ]
+)
+_NO_CLASS_NAMES = frozenset(
+    [
+        "fold",
+        "folds",
+        "split",
+        "splits",
+        "sex",
+        "gender",
+        "age",
+        "patient",
+        "patientid",
+        "subject",
+        "subjectid",
+        "index",
+        "width",
+        "height",
+        "year",
+        "rownumber",
+        "unnamed0",
+    ]
+)
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a column of this name is known to hold image ids."""
+    return name.strip().lower() in IMAGE_NAMES or _plain(name) in _FURTHER_IMAGE_NAMES
+
+
+def is_label_name(name: str) -> bool:
+    """Whether a column of this name is known to hold all labels of an image."""
+    return name.strip().lower() in LABEL_NAMES or _plain(name) in _FURTHER_LABEL_NAMES
+
+
+def is_class_name(name: str) -> bool:
+    """Whether a column of this name is known to hold one class a row, as in long tables."""
+    return _plain(name) in ("class", "classname", "labelname", "classid")
+
+
+def is_no_class_name(name: str) -> bool:
+    """Whether a column of this name is known to be no class, even with zeros and ones in it."""
+    return _plain(name) in _NO_CLASS_NAMES
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())

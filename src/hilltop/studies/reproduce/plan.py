@@ -1,0 +1,214 @@
+"""What has to be trained for some tables and figures, and how long that may take on this device."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from hilltop.checks import pluralize
+from hilltop.data import LabelTable
+from hilltop.inputs.image_files import find_images
+from hilltop.losses import build
+from hilltop.models import build_image_model
+from hilltop.studies.compare import Cell, Study
+from hilltop.studies.compare.runs import read_result
+from hilltop.studies.compare.study import read_complete
+from hilltop.studies.reproduce.recipe import Recipe, Setting
+from hilltop.studies.reproduce.source import Source, all_levels
+from hilltop.training.config import ModelConfig, TrainConfig
+from hilltop.training.distributed import launch
+
+_ON_GPU = 3  # steps that are timed, of whole batches, after one that is not
+_CPU_IMAGES = 2  # in the one step that is timed on a CPU, where a batch would take minutes
+_DECODED = 8  # images that are decoded and augmented to see how long that takes
+
+
+@dataclass(frozen=True)
+class Job:
+    """Runs of one source in one setting.
+
+    Attributes:
+        data: Key of the source.
+        source: What they are trained on.
+        setting: How they differ from the usual runs.
+        study: Their folder and settings.
+        cells: The runs.
+    """
+
+    data: str
+    source: Source
+    setting: Setting
+    study: Study
+    cells: tuple[Cell, ...]
+
+    @property
+    def waiting(self) -> list[Cell]:
+        """Runs that are not finished."""
+        results = {cell: read_result(self.study, cell) for cell in self.cells}
+        return [cell for cell, result in results.items() if not (result and result.finished)]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that one image takes: in a step of training, and when it is judged."""
+
+    train: float
+    judge: float
+
+
+def plan_jobs(
+    recipes: Sequence[Recipe],
+    sources: Mapping[str, Source],
+    out: Path,
+    seeds: Sequence[int],
+) -> list[Job]:
+    """Everything that recipes need, source by source; a run that several need is there once."""
+    jobs = []
+    for data, source in sources.items():
+        parts = [recipe.on(data) for recipe in recipes]
+        if not any(part.columns or part.methods for part in parts):
+            continue
+        filled = [part.filled(source.facts()) for part in parts]
+        names = [name for part in filled for name in part.used_levels]
+        levels = all_levels(source, list(dict.fromkeys(names)))
+        for setting in dict.fromkeys(setting for part in filled for setting in part.settings):
+            config = source.settings(setting)
+            chosen = seeds if setting.model is None else seeds[:1]  # other backbones are dear
+            cells = [cell for part in filled for cell in part.cells(levels, chosen, setting)]
+            if config is not None and cells:
+                study = Study(out / source.folder / str(setting), config)
+                jobs.append(Job(data, source, setting, study, tuple(dict.fromkeys(cells))))
+    return jobs
+
+
+def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
+    """Yield lines on what would be trained: runs, images, steps and, if measured, hours.
+
+    Args:
+        jobs: What there is to do.
+        measure: Whether to time a few steps of each model on this device.
+    """
+    total, paces = 0.0, dict[ModelConfig, Pace]()
+    for job in jobs:
+        config, waiting = job.study.base, job.waiting
+        train, val = _tables(config)
+        steps = math.ceil(len(train) / config.batch_size)
+        epochs = sum(config.epochs * _stages(cell) for cell in waiting)
+        runs = pluralize(len(job.cells), "run", "runs")
+        length = pluralize(config.epochs, "epoch", "epochs")
+        yield (
+            f"{job.source.name}, {config.model.model}{_stopped(job.setting)}: {len(train):,}"
+            f" training and {len(val):,} test images, {len(train.classes)} classes; {runs},"
+            f" {len(job.cells) - len(waiting)} finished; {length} of"
+            f" {pluralize(steps, 'step', 'steps')} each,"
+            f" {pluralize(epochs * steps, 'step', 'steps')} to go."
+        )
+        if measure and waiting and not job.source.only_read and config.kind == "images":
+            if config.model not in paces:
+                paces[config.model] = measure_pace(config, train)
+            pace = paces[config.model]
+            judged = len(val) * (2 if config.ema else 1)  # the average and the plain model
+            seconds = epochs * (len(train) * pace.train + judged * pace.judge)
+            total += seconds
+            yield (
+                f"  An image takes {_short(pace.train)} in training and {_short(pace.judge)} when"
+                f" judged on this device: about {_hours(seconds)}."
+            )
+    if total:
+        yield f"All of it, one run after another: about {_hours(total)}."
+
+
+def measure_pace(config: TrainConfig, train: LabelTable) -> Pace:
+    """Time a few steps of a model with random pixels, and the decoding of a few images."""
+    fabric = launch(config.precision)
+    on_gpu = fabric.device.type == "cuda"
+    images = config.batch_size if on_gpu else _CPU_IMAGES
+    size = config.model.image_size
+    with torch.random.fork_rng():
+        model = build_image_model(
+            config.model.model, len(train.classes), weights="none", image_size=size
+        ).to(fabric.device)
+        pixels = torch.rand(images, 3, size, size, device=fabric.device)
+    targets = torch.zeros(images, len(train.classes), device=fabric.device)
+    loss = build("bce", reduction="sum")
+
+    def step() -> None:
+        with fabric.autocast():
+            logits = model(pixels)
+        loss(logits.float(), targets).backward()
+
+    def judge() -> None:
+        with torch.no_grad(), fabric.autocast():
+            model(pixels)
+
+    stepping = _seconds(step, on_gpu) / images
+    model.eval()
+    judging = _seconds(judge, on_gpu) / images
+    augmented, plain = (_decoding(config, train, augment) for augment in (config.augment, None))
+    workers = max(1, config.workers)
+    if on_gpu and config.workers:  # decoding goes on while the GPU works
+        return Pace(max(stepping, augmented / workers), max(judging, plain / workers))
+    return Pace(stepping + augmented / workers, judging + plain / workers)
+
+
+def _seconds(action: Callable[[], None], on_gpu: bool) -> float:
+    """Seconds of one call; on a GPU, whose first call is slow, after one that is not counted."""
+    if on_gpu:
+        action()
+        torch.cuda.synchronize()
+    calls, began = _ON_GPU if on_gpu else 1, time.perf_counter()
+    for _ in range(calls):
+        action()
+    if on_gpu:
+        torch.cuda.synchronize()
+    return (time.perf_counter() - began) / calls
+
+
+def _decoding(config: TrainConfig, train: LabelTable, augment: str | None) -> float:
+    """Seconds that one image takes to be read, and augmented if it is for training."""
+    from hilltop.inputs.decode import read_image
+    from hilltop.inputs.transforms import evaluation_pixels, training_pixels
+
+    assert config.images is not None
+    rows = np.unique(np.linspace(0, len(train) - 1, min(_DECODED, len(train)), dtype=np.int64))
+    files = find_images(config.images, train.images.take(rows))
+    began, size = time.perf_counter(), config.model.image_size
+    for name in files.drop_null().to_pylist():
+        image = read_image(config.images / name)
+        if augment is None:
+            evaluation_pixels(image, size)
+        else:
+            training_pixels(image, size, augment=augment, seed=0, epoch=0, row=0)
+    return (time.perf_counter() - began) / max(1, len(rows))
+
+
+def _tables(config: TrainConfig) -> tuple[LabelTable, LabelTable]:
+    assert config.val_labels is not None
+    train = read_complete(config.labels, config)
+    return train, read_complete(config.val_labels, config)
+
+
+def _stages(cell: Cell) -> int:
+    """How often a run trains: twice with pseudo labels."""
+    return 1 if cell.method.pseudo_label is None else 2
+
+
+def _stopped(setting: Setting) -> str:
+    return "" if setting.epochs is None else f" up to epoch {setting.epochs}"
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    if hours < 0.1:
+        return f"{max(1, round(seconds / 60))} min"
+    return f"{hours:,.0f} hours" if hours >= 10 else f"{hours:.1f} hours"

@@ -1,0 +1,45 @@
+"""What separates labels within a cell: found where the cells show it, uncertain where not."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from hilltop.data.formats.text.separators import JSON_TEXT, Separator, find_separator
+
+NAMES = ["haze", "primary", "clear", "water", "road"]
+PAIRS = [list(pair) for pair in itertools.combinations(NAMES, 2)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["cat", "dog", ""], Separator(None)),
+        (["cat|dog", "emu"], Separator("|")),
+        (["cat;red fox", "emu"], Separator(";")),
+        (["7 1 2 0", "5", "18"], Separator(" ")),
+        (["27", "2,27"], Separator(",")),
+        (["/m/01,/t/02", "/m/03"], Separator(",", inferred=True)),
+        (['["a"]', "[]"], Separator(JSON_TEXT)),
+        ([" ".join(pair) for pair in PAIRS], Separator(" ", inferred=True)),
+        ([", ".join(pair) for pair in PAIRS], Separator(",", inferred=True)),
+    ],
+)
+def test_cells_show_what_separates_them(cells: list[str], expected: Separator) -> None:
+    assert find_separator(cells) == expected
+
+
+@pytest.mark.parametrize(
+    ("cells", "likely"),
+    [
+        (["traffic light", "stop sign", "cat"], " "),
+        ([f"thing {at} of {at + 100}" for at in range(50)], " "),
+        (["Doe, John", "Roe, Ann"], ","),
+        (["a;b", "c|d"], ";"),
+    ],
+)
+def test_names_with_blanks_and_commas_are_not_taken_apart(cells: list[str], likely: str) -> None:
+    found = find_separator(cells)
+    assert not found.certain
+    assert found.mark == likely

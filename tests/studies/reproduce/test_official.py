@@ -1,0 +1,146 @@
+"""Every headline command on fakes of the official data sets, with nothing but --root."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from hilltop.cli.main import main
+from tests.studies.reproduce import official_fakes as fakes
+
+# What makes a run small; everything else is the paper's.
+TINY = [
+    "--model", "test_resnet", "--weights", "none", "--image-size", "32", "--epochs", "1",
+    "--batch-size", "3", "--workers", "0", "--seeds", "0",
+]  # fmt: skip
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """All four data sets in one folder."""
+    folder = tmp_path / "data"
+    for make in (fakes.coco, fakes.voc, fakes.nus):
+        make(folder)
+    fakes.openimages(folder / "openimages")
+    return folder
+
+
+def measured(out: Path, table: str) -> dict[tuple[str, str], str]:
+    with (out / "tables" / f"{table}.csv").open(newline="") as file:
+        return {(row["row"], row["column"]): row["best"] for row in csv.DictReader(file)}
+
+
+def run(names: str, root: Path, out: Path, *more: str) -> int:
+    return main(["reproduce", *names.split(), "--root", str(root), "--out", str(out), *TINY, *more])
+
+
+def test_open_images_is_made_from_its_files_to_its_table(root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("openimages statistics", root, out) == 0
+    cells = measured(out, "openimages")
+    assert len(cells) == 5
+    assert all(cells.values())
+    text = (out / "tables" / "openimages.md").read_text()
+    assert "|  |  | BCE | Focal | ASL | Hill | SPLC |" in text
+    assert "| Open Images | paper | 60.83 | 62.14 | 61.95 | 62.71 | 62.86 |" in text
+    counted = (out / "tables" / "statistics.md").read_text()
+    assert "| COCO: complete labels | 6 | 3 | 10 | 1.67 |" in counted
+    assert "| VOC: complete labels | 5 | 2 | 7 | 1.40 |" in counted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "names",
+    [
+        "coco appendix-coco-75 appendix-coco-40 appendix-coco-single",
+        "voc-nus appendix-voc appendix-nus",
+        "openimages appendix-openimages",
+        "hill-ablation splc-losses hyperparameters",
+    ],
+)
+def test_every_table_is_filled(names: str, root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run(names, root, out) == 0
+    for name in names.split():
+        cells = measured(out, name)
+        assert cells
+        assert all(cells.values()), name
+
+
+@pytest.mark.slow
+def test_every_figure_is_drawn(root: Path, tmp_path: Path) -> None:
+    figures = "stages test-distributions missing-by-epoch examples"
+    assert run(figures, root, tmp_path / "out") == 0
+    drawn = {path.stem for path in (tmp_path / "out" / "figures").glob("*.png")}
+    assert drawn == set(figures.split())
+    assert (tmp_path / "out" / "coco" / "epochs" / "1").is_dir()
+
+
+@pytest.mark.slow
+def test_one_table_is_filled_as_each_of_its_data_sets_is_run(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    fakes.voc(tmp_path / "first")
+    assert run("voc-nus", tmp_path / "first", out) == 0
+    cells = measured(out, "voc-nus")
+    assert cells["Hill", "VOC-single"]
+    assert not cells["Hill", "NUS-single"]
+    fakes.nus(tmp_path / "second")
+    assert run("voc-nus", tmp_path / "second", out) == 0
+    assert measured(out, "voc-nus")["Hill", "VOC-single"] == cells["Hill", "VOC-single"]
+    assert all(measured(out, "voc-nus").values())
+
+
+def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run("coco voc-nus", root, out, "--dry-run") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "COCO, test_resnet: 6 training and 4 test images, 3 classes; 28 runs, 0 finished; 1 epoch"
+        " of 2 steps each, 62 steps to go."
+    )
+    assert "when judged on this device: about 1 min." in lines[1]
+    assert [line.partition(",")[0] for line in lines[2:6:2]] == ["VOC", "NUS-WIDE"]
+    assert lines[-1] == "All of it, one run after another: about 1 min."
+    assert not list(out.rglob("runs"))
+
+
+def test_what_is_missing_is_said_before_anything_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data" / "val2014").mkdir(parents=True)
+    assert run("coco", tmp_path / "data", tmp_path / "out") == 1
+    said = capsys.readouterr().err
+    for name in ("train2014", "instances_train2014.json", "instances_val2014.json"):
+        assert name in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--labels", "x.txt"], "--root finds labels and images by itself; drop --labels."),
+        (["--difficult", "present"], "--root knows how its label files are read"),
+    ],
+)
+def test_root_finds_and_reads_labels_by_itself(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("coco", tmp_path, tmp_path / "out", *words) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_figures_of_formulas_need_no_data(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["reproduce", "negative-gradients", "--out", str(out)]) == 0
+    assert (out / "figures" / "negative-gradients.png").is_file()
+    assert {path.name for path in out.iterdir()} == {"figures", "report.html"}
+
+
+def test_embedded_pictures_are_not_drawn_for_figures_of_formulas(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert main(["reproduce", "asl-gradients", "--source", "embedded", "--out", str(out)]) == 0
+    assert not (out / "embedded").exists()

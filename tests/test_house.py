@@ -1,0 +1,135 @@
+"""The house as STYLE.md draws it: rooms import one way, doors open, files stay short."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import hilltop
+from tests.processes import run
+
+PACKAGE = Path(hilltop.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+GROUND_FLOOR = ("calibration", "data", "losses", "metrics")
+ABOVE = {"audit", "cli", "report", "studies", "training"}
+MOST_LINES = 350
+LAZY = [path for path in PACKAGE.rglob("__init__.py") if "_HOMES = {" in path.read_text()]
+WITHOUT_DOOR = {"cli"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def imported(path: Path) -> set[str]:
+    """Modules and names of hilltop that a file imports, at its top or within a function."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written in full"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.startswith("hilltop.")}
+
+
+def room_of(name: str) -> str:
+    """The room of a module or name; what lies at the top has none."""
+    room = name.split(".")[1]
+    return room if room in ROOMS else ""
+
+
+def imports_of(room: str) -> dict[str, set[str]]:
+    """What the files of a room import, by file."""
+    return {module_name(file): imported(file) for file in (PACKAGE / room).rglob("*.py")}
+
+
+def doors(module: ModuleType) -> dict[str, str]:
+    """Where a lazy room says that its names live; a home may come with the extra that it needs."""
+    homes: dict[str, str | tuple[str, str]] = module._HOMES
+    return {name: home if isinstance(home, str) else home[0] for name, home in homes.items()}
+
+
+@pytest.mark.parametrize("room", GROUND_FLOOR)
+def test_rooms_on_the_ground_floor_import_none_above_them(room: str) -> None:
+    wrong = [
+        f"{file} imports {name}"
+        for file, names in imports_of(room).items()
+        for name in sorted(names)
+        if room_of(name) in ABOVE
+    ]
+    assert wrong == []
+
+
+def test_rooms_import_each_other_in_one_direction() -> None:
+    graph = {
+        room: {room_of(name) for names in imports_of(room).values() for name in names} - {"", room}
+        for room in ROOMS
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"these rooms import each other in a circle: {' <- '.join(error.args[1])}")
+
+
+def test_what_lies_at_the_top_imports_no_room() -> None:
+    for path in PACKAGE.glob("*.py"):
+        if path.name != "__main__.py":
+            rooms = {room_of(name) for name in imported(path)} - {""}
+            assert not rooms, f"{path.name} imports {rooms}"
+
+
+def test_the_engine_is_imported_by_losses_alone() -> None:
+    wrong = [
+        f"{module_name(file)} imports {name}"
+        for file in FILES
+        for name in sorted(imported(file))
+        if name.startswith("hilltop.losses.engine") and PACKAGE / "losses" not in file.parents
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - WITHOUT_DOOR))
+def test_every_name_that_a_room_exports_can_be_imported(room: str) -> None:
+    module = importlib.import_module(f"hilltop.{room}")
+    names = getattr(module, "__all__", None) or dir(module)
+    assert names
+    assert [name for name in names if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("path", LAZY, ids=module_name)
+def test_type_checkers_and_lazy_doors_are_told_the_same(path: Path) -> None:
+    room = module_name(path)
+    module = importlib.import_module(room)
+    homes = {f"{room}.{home}.{name}" for name, home in doors(module).items()}
+    assert {name for name in imported(path) if name.startswith(room)} == homes
+    assert sorted(module.__all__) == sorted(doors(module))
+
+
+def test_there_are_lazy_doors() -> None:
+    assert len(LAZY) >= 4
+
+
+def test_after_importing_hilltop_every_room_can_be_reached() -> None:
+    rooms = sorted(set(ROOMS) - WITHOUT_DOOR)
+    code = f"import hilltop\nfor room in {rooms}: print(getattr(hilltop, room).__name__)"
+    printed = run("-W", "ignore", "-c", code)
+    assert printed.split() == [f"hilltop.{room}" for room in rooms]
+
+
+def test_no_file_is_longer_than_the_guide_allows() -> None:
+    lengths = {module_name(file): len(file.read_text().splitlines()) for file in FILES}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}

@@ -1,0 +1,63 @@
+"""The moving average of weights against a loop in plain Python."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from hilltop.training.optim import moving_average
+
+FAST, SLOW = 0.3, 0.9997
+
+
+class Counter(nn.Module):
+    """A weight, a buffer of numbers and one of whole numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.0, -2.0]))
+        self.register_buffer("mean", torch.tensor([0.5]))
+        self.register_buffer("seen", torch.tensor([3]))
+
+    @torch.no_grad()
+    def move(self, step: int) -> None:
+        self.weight.copy_(torch.tensor([float(step**2), 1.0 / (step + 1)]))
+        self.mean.fill_(10.0 - step)
+        self.seen.add_(step)
+
+
+def averaged(values: list[float], decay: float) -> list[float]:
+    """The first value is taken over; after n updates the decay is (1 + n) / (10 + n) at most."""
+    average, path = values[0], [values[0]]
+    for updates, value in enumerate(values[1:], start=1):
+        kept = min(decay, (1 + updates) / (10 + updates))
+        average = kept * average + (1 - kept) * value
+        path.append(average)
+    return path
+
+
+@pytest.mark.parametrize("decay", [FAST, SLOW])
+def test_weights_and_buffers_follow_with_a_decay_that_warms_up(decay: float) -> None:
+    model = Counter()
+    average = moving_average(model, decay)
+    seen: dict[str, list[list[float]]] = {"model": [], "average": []}
+    for step in range(12):
+        model.move(step)
+        average.update_parameters(model)
+        for name, one in (("model", model), ("average", average.module)):
+            seen[name].append([*one.weight.tolist(), *one.mean.tolist()])
+        assert average.module.seen.tolist() == model.seen.tolist(), "whole numbers are copied"
+        assert average.module.seen.dtype == torch.int64
+    for number in range(3):
+        values, path = ([row[number] for row in seen[name]] for name in ("model", "average"))
+        assert path == pytest.approx(averaged(values, decay), rel=1e-5)
+
+
+def test_the_average_stays_when_the_model_moves_on() -> None:
+    model = Counter()
+    average = moving_average(model, SLOW)
+    average.update_parameters(model)
+    before = average.module.weight.clone()
+    model.move(5)
+    assert torch.equal(average.module.weight, before)
