@@ -142,7 +142,8 @@ def test_training_asks_about_the_labels_that_were_there_before(
     answers = [row(names[image], "xyz"[column], "present") for image, column in again]
     provenance_path(labels).write_text(write_provenance(answers))
     np.savez(features, ids=np.array(names), X=values)
-    words = ["--labels", labels, "--val-labels", labels, "--features", features, "--out", run]
+    words = ["--labels", labels, "--val-labels", labels, "--allow-overlap"]
+    words += ["--features", features, "--out", run]
     options = ["--unlisted", "unknown", "--epochs", "1"]
     assert main(["train", *map(str, words), *options]) == 0
     assert "of the true labels were written down, each by itself" in capsys.readouterr().out

@@ -121,3 +121,18 @@ def test_debug_shows_the_traceback(labels: Path) -> None:
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 1
     assert "Traceback" in finished.stderr
+
+
+def test_a_lossy_conversion_says_what_the_output_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "a.csv", tmp_path / "b.json"
+    source.write_text("image,class,state\n1.jpg,cat,present\n1.jpg,dog,absent\n")
+    words = ["convert", str(source), str(out), "--unlisted", "unknown", "--to", "coco", "--lossy"]
+    assert main(words) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{out}: 1 image, 2 classes, 1 label"
+    assert "1 confirmed absent; the rest cannot be expressed" in said[1]
+    again = ["convert", str(out), str(tmp_path / "c.json"), "--unlisted", "unknown", "--to", "coco"]
+    assert main(again) == 0
+    assert "boxes, segmentations and sizes of images are left out" in capsys.readouterr().out

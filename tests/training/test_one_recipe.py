@@ -41,6 +41,7 @@ def by_command(
     config = TrainConfig(
         labels=folder / "labels.parquet",
         val_labels=folder / "labels.parquet",
+        allow_overlap=True,
         features=folder / "features.npz",
         loss=loss,
         seed=3,

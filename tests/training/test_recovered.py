@@ -33,6 +33,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
     return TrainConfig(
         labels=folder / "left.parquet",
         val_labels=folder / "full.parquet",
+        allow_overlap=True,
         true_labels=folder / "full.parquet",
         features=folder / "x.npz",
         loss="splc",

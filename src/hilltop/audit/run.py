@@ -250,7 +250,7 @@ def _differences(
         tally = Tally(targets.shape[1])
         moved = model.calibration(logits)
         present = present_probability(model.loss, moved, targets, observed=observed).numpy()
-        tally.add(moved, present, unknown)
+        tally.add(moved, present, unknown, targets.isnan().numpy())
         return tally.missing
 
     mine = missing(reading.best)

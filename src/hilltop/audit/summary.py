@@ -49,5 +49,8 @@ def print_summary(
         classes = pluralize(len(rest), "more class", "more classes")
         console.print(f"and {missing:,.0f} in {classes} (estimates.csv)")
     console.print(f"share of the true labels that is there: {keep}", markup=False)
+    beyond = sum(one.beyond for one in estimates)
+    if beyond:
+        console.print(f"and about {beyond:,.0f} labels where nobody looked for them")
     if sampled is not None:
         console.print(sampled.sentence, markup=False)

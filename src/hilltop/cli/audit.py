@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.data import LabelTable, ReadOptions
 from hilltop.data.mistakes import name_mistakes
+from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ class Audit:
     """Processes that decode images."""
     skip_broken: bool = False
     """Leave out images that cannot be read, and list them, instead of stopping."""
+    allow_missing: bool = False
+    """Go on without rows of the labels that have no image or features."""
     page: int = _PAGE_PAIRS
     """With images: pairs in review.html, for people without Python (30 kB each); 0 for none."""
     format: ReadFormat = None
@@ -134,16 +138,20 @@ class Audit:
             print("scores must come from a model that did not learn from these labels")
             return Scored(score_blocks(ScoreTable.load(self.scores), table), rows)
         if self.features is not None:
-            values = FeatureInputs(read_features(self.features), table.images).values
+            rows = self._matching(table, self.features)
+            names = table.images.take(pa.array(rows))
+            values = FeatureInputs(read_features(self.features), names).values
         else:
             from hilltop.audit.find.features import cached_features
             from hilltop.inputs.backbone import Backbone, check_weights
 
             assert self.images is not None
+            backbone = Backbone(self.backbone, check_weights(self.weights), self.image_size)
+            rows = self._matching(table, self.images)
             values, names = cached_features(
                 self.images,
-                table.images,
-                Backbone(self.backbone, check_weights(self.weights), self.image_size),
+                table.images.take(pa.array(rows)),
+                backbone,
                 self.out,
                 workers=self.workers,
                 skip_broken=self.skip_broken,
@@ -154,6 +162,12 @@ class Audit:
             table, values, rows, given=given, folds=self.folds, seed=self.seed, say=print
         )
         return Scored(blocks_of(logits), rows)
+
+    def _matching(self, table: LabelTable, source: Path) -> Places:
+        from hilltop.inputs.matching import matching_rows
+
+        allowed = self.allow_missing or (self.skip_broken and source == self.images)
+        return matching_rows(table.images, source, allow_missing=allowed, say=print)
 
     def _write_page(self, folder: AuditFolder) -> None:
         if self.images is None or not self.page or importlib.util.find_spec("PIL") is None:

@@ -37,6 +37,10 @@ class Features:
     """Images are squashed to this many pixels a side."""
     workers: int = 2
     """Processes that decode images."""
+    labels: Path | None = None
+    """Compute features of the images in this label file alone."""
+    allow_missing: bool = False
+    """With --labels: go on without rows that have no image."""
     skip_broken: bool = False
     """Leave out images that cannot be read, and list them, instead of stopping."""
     needs: ClassVar = ("weights",)
@@ -63,10 +67,15 @@ class Features:
         """Features of the images in the folder, and their ids."""
         from hilltop.inputs.backbone import Backbone, check_weights, extract_features
         from hilltop.inputs.image_files import list_images
+        from hilltop.inputs.matching import labelled_inputs
 
+        chosen = list_images(self.images)
+        if self.labels is not None:
+            allowed = self.allow_missing
+            chosen = labelled_inputs(self.labels, self.images, allow_missing=allowed, say=print)
         return extract_features(
             self.images,
-            list_images(self.images),
+            chosen,
             Backbone(self.backbone, check_weights(self.weights), self.image_size),
             workers=self.workers,
             skip_broken=self.skip_broken,

@@ -25,6 +25,7 @@ from hilltop.data import (
 )
 from hilltop.data.class_names import write_renames
 from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.formats import LabelSource, named_format, recognise
 from hilltop.data.mistakes import likely_renames
 from hilltop.data.summary import statistics_row, summarise
 from hilltop.errors import ArgumentError
@@ -82,9 +83,26 @@ class Convert:
 
     def run(self) -> None:
         """Read and write."""
+        source = LabelSource(self.source)
         table = read_labels(self.source, format=self.format, options=self.reading)
         write_labels(table, self.out, format=self.to, lossy=self.lossy)
-        print(f"{self.out}: {_counts(table)}")
+        written = self._read_back(table)
+        print(f"{self.out}: {describe_counts(written)}")
+        if describe_counts(written) != describe_counts(table):
+            print(f"{self.source} had {describe_counts(table)}; the rest cannot be expressed")
+        if (named_format(self.format) if self.format else recognise(source)).boxes:
+            print(
+                "labels alone were written: boxes, segmentations and sizes of images are left out"
+            )
+
+    def _read_back(self, table: LabelTable) -> LabelTable:
+        """What the output says, read as its user will; without loss it says the same."""
+        if not self.lossy:
+            return table
+        options = ReadOptions(unlisted="unknown", minus_one="absent")
+        if table.unlisted == State.ABSENT:
+            options = ReadOptions(unlisted="absent", minus_one="unknown")
+        return read_labels(self.out, format=self.to, options=options)
 
 
 @dataclass(frozen=True)
@@ -124,8 +142,8 @@ class Simulate:
         write_labels(thinned.table, self.out, format=self.to, lossy=self.lossy)
         write_labels(thinned.dropped, aside, format="hilltop")
         dropped = thinned.dropped.count(State.PRESENT)
-        print(f"{self.labels}: {_counts(table)}")
-        print(f"{self.out}: {_counts(thinned.table)}")
+        print(f"{self.labels}: {describe_counts(table)}")
+        print(f"{self.out}: {describe_counts(thinned.table)}")
         print(f"{aside}: {pluralize(dropped, 'label', 'labels')} dropped")
 
     def _thin(self, table: LabelTable) -> Thinned:
@@ -172,7 +190,8 @@ def _positives(reading: ReadOptions) -> ReadOptions:
     return replace(reading, unlisted=rest, zero=reading.zero or rest, blank=reading.blank or rest)
 
 
-def _counts(table: LabelTable) -> str:
+def describe_counts(table: LabelTable) -> str:
+    """Say in one line what a table holds."""
     said = [
         pluralize(len(table), "image", "images"),
         pluralize(len(table.classes), "class", "classes"),

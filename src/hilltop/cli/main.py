@@ -23,6 +23,7 @@ OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 COMMANDS = {
     "inspect": "hilltop.cli.labels:Inspect",
     "convert": "hilltop.cli.labels:Convert",
+    "join": "hilltop.cli.join:Join",
     "simulate": "hilltop.cli.labels:Simulate",
     "statistics": "hilltop.cli.labels:Statistics",
     "features": "hilltop.cli.features:Features",
@@ -49,6 +50,7 @@ start here
 
 labels
   hilltop convert IN OUT               the same labels in another format
+  hilltop join A B --out FILE          labels of several sources that looked for different classes
   hilltop simulate LABELS --r 0.8 ...  drop labels by the paper's rule, to try methods out
   hilltop statistics LABELS ...        the paper's table of data set statistics
 

@@ -32,17 +32,28 @@ class Predict:
     """Folder with images, for a run that was trained on images."""
     features: Path | None = None
     """Features file, for a run that was trained on features."""
+    labels: Path | None = None
+    """Score the images in this label file alone."""
+    allow_missing: bool = False
+    """With --labels: go on without rows that have no image or features."""
     which: Literal["best", "last"] = "best"
     """Weights of the best epoch on the validation images, or of the last."""
 
     def run(self) -> None:
         """Predict and write."""
+        from hilltop.inputs.matching import labelled_inputs
         from hilltop.training.predict import load_run, predict_run
 
         if self.out.suffix != ".npy":
             raise ArgumentError(f"--out must end in .npy, but got {self.out.name!r}.")
         trained = load_run(self.run_folder, which=self.which)
-        scores, broken = predict_run(trained, images=self.images, features=self.features)
+        chosen, source = None, self.images or self.features
+        if self.labels is not None and source is not None:
+            allowed = self.allow_missing
+            chosen = labelled_inputs(self.labels, source, allow_missing=allowed, say=print)
+        scores, broken = predict_run(
+            trained, images=self.images, features=self.features, chosen=chosen
+        )
         scores.save(self.out)
         images = pluralize(len(scores.images), "image", "images")
         print(f"{self.out}: {images}, {pluralize(len(scores.classes), 'class', 'classes')}")

@@ -137,6 +137,8 @@ class Apply:
     format: AppliedFormat = None
     candidates: bool = False
     """Write likely missing labels too, as predictions: for --format label_studio or fiftyone."""
+    image_prefix: str | None = None
+    """With --candidates: what stands before the files of images there, such as https://host/dir/."""
     answers: Path | None = None
     """Take in a file of answers from a page without a server first."""
     labels: Path | None = None
@@ -158,6 +160,7 @@ class Apply:
             labels=self.labels,
             lossy=self.lossy,
             candidates=self.candidates,
+            image_prefix=self.image_prefix,
         )
         absents = pluralize(done.absent, "confirmed absent", "confirmed absents")
         recorded = f", {absents}" if done.absent else ""

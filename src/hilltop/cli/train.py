@@ -15,7 +15,10 @@ from hilltop.training.run_folder import default_folder
 
 # How the help groups the options of a run; those of model and label file follow.
 GROUPS = {
-    "data": ("labels", "val_labels", "true_labels", "images", "features", "val_share"),
+    "data": (
+        "labels", "val_labels", "true_labels", "images", "val_images", "features", "val_features",
+        "val_share", "val_split", "val_unlisted", "val_format", "allow_missing", "allow_overlap",
+    ),
     "loss": ("loss", "pseudo_label"),
     "training": (
         "epochs", "batch_size", "learning_rate", "weight_decay", "warmup", "schedule_epochs", "ema",

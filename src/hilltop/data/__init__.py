@@ -3,9 +3,11 @@
 from hilltop.data.assemble import Collector, assemble
 from hilltop.data.formats import FORMATS, Format, ReadOptions, read_labels, write_labels
 from hilltop.data.history import Step
+from hilltop.data.join import LabelSet, join_tables
 from hilltop.data.label_table import LabelTable
 from hilltop.data.missing import Thinned, drop_positives, keep_each, single_positive
 from hilltop.data.review_record import ReviewRecord, before_review, read_provenance
+from hilltop.data.scopes import Scopes
 from hilltop.data.scores import ScoreTable
 from hilltop.data.state import State
 from hilltop.data.summary import Summary, summarise
@@ -14,9 +16,11 @@ __all__ = [
     "FORMATS",
     "Collector",
     "Format",
+    "LabelSet",
     "LabelTable",
     "ReadOptions",
     "ReviewRecord",
+    "Scopes",
     "ScoreTable",
     "State",
     "Step",
@@ -25,6 +29,7 @@ __all__ = [
     "assemble",
     "before_review",
     "drop_positives",
+    "join_tables",
     "keep_each",
     "read_labels",
     "read_provenance",

@@ -12,9 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import did_you_mean, pluralize
+from hilltop.data.entries import put_entries, running_count
 from hilltop.data.history import Step
+from hilltop.data.scopes import Scopes
 from hilltop.data.state import State
-from hilltop.errors import DataError
+from hilltop.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from hilltop.data.formats.options import ReadOptions
@@ -39,6 +41,8 @@ class LabelTable:
         unlisted: State of every pair that has no entry.
         history: What was done to make this table.
         notes: What a reader noticed that a person may want to know.
+        scopes: Of a joined table, which classes were looked for in which images. A pair without an
+            entry that nobody looked for takes no part: it is neither unknown nor absent.
     """
 
     images: pa.StringArray
@@ -49,6 +53,7 @@ class LabelTable:
     unlisted: State
     history: tuple[Step, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    scopes: Scopes | None = None
 
     @staticmethod
     def from_lists(
@@ -81,6 +86,8 @@ class LabelTable:
         """Protect the arrays from being written to."""
         for array in (self.indptr, self.columns, self.states):
             array.setflags(write=False)
+        if self.scopes is not None and self.unlisted != State.UNKNOWN:
+            raise ArgumentError("Unlisted pairs of a joined table are unknown; list the absents.")
 
     def __len__(self) -> int:
         """Number of images."""
@@ -93,6 +100,7 @@ class LabelTable:
         return (
             self.classes == other.classes
             and self.unlisted == other.unlisted
+            and self.scopes == other.scopes
             and self.images.equals(other.images)
             and np.array_equal(self.indptr, other.indptr)
             and np.array_equal(self.columns, other.columns)
@@ -106,7 +114,8 @@ class LabelTable:
         return (
             f"LabelTable({len(self)} images, {len(self.classes)} classes,"
             f" {self.count(State.PRESENT)} present, {self.count(State.ABSENT)} absent,"
-            f" {self.count(State.UNKNOWN)} unknown)"
+            f" {self.count(State.UNKNOWN)} unknown"
+            f"{'' if self.scopes is None else f', {self.not_looked_for().sum()} not looked for'})"
         )
 
     @property
@@ -116,10 +125,7 @@ class LabelTable:
 
     def count(self, state: State) -> int:
         """Number of pairs in ``state``, listed or not."""
-        listed = int(np.count_nonzero(self.states == state))
-        if state != self.unlisted:
-            return listed
-        return listed + len(self) * len(self.classes) - len(self.states)
+        return int(self.counts_by_class(state).sum())
 
     def counts_by_class(self, state: State) -> Ints:
         """Number of images in ``state`` for each class."""
@@ -128,15 +134,26 @@ class LabelTable:
         listed = np.bincount(chosen, minlength=classes).astype(np.int64)
         if state != self.unlisted:
             return listed
-        return listed + len(self) - np.bincount(self.columns, minlength=classes)
+        unlisted = len(self) - np.bincount(self.columns, minlength=classes)
+        return listed + unlisted - self.not_looked_for()
+
+    def not_looked_for(self) -> Ints:
+        """Number of images for each class of which nobody said anything, nor looked for it."""
+        if self.scopes is None:
+            return np.zeros(len(self.classes), dtype=np.int64)
+        inside = self.scopes.looked_for[self.scopes.of_image[self.rows], self.columns]
+        beyond = np.bincount(self.columns[~inside], minlength=len(self.classes))
+        return len(self) - self.scopes.images_by_class() - beyond
 
     def label_shares(self) -> npt.NDArray[np.float64]:
-        """Share of images labelled with each class."""
-        return self.counts_by_class(State.PRESENT) / max(1, len(self))
+        """Share of images labelled with each class, of those in which it was looked for."""
+        return self.counts_by_class(State.PRESENT) / np.maximum(
+            1, len(self) - self.not_looked_for()
+        )
 
     def labels_per_image(self) -> Ints:
         """Number of present classes of each image."""
-        running = _running(self.states == State.PRESENT)
+        running = running_count(self.states == State.PRESENT)
         return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]], dtype=np.int64)
 
     def labels_of(self, row: int, state: State = State.PRESENT) -> tuple[str, ...]:
@@ -154,30 +171,39 @@ class LabelTable:
         matrix[np.repeat(np.arange(len(chosen)), lengths), self.columns[at]] = self.states[at]
         return matrix
 
+    def looked_for(self, rows: Sequence[int] | Ints | None = None) -> npt.NDArray[np.bool_]:
+        """Whether a pair takes part, for some rows or all: all do, unless the table is joined."""
+        states = self.dense(rows)
+        if self.scopes is None:
+            return np.ones(states.shape, dtype=bool)
+        chosen = self.scopes if rows is None else self.scopes.select(np.asarray(rows))
+        return np.asarray(chosen.looked_for[chosen.of_image] | (states != State.UNKNOWN))
+
     def batch(
         self, rows: Sequence[int] | Ints | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         """Targets and which of them are observed, for some rows or all: what a loss learns from.
 
-        A target is 1 where the label is present, else 0. It is observed unless the pair is unknown.
+        A target is 1 where the label is present, else 0; NaN, which no loss counts, where nobody
+        looked for it. It is observed unless the pair is unknown.
         """
         states = self.dense(rows)
-        return (states == State.PRESENT).astype(np.float32), states != State.UNKNOWN
+        targets = (states == State.PRESENT).astype(np.float32)
+        if self.scopes is not None:
+            targets[~self.looked_for(rows)] = np.nan
+        return targets, states != State.UNKNOWN
 
     def eval_targets(self) -> npt.NDArray[np.float32]:
         """What scores are judged by: 1, 0, or NaN for pairs that are left out.
 
         Where absents are listed, or everything unlisted is absent, unknown pairs are left out. A
         table that lists positives alone has nothing else to compare with: its unknown pairs count
-        as absent.
+        as absent. A pair that nobody looked for is always left out.
         """
-        states = self.dense()
-        positives_only = self.unlisted == State.UNKNOWN and not (states == State.ABSENT).any()
-        return np.select(
-            [states == State.PRESENT, states == State.ABSENT],
-            [np.float32(1), np.float32(0)],
-            np.float32(0 if positives_only else np.nan),
-        ).astype(np.float32)
+        targets, observed = self.batch()
+        if self.unlisted != State.UNKNOWN or (self.states == State.ABSENT).any():
+            targets[~observed] = np.nan
+        return targets
 
     def find(self, images: Sequence[str] | pa.Array) -> Ints:
         """Row of each image id, joined by name.
@@ -205,6 +231,7 @@ class LabelTable:
         return self._edited(
             Step("select", {"images": len(chosen)}),
             images=self.images.take(pa.array(chosen)),
+            scopes=None if self.scopes is None else self.scopes.select(chosen),
             indptr=indptr,
             columns=self.columns[at],
             states=self.states[at],
@@ -240,16 +267,7 @@ class LabelTable:
         width = max(1, len(self.classes))
         named = np.asarray(rows, dtype=np.int64) * width + np.asarray(columns, dtype=np.int64)
         new = np.broadcast_to(np.asarray(states, dtype=np.int8), named.shape)
-        # Turned round, so that the first of equal pairs is the one that was named last.
-        edited, last = np.unique(named[::-1], return_index=True)
-        new = new[::-1][last]
-        keys = self.rows * width + self.columns
-        at = np.searchsorted(keys, edited)
-        here = np.append(keys, -1)[at] == edited
-        entries = self.states.copy()
-        entries[at[here]] = new[here]
-        keys = np.insert(keys, at[~here], edited[~here])
-        entries = np.insert(entries, at[~here], new[~here])
+        keys, entries = put_entries(self.rows * width + self.columns, self.states, named, new)
         bounds = np.searchsorted(keys, np.arange(len(self) + 1) * width)
         wider = replace(self, indptr=bounds, columns=(keys % width).astype(np.int32))
         return wider.with_entry_states(entries, step=step, unlisted=unlisted)
@@ -265,7 +283,7 @@ class LabelTable:
         listed = states != rest
         return self._edited(
             step,
-            indptr=_running(listed)[self.indptr],
+            indptr=running_count(listed)[self.indptr],
             columns=self.columns[listed],
             states=states[listed],
             unlisted=rest,
@@ -290,6 +308,7 @@ class LabelTable:
         return self._edited(
             Step("with_classes", {"classes": len(classes), "before": len(self.classes)}),
             classes=tuple(classes),
+            scopes=None if self.scopes is None else self.scopes.with_columns(new, len(classes)),
             columns=columns[order].astype(np.int32),
             states=self.states[order],
         )
@@ -307,10 +326,3 @@ class LabelTable:
     def _edited(self, step: Step, **parts: Any) -> LabelTable:
         """Return the table with some parts replaced, and the step recorded."""
         return replace(self, history=(*self.history, step), **parts)
-
-
-def _running(chosen: npt.NDArray[np.bool_]) -> Ints:
-    """How many are chosen before each place, and behind the last one."""
-    counts = np.zeros(len(chosen) + 1, dtype=np.int64)
-    np.cumsum(chosen, out=counts[1:])
-    return counts

@@ -23,11 +23,13 @@ class Summary:
     present: int
     absent: int
     unknown: int
+    not_looked_for: int
     unlisted: str
     labels_per_image: dict[str, float]
     images_by_labels: dict[str, int]
     images_without_label: int
     first_without_label: list[str]
+    sources: dict[str, int]
     commonest: dict[str, int]
     rarest: dict[str, int]
     classes_without_label: list[str]
@@ -51,6 +53,10 @@ class Summary:
             f"unknown   {self.unknown:>13,}",
             f"pairs that are not listed are {self.unlisted}",
         ]
+        if self.sources:
+            text = f"beyond    {self.not_looked_for:>13,}    not looked for, so they take no part"
+            lines[-1] = f"{text}\nother pairs that are not listed are {self.unlisted}"
+        lines += _block("images by source", self.sources)
         lines += _block("images by number of labels", self.images_by_labels)
         lines += _block("commonest classes", self.commonest)
         lines += _block("rarest classes", self.rarest)
@@ -75,7 +81,9 @@ def summarise(table: LabelTable) -> Summary:
         present=table.count(State.PRESENT),
         absent=table.count(State.ABSENT),
         unknown=table.count(State.UNKNOWN),
+        not_looked_for=int(table.not_looked_for().sum()),
         unlisted=table.unlisted.name.lower(),
+        sources=_sources(table),
         labels_per_image={
             "mean": float(per_image.mean()) if len(table) else 0.0,
             "median": float(np.median(per_image)) if len(table) else 0.0,
@@ -91,6 +99,14 @@ def summarise(table: LabelTable) -> Summary:
         likely_mistakes=likely_mistakes(table),
         history=[str(step) for step in table.history],
     )
+
+
+def _sources(table: LabelTable) -> dict[str, int]:
+    """Number of images of each scope of a joined table."""
+    if table.scopes is None:
+        return {}
+    images = np.bincount(table.scopes.of_image, minlength=len(table.scopes.names))
+    return dict(zip(table.scopes.names, images.tolist(), strict=True))
 
 
 def statistics_row(table: LabelTable) -> dict[str, float]:

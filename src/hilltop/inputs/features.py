@@ -42,17 +42,23 @@ class Features:
             raise data_error(path, "some ids stand more than once.")
         self.path, self.images, self.values = path, images, values
 
-    def rows_of(self, images: pa.StringArray) -> RowNumbers:
-        """Return the row of every image, all of which must be there.
+    def find(self, images: pa.StringArray) -> pa.Int32Array:
+        """Return the row of every image; null where there is none.
 
-        Like an image file, a row is named with or without the ending of the file.
+        Like an image file, a row is named with or without the ending of the file, and with or
+        without the folders before it, where that leaves no doubt.
         """
         found = pc.index_in(images, value_set=self.images)
-        if found.null_count:
-            shorter = _without_endings(self.images)
-            if len(shorter.unique()) == len(shorter):
-                loosely = pc.index_in(_without_endings(images), value_set=shorter)
-                found = pc.coalesce(found, loosely)
+        for shorter in (_without_endings, _without_folders):
+            if found.null_count:
+                here = shorter(self.images)
+                if len(here.unique()) == len(here):
+                    found = pc.coalesce(found, pc.index_in(shorter(images), value_set=here))
+        return found
+
+    def rows_of(self, images: pa.StringArray) -> RowNumbers:
+        """Return the row of every image, all of which must be there, see :meth:`find`."""
+        found = self.find(images)
         if found.null_count:
             first = images.filter(pc.is_null(found))[0].as_py()
             raise data_error(
@@ -124,6 +130,10 @@ class FeatureInputs:
 def _without_endings(images: pa.StringArray) -> pa.StringArray:
     endings = "|".join(ending.lstrip(".") for ending in ENDINGS)
     return pc.replace_substring_regex(images, rf"(?i)\.({endings})$", "")
+
+
+def _without_folders(images: pa.StringArray) -> pa.StringArray:
+    return pc.replace_substring_regex(_without_endings(images), r"^.*/", "")
 
 
 def _read_npz(path: Path) -> Features:

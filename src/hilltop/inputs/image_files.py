@@ -18,7 +18,8 @@ __all__ = ["ENDINGS", "find_images", "list_images", "missing_images"]
 def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
     """Return the file of each image, relative to ``folder``; null where there is none.
 
-    An id names its file with or without the ending, and may contain sub-folders.
+    An id names its file with or without the ending, and may contain sub-folders. What is not where
+    the id says is looked for in all folders below: there the end of its path must be the id.
 
     Args:
         folder: Where the images are.
@@ -31,6 +32,7 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
         raise data_error(folder, "there is no such folder of images.")
     faults = ErrorCollector(folder)
     listings: dict[Path, dict[str, list[str]]] = {}
+    below: dict[str, list[str]] | None = None
     found: list[str | None] = []
     for name in images.to_pylist():
         path = Path(name)
@@ -39,13 +41,16 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
             continue
         if path.parent not in listings:
             listings[path.parent] = _listing(folder / path.parent)
-        files = listings[path.parent].get(path.name, [])
+        files = [str(path.parent / file) for file in listings[path.parent].get(path.name, [])]
+        if not files:
+            below = _below(folder) if below is None else below
+            files = [file for file in below.get(path.name, []) if _ends(file, path.parent)]
         if len(files) > 1:
             faults.add(
                 f"the image id {name!r} fits {' and '.join(map(repr, sorted(files)))};"
-                " give ids with their endings or remove one file."
+                " give ids with their folders and endings, or remove one file."
             )
-        found.append(str(path.parent / files[0]) if len(files) == 1 else None)
+        found.append(files[0] if len(files) == 1 else None)
     faults.check()
     return pa.array(found, pa.string())
 
@@ -76,6 +81,25 @@ def missing_images(folder: Path, missing: list[str], total: int) -> DataError:
         f" a file must be named like the id, with or without {', '.join(ENDINGS[:-1])}"
         f" or {ENDINGS[-1]}.",
     )
+
+
+def _below(folder: Path) -> dict[str, list[str]]:
+    """Return the images in all folders inside one under the names that they fit."""
+    found: dict[str, list[str]] = {}
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            stem, ending = os.path.splitext(name)
+            if ending.lower() in ENDINGS:
+                path = (Path(parent) / name).relative_to(folder).as_posix()
+                for word in {name, stem}:
+                    found.setdefault(word, []).append(path)
+    return found
+
+
+def _ends(file: str, parent: Path) -> bool:
+    """Whether the folder of a file ends in these folders."""
+    folders = Path(file).parent.parts
+    return folders[len(folders) - len(parent.parts) :] == parent.parts
 
 
 def _listing(folder: Path) -> dict[str, list[str]]:

@@ -52,9 +52,17 @@ class TrainConfig:
     true_labels: Path | None = None
     """Complete labels of the training images, if known: what the loss turns over is checked."""
     images: Path | None = None
-    """Folder with the images."""
+    """Folder with the images, also in folders inside it."""
     features: Path | None = None
     """Features instead of images: .npz with ids and X, .npy with ids beside it, or Parquet."""
+    val_images: Path | None = None
+    """Folder with the validation images, if it is another one."""
+    val_features: Path | None = None
+    """Features of the validation images, if they are in another file."""
+    allow_missing: bool = False
+    """Go on without rows of the labels that have no image or features."""
+    allow_overlap: bool = False
+    """Go on though some images are in both training and validation labels."""
     loss: str = "auto"
     """Name of the loss; auto: one that suits the number of labels that images carry."""
     loss_options: dict[str, Any] = field(default_factory=dict)
@@ -93,6 +101,12 @@ class TrainConfig:
     """Share of the images set aside for validation if there are no validation labels."""
     format: str | None = None
     """Format of the label files; recognised from the content without it."""
+    val_format: str | None = None
+    """Format of the validation labels, if it is another one."""
+    val_unlisted: Literal["unknown", "absent"] | None = None
+    """What unlisted pairs of the validation labels mean, if it is not what --unlisted says."""
+    val_split: str | None = None
+    """Which part of the data set to validate on, if not that of --split."""
     report: bool = True
     """Write report.html and curves.png at the end."""
     tensorboard: bool = False
@@ -157,10 +171,12 @@ class TrainConfig:
             faults.append(f"true_labels: there is no file {str(self.true_labels)!r}.")
         if (self.images is None) == (self.features is None):
             faults.append("give one of --images and --features.")
-        if self.images is not None and not self.images.is_dir():
-            faults.append(f"images: there is no folder {str(self.images)!r}.")
-        if self.features is not None and not self.features.is_file():
-            faults.append(f"features: there is no file {str(self.features)!r}.")
+        for prefix in ("", "val_"):
+            images, features = (getattr(self, f"{prefix}{name}") for name in _USUAL)
+            if images is not None and not images.is_dir():
+                faults.append(f"{prefix}images: there is no folder {str(images)!r}.")
+            if features is not None and not features.is_file():
+                faults.append(f"{prefix}features: there is no file {str(features)!r}.")
         if self.loss not in LOSSES:
             hint = did_you_mean(self.loss, LOSSES)
             faults.append(f"loss: {self.loss!r} is not known.{hint} Known: {', '.join(LOSSES)}.")

@@ -69,9 +69,13 @@ def load_run(path: Path, *, which: str = "best") -> TrainedModel:
 
 
 def predict_run(
-    trained: TrainedModel, *, images: Path | None = None, features: Path | None = None
+    trained: TrainedModel,
+    *,
+    images: Path | None = None,
+    features: Path | None = None,
+    chosen: pa.StringArray | None = None,
 ) -> tuple[ScoreTable, list[tuple[str, str]]]:
-    """Score all images of a folder, or all rows of a features file.
+    """Score the images of a folder, or the rows of a features file: all, or the chosen ones.
 
     Returns:
         The scores, and the images that could not be read with the reason for each; those are
@@ -83,7 +87,8 @@ def predict_run(
         raise ArgumentError(
             f"This run was trained on {config.kind}: give --{config.kind}, and nothing else."
         )
-    ids, inputs = _inputs(config, given)
+    ids = _all_ids(config, given) if chosen is None else chosen
+    inputs = _inputs_of(config, given, ids)
     fabric = launch(config.precision)
     scores = predict(trained.model.to(fabric.device), inputs, len(ids), config, fabric)
     readable = ~torch.isnan(scores).any(dim=1)
@@ -103,10 +108,8 @@ def predict_rows(trained: TrainedModel, images: pa.StringArray) -> ScoreTable:
     return ScoreTable(images, trained.classes, scores.numpy())
 
 
-def _inputs(config: TrainConfig, given: Path) -> tuple[pa.StringArray, Inputs]:
-    images = config.kind == "images"
-    ids = list_images(given) if images else read_features(given).images
-    return ids, _inputs_of(config, given, ids)
+def _all_ids(config: TrainConfig, given: Path) -> pa.StringArray:
+    return list_images(given) if config.kind == "images" else read_features(given).images
 
 
 def _inputs_of(config: TrainConfig, given: Path, ids: pa.StringArray) -> Inputs:

@@ -54,11 +54,12 @@ class Recovered:
         turned = self._loss.pseudo_labels(logits, targets, observed=observed, index=index)
         present = torch.from_numpy(self._true_labels.dense(rows) == State.PRESENT)
         labelled = targets > 0
-        missing = present.to(targets.device) & ~labelled
+        beyond = targets.isnan()  # nobody looked for these
+        missing = present.to(targets.device) & ~labelled & ~beyond
         seen = torch.stack([turned.sum(), (turned & missing).sum(), missing.sum()])
         kind = torch.where(labelled, 0, torch.where(missing, 1, 2))
         bins = (torch.sigmoid(logits.float()) * BINS).long().clamp(0, BINS - 1)
-        drawn = torch.bincount((kind * BINS + bins).flatten(), minlength=len(KINDS) * BINS)
+        drawn = torch.bincount((kind * BINS + bins)[~beyond], minlength=len(KINDS) * BINS)
         self.counts = self.counts + torch.cat([seen, drawn]).to(self.counts)
 
 

@@ -89,8 +89,9 @@ def add_confident(
         threshold: What a score must exceed.
         seed: What the model was trained from, for the history.
     """
-    _, observed = table.batch()
-    rows, columns = np.nonzero(~observed & (np.nan_to_num(scores) > threshold))
+    targets, _ = table.batch()
+    unknown = (table.dense() == State.UNKNOWN) & ~np.isnan(targets)
+    rows, columns = np.nonzero(unknown & (np.nan_to_num(scores) > threshold))
     step = Step(
         "pseudo_label", {"threshold": threshold}, by="the model of the first run", seed=seed
     )

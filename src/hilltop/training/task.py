@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,6 @@ from torch import Tensor, nn
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.files import atomic_write
-from hilltop.data.mistakes import name_mistakes
 from hilltop.data.review_record import (
     before_review,
     provenance_path,
@@ -29,6 +29,7 @@ from hilltop.training.evidence import with_evidence
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.recipe import Recipe
 from hilltop.training.run_folder import RunFolder
+from hilltop.training.sources import input_source, read_both, read_training
 
 
 class Inputs(Protocol):
@@ -62,14 +63,10 @@ class Task:
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
     """Read the labels, split them if need be, and keep both parts in the run folder."""
-    train = read_labels(config.labels, format=config.format, options=config.reading)
-    for mistake in name_mistakes(train):
-        print(f"{config.labels}: {mistake}")
-    if config.val_labels is not None:
-        val = read_labels(config.val_labels, format=config.format, options=config.reading)
-        val = val.with_classes(train.classes)
+    if config.val_labels is not None or config.val_split is not None:
+        train, val = read_both(config, print)
     else:
-        train, val = split(train, config.val_share, config.seed)
+        train, val = split(read_training(config, print), config.val_share, config.seed)
     for name, table in (("training", train), ("validation", val)):
         if not table.count(State.PRESENT):
             raise DataError(f"There is no label at all among the {len(table)} {name} images.")
@@ -111,13 +108,15 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             assert config.features is not None
             features = read_features(config.features)
             inputs = FeatureInputs(features, train.images)
-            val_inputs: Inputs = FeatureInputs(features, val.images)
+            val_features = read_features(input_source(config, val=True))
+            val_inputs: Inputs = FeatureInputs(val_features, val.images)
             head = _feature_model(config, features, train, inputs)
             train_inputs: Inputs = inputs
             model: nn.Module = head
             recipe = recipe.for_head(head, inputs.values, labels, seed=config.seed)
         else:
-            train_inputs, val_inputs = _image_inputs(config, train), _image_inputs(config, val)
+            train_inputs = _image_inputs(config, train, input_source(config))
+            val_inputs = _image_inputs(config, val, input_source(config, val=True))
             model = build_image_model(
                 config.model.model,
                 len(train.classes),
@@ -191,12 +190,11 @@ def _feature_model(
     return head
 
 
-def _image_inputs(config: TrainConfig, table: LabelTable) -> Inputs:
+def _image_inputs(config: TrainConfig, table: LabelTable, folder: Path) -> Inputs:
     from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
 
-    assert config.images is not None
     return ImageInputs(
-        config.images,
+        folder,
         table.images,
         size=config.model.image_size,
         augment=config.augment,

@@ -69,14 +69,16 @@ def test_label_studio_gets_known_labels_as_annotations_and_likely_ones_as_predic
     done = apply_decisions(reviewed, out, format="label_studio", candidates=True)
     assert (done.path, done.added, done.unsaid) == (out, 2, 1)
     assert f"{tmp_path / 'tasks.xml'}: written beside it." in done.notes
-    options = ReadOptions(unlisted="unknown", image_column="hilltop_image")
+    assert reviewed.images is not None
+    assert f"LOCAL_FILES_DOCUMENT_ROOT={reviewed.images.resolve().parent} " in "".join(done.notes)
+    options = ReadOptions(unlisted="unknown")
     known = labels_of(corrected_table(reviewed))
-    assert labels_of(read_labels(out, options=options)) == known
+    assert labels_of(read_labels(out, options=options)) == known, "found back by its own ids"
     expected = likely(reviewed)
     assert expected
     for task in json.loads(out.read_text()):
         image = task["data"]["hilltop_image"]
-        assert task["data"]["image"] == f"/data/local-files/?d={image}"
+        assert task["data"]["image"] == f"/data/local-files/?d={reviewed.images.name}/{image}"
         chances = expected.get(image, {})
         assert len(task["predictions"]) == bool(chances)
         for prediction in task["predictions"]:
@@ -85,6 +87,15 @@ def test_label_studio_gets_known_labels_as_annotations_and_likely_ones_as_predic
             assert prediction["score"] == pytest.approx(max(chances.values()), abs=1e-5)
             control = {"from_name": "choice", "to_name": "image", "type": "choices"}
             assert {key: result[key] for key in control} == control
+
+
+def test_pictures_can_be_served_from_elsewhere(reviewed: AuditFolder, tmp_path: Path) -> None:
+    out = tmp_path / "tasks.json"
+    apply_decisions(
+        reviewed, out, format="label_studio", candidates=True, image_prefix="https://host/a/"
+    )
+    for task in json.loads(out.read_text()):
+        assert task["data"]["image"] == f"https://host/a/{task['data']['hilltop_image']}"
 
 
 def test_the_label_studio_setup_offers_every_class_whatever_its_name(

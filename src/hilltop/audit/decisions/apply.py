@@ -78,6 +78,7 @@ def apply_decisions(
     labels: Path | None = None,
     lossy: bool = False,
     candidates: bool = False,
+    image_prefix: str | None = None,
 ) -> Applied:
     """Write the labels of an audit with the reviewers' answers applied.
 
@@ -92,6 +93,7 @@ def apply_decisions(
         lossy: Leave out what another format cannot express.
         candidates: Write what is still open and likely missing too, for another tool; then the
             audit need not be reviewed yet.
+        image_prefix: With candidates, what stands before the files of images for the other tool.
 
     Raises:
         ArgumentError: The format has no place for candidates.
@@ -108,7 +110,7 @@ def apply_decisions(
     found = verdicts(table, answers)
     named = table
     if candidates:
-        written = _hand_off(folder, chosen, table, out, found, answers)
+        written = _hand_off(folder, chosen, table, out, found, answers, image_prefix)
     elif chosen.name == folder.format:
         patched = _patch(folder, chosen, source, out, table, found)
         written = patched or replace(_rewrite(table, out, found, chosen, lossy), notes=(_ANEW,))
@@ -164,6 +166,7 @@ def _hand_off(
     out: Path,
     found: Verdicts,
     answers: Answers,
+    prefix: str | None,
 ) -> _Written:
     """Write labels and likely candidates for another tool."""
     if chosen.hand_off is None:
@@ -173,13 +176,14 @@ def _hand_off(
             " Name one of them with --format, or leave --candidates out."
         )
     likely = likely_candidates(folder, table, answers)
-    local = folder.images is not None
-    handoff = Handoff(image_files(folder, table), local, likely)
+    handoff = Handoff(image_files(folder, table), folder.images, likely, prefix)
     changed = apply_changes(table, found.changes, reviewers=found.reviewers)
     path, *beside = chosen.hand_off(changed, out, handoff)
     count = sum(map(len, likely.values()))
     notes = [f"{pluralize(count, 'open candidate', 'open candidates')} written as predictions."]
     notes += [f"{file}: written beside it." for file in beside]
+    if chosen.instructions is not None:
+        notes.append(chosen.instructions(handoff))
     return _Written(path, absents=False, notes=tuple(notes))
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+import torch
 
 from hilltop.audit.find.estimate import Tally
 from hilltop.audit.find.score_blocks import LogitBlocks, label_block
@@ -90,7 +91,8 @@ def rank_candidates(
     Memory grows with the number of candidates that are kept, not with that of pairs.
 
     Args:
-        labels: The labels; those that are neither present nor confirmed absent are ranked.
+        labels: The labels; those that are neither present nor confirmed absent are ranked. No
+            label was kept where nobody looked: such a pair is as probable as its scores say.
         logits: Out-of-sample logits of images in the order of ``rows``.
         model: How labels were lost, and how logits become probabilities.
         top: How many to keep; all without it, or a million of more than ten million.
@@ -100,7 +102,7 @@ def rank_candidates(
     Raises:
         DataError: Every pair is known already, or there are too many.
     """
-    unknown = labels.count(State.UNKNOWN)
+    unknown = labels.count(State.UNKNOWN) + int(labels.not_looked_for().sum())
     if not unknown:
         raise DataError(
             "No pair is unknown: each is a label or confirmed absent. If unlisted pairs mean that"
@@ -118,11 +120,12 @@ def rank_candidates(
     for first in range(0, len(images), step):
         chosen = images[first : first + step]
         targets, observed, open_pairs = label_block(labels, chosen)
+        beyond = None if labels.scopes is None else torch.isnan(targets).numpy()
         if before is not None:
             targets, observed, _ = label_block(before, chosen)
         moved = model.calibration(logits(first, first + len(chosen)).float())
         present = present_probability(model.loss, moved, targets, observed=observed).numpy()
-        tally.add(moved, present, open_pairs)
+        tally.add(moved, present, open_pairs, beyond)
         kept.add(_keys(present, open_pairs, chosen))
     return Candidates(kept.sorted(), width), tally
 

@@ -29,6 +29,8 @@ from hilltop.data.files import atomic_write
 Sums = npt.NDArray[np.float64]
 Source = Literal["model", "sample"]
 COLUMNS = ("class", "labelled", "missing", "low", "high", "source")
+BEYOND = "not_looked_for"
+"""A further column, of joined tables."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Estimate:
         low: Lower end of the 90% interval.
         high: Upper end of the 90% interval.
         source: Where the numbers come from.
+        beyond: Further labels, in images of a joined table in which nobody looked for the class.
     """
 
     class_name: str
@@ -50,6 +53,7 @@ class Estimate:
     low: float
     high: float
     source: Source
+    beyond: float = 0.0
 
 
 class Tally:
@@ -68,6 +72,7 @@ class Tally:
         self._spread: Sums = np.zeros(classes)
         self._curvature: Sums = np.zeros(classes)
         self._noise: Sums = np.zeros(classes)
+        self.beyond: Sums = np.zeros(classes)
         self.pairs: npt.NDArray[np.int64] = np.zeros(classes, dtype=np.int64)
 
     def add(
@@ -75,10 +80,19 @@ class Tally:
         logits: Tensor,
         present: npt.NDArray[np.float32],
         unknown: npt.NDArray[np.bool_],
+        not_looked_for: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Take in a block: calibrated logits, probabilities given the labels, unknown pairs."""
+        """Take in a block: calibrated logits, probabilities given the labels, open pairs.
+
+        Pairs that nobody looked for are added up apart: they say nothing of how labels were lost.
+        """
         probs = torch.sigmoid(logits)
         given = torch.from_numpy(present)
+        if not_looked_for is not None:
+            beyond = torch.from_numpy(not_looked_for)
+            self.beyond += _sums(given * beyond)
+            probs, given = probs.masked_fill(beyond, 0.0), given.masked_fill(beyond, 0.0)
+            unknown = unknown & ~not_looked_for
         lost = given * torch.from_numpy(unknown)
         spread = _sums(lost * (1 - lost))
         self.missing += _sums(lost)
@@ -122,10 +136,10 @@ def model_estimates(
         low = np.minimum(low, others.min(axis=0) - reach)
         high = np.maximum(high, others.max(axis=0) + reach)
     low, high = np.maximum(low, 0.0), np.minimum(high, tally.pairs)
-    rows = zip(classes, labelled, tally.missing, low, high, strict=True)
+    rows = zip(classes, labelled, tally.missing, low, high, tally.beyond, strict=True)
     return [
-        Estimate(name, int(count), float(missing), float(least), float(most), "model")
-        for name, count, missing, least, most in rows
+        Estimate(name, int(count), float(missing), float(least), float(most), "model", float(more))
+        for name, count, missing, least, most, more in rows
     ]
 
 
@@ -189,7 +203,8 @@ def total_of_model(estimates: Sequence[Estimate], tally: Tally) -> Estimate:
     low = min(missing - chance, sum(one.low for one in estimates))
     high = max(missing + chance, sum(one.high for one in estimates))
     labelled = sum(one.labelled for one in estimates)
-    return Estimate("", labelled, missing, max(0.0, low), high, "model")
+    beyond = sum(one.beyond for one in estimates)
+    return Estimate("", labelled, missing, max(0.0, low), high, "model", beyond)
 
 
 def keep_of(total: Estimate) -> KeepEstimate:
@@ -205,10 +220,12 @@ def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:
     """Write ``estimates.csv``, completely or not at all."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    joined = any(one.beyond for one in estimates)
+    writer.writerow([*COLUMNS, BEYOND] if joined else COLUMNS)
     for one in estimates:
         numbers = (f"{number:.1f}" for number in (one.missing, one.low, one.high))
-        writer.writerow([one.class_name, one.labelled, *numbers, one.source])
+        more = [f"{one.beyond:.1f}"] if joined else []
+        writer.writerow([one.class_name, one.labelled, *numbers, one.source, *more])
     atomic_write(path, text.getvalue())
 
 
@@ -232,4 +249,5 @@ def _parse(row: dict[str, str]) -> Estimate:
         raise ValueError
     source: Source = "sample" if row["source"] == "sample" else "model"
     missing, low, high = (float(row[name]) for name in ("missing", "low", "high"))
-    return Estimate(row["class"], int(row["labelled"]), missing, low, high, source)
+    beyond = float(row.get(BEYOND, 0.0))
+    return Estimate(row["class"], int(row["labelled"]), missing, low, high, source, beyond)

@@ -86,7 +86,11 @@ def _logits(scores: Values, labels: LabelTable, first: int) -> Tensor:
 def label_block(
     labels: LabelTable, rows: Places | slice
 ) -> tuple[Tensor, Tensor | None, npt.NDArray[np.bool_]]:
-    """Targets, what a person confirmed (None if no absents), and which pairs are unknown."""
+    """Targets, what a person confirmed (None if no absents), and which pairs are open.
+
+    Open are pairs that are unknown, and those of a joined table that nobody looked for: these have
+    the target NaN.
+    """
     chosen = np.arange(len(labels))[rows] if isinstance(rows, slice) else rows
     targets, observed = labels.batch(chosen)
     # Where nobody said "absent", the losses are spared a mask that would change nothing.

@@ -33,13 +33,16 @@ class Handoff:
 
     Attributes:
         files: The file of each image within the folder of images; the id where none is known.
-        local: Whether the files are known to be there.
+        folder: The folder of images, if it is known.
         likely: By row, classes whose label is probably missing, with the probability.
+        prefix: What stands before a file where the other tool fetches it, such as the address of
+            a server; the tool's own way to files in a folder without it.
     """
 
     files: Sequence[str]
-    local: bool
+    folder: Path | None
     likely: Mapping[int, Sequence[tuple[str, float]]]
+    prefix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,12 @@ class Format:
             first; None where a file is written anew.
         hand_off: Writes a table with likely missing labels beside the known ones, and returns the
             files; None where the format has no place for them.
+        instructions: What to do in the other tool with what was handed over, in words.
         features: Reads the features that such a file holds beside the labels; None where it holds
             none.
         folders: Whether a folder can be read.
         file_names: Whether images are named by their files, endings included.
+        boxes: Whether files of others say where objects are, which a table does not hold.
         suffixes: Endings of files that are written in this format unless another one is named.
     """
 
@@ -85,7 +90,9 @@ class Format:
     write: Callable[[LabelTable, Path, bool], None]
     patch: Patch | None = None
     hand_off: Callable[[LabelTable, Path, Handoff], list[Path]] | None = None
+    instructions: Callable[[Handoff], str] | None = None
     features: Callable[[LabelSource], InFile] | None = None
     folders: bool = False
     file_names: bool = False
+    boxes: bool = False
     suffixes: tuple[str, ...] = ()

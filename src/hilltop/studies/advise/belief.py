@@ -80,10 +80,11 @@ def believe(table: LabelTable, features: Tensor, *, seed: int) -> Belief:
         seed: The same seed gives the same belief.
     """
     targets, observed, _ = label_block(table, slice(None))
-    loss = choose_observation(torch.bincount(targets.sum(dim=1).long())).loss
+    loss = choose_observation(torch.bincount(targets.nansum(dim=1).long())).loss
     logits = out_of_fold_logits(features, targets, loss, observed=observed, seed=seed)
     best = select_model(logits, targets, observed=observed).best
     present = present_probability(
         best.loss, best.calibration(logits), targets, observed=observed
     ).numpy()
+    present[~table.looked_for()] = 0.0
     return Belief(table, best.loss, present)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_whole, pluralize
-from hilltop.data import LabelTable, State
+from hilltop.data import LabelTable
 from hilltop.errors import DataError
 from hilltop.metrics import classification_report
 from hilltop.studies.advise.belief import Belief, believe
@@ -94,7 +94,7 @@ def run_trial(
         learn, judge = _deal(len(table), [seed, draw])
         complete = belief.draw([seed, draw])
         reduced = belief.lose(complete, seed + draw)
-        answers = (complete.dense(judge) == State.PRESENT).astype(np.float32)
+        answers, _ = complete.batch(judge)
         own = table.select(judge).eval_targets()
         if not (own == 1).any():
             raise DataError(f"None of {len(judge)} held-out images has a label; too few to judge.")

@@ -250,7 +250,7 @@ def test_written_coco_has_the_keys_that_other_readers_look_up(
         "id": 1,
         "image_id": 1,
         "category_id": 1,
-        "iscrowd": 0,
+        "iscrowd": 1,
         "area": 0,
         "bbox": [0, 0, 0, 0],
         "segmentation": [],
@@ -265,12 +265,16 @@ def test_coco_cannot_express_absents_unless_lossy(small: LabelTable, tmp_path: P
     assert read_labels(path, options=UNKNOWN).count(P) == small.count(P)
 
 
-def test_lvis_cannot_express_unlisted_absents_unless_lossy(tmp_path: Path) -> None:
-    table = assemble(["a", "b"], ["x"], [0], [0], P, unlisted=A)
-    with pytest.raises(DataError, match="1 unlisted pair that is absent"):
-        write_labels(table, tmp_path / "out.json", format="lvis")
-    write_labels(table, tmp_path / "out.json", format="lvis", lossy=True)
-    assert read_labels(tmp_path / "out.json").dense().tolist() == [[P], [U]]
+@pytest.mark.parametrize("format", ["lvis", "openimages"])
+def test_unlisted_absents_are_listed_where_unlisted_means_unknown(
+    tmp_path: Path, format: str
+) -> None:
+    table = assemble(["a", "b"], ["x", "y"], [0, 1], [0, 1], [P, U], unlisted=A)
+    path = tmp_path / "out"
+    write_labels(table, path, format=format)
+    again = read_labels(path, format=format)
+    assert again.dense().tolist() == [[P, A], [A, U]]
+    assert again.unlisted == U
 
 
 def test_lvis_categories_carry_frequency_groups(tmp_path: Path) -> None:

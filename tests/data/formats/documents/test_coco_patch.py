@@ -23,7 +23,7 @@ PATCHED_COCO = """{
 }
 """
 NEW_ANNOTATION = (
-    '{"id": 41, "image_id": 9, "category_id": 18, "iscrowd": 0, "area": 0,'
+    '{"id": 41, "image_id": 9, "category_id": 18, "iscrowd": 1, "area": 0,'
     ' "bbox": [0, 0, 0, 0], "segmentation": []}'
 )
 PATCHED_LVIS = PATCHED_COCO.replace('"width": 640', '"neg_category_ids": [], "width": 640').replace(

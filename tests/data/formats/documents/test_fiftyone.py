@@ -43,7 +43,7 @@ def test_likely_labels_are_handed_off_and_not_read_as_labels(
     positives: LabelTable, tmp_path: Path
 ) -> None:
     files = ["a.jpg", "folder/b.png", "v1.5.jpg"]
-    handoff = Handoff(files, local=True, likely={1: [("dog", 0.75)]})
+    handoff = Handoff(files, folder=None, likely={1: [("dog", 0.75)]})
     assert fiftyone.hand_off(positives, tmp_path, handoff) == [tmp_path / "labels.json"]
     content = json.loads((tmp_path / "labels.json").read_text())
     likely = {"label": "dog", "confidence": 0.75, "attributes": {"missing": True}}

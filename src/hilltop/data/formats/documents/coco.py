@@ -67,7 +67,8 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write one annotation for each present pair.
 
     Sizes and boxes are not known to a table. They are written as zeros, because readers such as
-    pycocotools and detectron2 look the keys up; an area of 0 says that there is no box.
+    pycocotools and detectron2 look the keys up; an area of 0 and the mark of a crowd, which
+    detectors leave out, say that there is no box.
     """
     check_expressible(
         table, path, lossy, states=(State.PRESENT,), unlisted=(State.ABSENT, State.UNKNOWN)
@@ -98,4 +99,5 @@ FORMAT = Format(
     write=write,
     patch=patch,
     file_names=True,
+    boxes=True,
 )

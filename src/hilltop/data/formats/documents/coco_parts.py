@@ -255,12 +255,16 @@ def category_ids(parts: dict[str, Span]) -> dict[str, Any]:
 
 
 def _annotation(number: int, image: Any, category: Any) -> JsonObject:
-    """An annotation without extent."""
+    """An annotation without extent.
+
+    It is marked as a crowd: detectors leave those out of training, where a box without extent would
+    stop them, and evaluation does not count them as objects that were missed.
+    """
     return {
         "id": number,
         "image_id": image,
         "category_id": category,
-        "iscrowd": 0,
+        "iscrowd": 1,
         "area": 0,
         "bbox": [0, 0, 0, 0],
         "segmentation": [],

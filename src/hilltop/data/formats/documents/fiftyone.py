@@ -72,7 +72,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write the present labels, with confidence 1; into a folder, as ``labels.json``."""
     said = (State.UNKNOWN, State.ABSENT)
     check_expressible(table, path, lossy, states=(State.PRESENT,), unlisted=said)
-    hand_off(table, path, Handoff(files=table.images.to_pylist(), local=False, likely={}))
+    hand_off(table, path, Handoff(files=table.images.to_pylist(), folder=None, likely={}))
 
 
 def hand_off(table: LabelTable, path: Path, handoff: Handoff) -> list[Path]:

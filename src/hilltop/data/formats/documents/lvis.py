@@ -34,7 +34,7 @@ from hilltop.data.formats.documents.coco_parts import (
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.text.express import check_expressible
+from hilltop.data.formats.text.express import check_expressible, with_listed_absents
 from hilltop.data.formats.text.json_text import (
     append_elements,
     elements,
@@ -80,6 +80,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 
     Categories carry the counts and frequency groups that LVIS's evaluation looks up.
     """
+    table = with_listed_absents(table)
     check_expressible(
         table, path, lossy, states=(State.PRESENT, State.ABSENT), unlisted=(State.UNKNOWN,)
     )
@@ -169,4 +170,5 @@ FORMAT = Format(
     write=write,
     patch=patch,
     file_names=True,
+    boxes=True,
 )

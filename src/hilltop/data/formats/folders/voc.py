@@ -33,6 +33,7 @@ from hilltop.data.state import State
 from hilltop.errors import DataError
 
 _SPLIT = "train"
+_JPEG = ".jpg"
 _VALUES = {State.PRESENT: "1", State.ABSENT: "-1", State.UNKNOWN: "0"}
 
 
@@ -90,8 +91,9 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write the image sets of one split, ``train``, into a new folder.
 
-    An unknown pair is written as 0, "only difficult instances", which is read as unknown again.
-    With ``lossy`` this also holds for a table whose unlisted pairs are unknown.
+    Images are listed without the ending .jpg, as in VOC. An unknown pair is written as 0, "only
+    difficult instances", which is read as unknown again. With ``lossy`` this also holds for a table
+    whose unlisted pairs are unknown.
     """
     check_expressible(table, path, lossy, unlisted=(State.ABSENT,))
     check_names(path, "image", table.images.to_pylist(), without="")
@@ -101,13 +103,19 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     new_folder(path)
     folder = path / SETS
     folder.mkdir(parents=True)
-    images = table.images.to_pylist()
+    images = _without_endings(table.images.to_pylist())
     dense = table.dense()
     write_lines(folder / f"{_SPLIT}.txt", images)
     for column, name in enumerate(table.classes):
         values = [_VALUES[State(state)] for state in dense[:, column].tolist()]
         lines = [f"{image} {value:>2}" for image, value in zip(images, values, strict=True)]
         write_lines(folder / f"{name}_{_SPLIT}.txt", lines)
+
+
+def _without_endings(images: list[str]) -> list[str]:
+    """Ids as VOC lists them: its tools append the ending .jpg themselves."""
+    bare = [name[: -len(_JPEG)] if name.lower().endswith(_JPEG) else name for name in images]
+    return bare if all(bare) and len(set(bare)) == len(bare) else images
 
 
 def _has_values(path: Path) -> bool:

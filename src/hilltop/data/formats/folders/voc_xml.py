@@ -195,4 +195,5 @@ FORMAT = Format(
     read=read,
     write=write,
     folders=True,
+    boxes=True,
 )

@@ -21,10 +21,13 @@ from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.table_file import read_parquet
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
+from hilltop.data.scopes import Scopes
 from hilltop.data.state import State
 
 _KEY = b"hilltop"
 _VERSION = 1
+_VERSION_WITH_SCOPES = 2  # which a reader that does not know of them must refuse
+_SCOPE = "scope"
 _COLUMNS = {State.PRESENT: "present", State.ABSENT: "absent", State.UNKNOWN: "unknown"}
 
 
@@ -36,7 +39,7 @@ def fits(source: LabelSource) -> bool:
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write everything the table knows; nothing is ever lost."""
     metadata = {
-        "version": _VERSION,
+        "version": _VERSION if table.scopes is None else _VERSION_WITH_SCOPES,
         "classes": table.classes,
         "unlisted": table.unlisted.name.lower(),
         "history": [_written(step) for step in table.history],
@@ -46,6 +49,9 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     for state, name in _COLUMNS.items():
         if state != table.unlisted:
             columns[name] = _lists(table, state)
+    if table.scopes is not None:
+        columns[_SCOPE] = pa.array(table.scopes.of_image)
+        metadata["scopes"] = _written_scopes(table.scopes)
     content = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(metadata).encode()})
     pq.write_table(content, path, compression="zstd", row_group_size=1 << 18)
 
@@ -55,11 +61,11 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     metadata = _metadata(source.path)
     if metadata is None:
         raise data_error(source.path, "this is not a whole Parquet file written by hilltop.")
-    if metadata.get("version") != _VERSION:
+    if metadata.get("version") not in (_VERSION, _VERSION_WITH_SCOPES):
         raise data_error(
             source.path,
-            f"this file has version {metadata.get('version')}, but this hilltop reads {_VERSION}."
-            " Install a newer hilltop.",
+            f"this file has version {metadata.get('version')}, but this hilltop reads up to"
+            f" {_VERSION_WITH_SCOPES}. Install a newer hilltop.",
         )
     content = read_parquet(source.path)
     try:
@@ -87,7 +93,26 @@ def _table(path: Path, content: pa.Table, metadata: dict[str, Any]) -> LabelTabl
         source=path,
         notes=metadata["notes"],
     )
-    return replace(table, history=tuple(Step(*step) for step in metadata["history"]))
+    history = tuple(Step(*step) for step in metadata["history"])
+    return replace(table, history=history, scopes=_scopes(content, metadata))
+
+
+def _written_scopes(scopes: Scopes) -> list[Any]:
+    """Name and class numbers of each scope."""
+    numbers = (np.flatnonzero(found).tolist() for found in scopes.looked_for)
+    return [list(one) for one in zip(scopes.names, numbers, strict=True)]
+
+
+def _scopes(content: pa.Table, metadata: dict[str, Any]) -> Scopes | None:
+    if "scopes" not in metadata:
+        return None
+    looked_for = np.zeros((len(metadata["scopes"]), len(metadata["classes"])), dtype=bool)
+    for row, (_, numbers) in enumerate(metadata["scopes"]):
+        looked_for[row, numbers] = True
+    of_image = content.column(_SCOPE).to_numpy().astype(np.int32)
+    if len(of_image) and not 0 <= of_image.min() <= of_image.max() < len(looked_for):
+        raise ValueError("an image has a scope that is not listed")
+    return Scopes(tuple(name for name, _ in metadata["scopes"]), of_image, looked_for)
 
 
 def _written(step: Step) -> list[Any]:

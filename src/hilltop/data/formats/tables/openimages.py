@@ -26,7 +26,7 @@ from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched
 from hilltop.data.formats.source import LabelSource, read_class_file, read_lines
 from hilltop.data.formats.text.csv_text import CsvText
-from hilltop.data.formats.text.express import check_expressible
+from hilltop.data.formats.text.express import check_expressible, with_listed_absents
 from hilltop.data.formats.text.table_file import TableFile, column_names, is_binary
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
@@ -73,6 +73,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 
     Class names are written as label names: a table does not know the codes they once had.
     """
+    table = with_listed_absents(table)
     check_expressible(
         table,
         path,

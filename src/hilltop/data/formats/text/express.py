@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 
@@ -54,11 +55,27 @@ def check_expressible(
     unused = len(table.classes) - len(np.unique(table.columns))
     if unused and not unused_classes:
         errors.add(_lost(f"{pluralize(unused, 'class', 'classes')} that no image has"))
+    beyond = int(table.not_looked_for().sum())
+    if beyond:
+        errors.add(_lost(f"that nobody looked for {pluralize(beyond, 'pair', 'pairs')}"))
     pairs = len(table) * len(table.classes) - len(table.states)
     if pairs and table.unlisted not in unlisted:
         unsaid = pluralize(pairs, "unlisted pair that is", "unlisted pairs that are")
         errors.add(_lost(f"{unsaid} {table.unlisted.name.lower()}"))
     errors.check()
+
+
+def with_listed_absents(table: LabelTable) -> LabelTable:
+    """Return the table with every absent pair listed and the others unknown.
+
+    For formats in which a pair that is not listed is unknown: what was confirmed absent all the
+    same has to be said pair by pair.
+    """
+    if table.unlisted != State.ABSENT:
+        return table
+    rows, columns = np.nonzero(table.dense() == State.ABSENT)
+    step = Step("list_absents", {"pairs": len(rows)})
+    return table.with_states(rows, columns, State.ABSENT, step=step, unlisted=State.UNKNOWN)
 
 
 def check_names(path: Path, kind: str, names: Iterable[str], without: str) -> None:

@@ -18,7 +18,7 @@ from hilltop.data.formats.documents.label_studio.records import (
     is_label_studio_header,
     one_of,
 )
-from hilltop.data.formats.documents.label_studio.write import hand_off, write
+from hilltop.data.formats.documents.label_studio.write import hand_off, instructions, write
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.table_file import column_names
@@ -174,5 +174,6 @@ FORMAT = Format(
     write=write,
     patch=patch_tasks,
     hand_off=hand_off,
+    instructions=instructions,
     file_names=True,
 )

@@ -13,6 +13,8 @@ from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import OptionNeeded
 
+IMAGE_ID = "hilltop_image"
+"""Where tasks that we hand over keep the id of their image, by which they find back."""
 _REFERENCE = re.compile(
     r"(/data/|[a-z][a-z0-9+.-]*://).*"
     r"|.*\.(jpe?g|png|gif|bmp|webp|tiff?|svg|avif|heic)([?#].*)?",
@@ -79,8 +81,10 @@ def is_label_studio_header(names: list[str]) -> bool:
 
 
 def image_key(path: Path, data: Sequence[dict[str, Any]], named: str | None) -> str:
-    """Return the key of the image: the one named, the only one, or the only reference."""
+    """Return the key of the image: the one named, our own, the only one, or the only reference."""
     keys = list(dict.fromkeys(key for values in data for key in values))
+    if named is None and data and all(IMAGE_ID in values for values in data):
+        return IMAGE_ID
     if named is not None or len(keys) < 2:
         return named or "".join(keys)
     references = [key for key in keys if is_reference([values.get(key) for values in data])]

@@ -1,0 +1,108 @@
+"""``join``: label sets of different people, with different lists of classes, in one table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from hilltop.checks import pluralize
+from hilltop.cli.labels import ReadFormat, describe_counts
+from hilltop.data import LabelSet, LabelTable, ReadOptions, join_tables, read_labels, write_labels
+from hilltop.data.formats.source import read_class_file
+from hilltop.data.mistakes import likely_mistakes
+from hilltop.errors import ArgumentError
+
+_OPTION = re.compile(r":(?=[a-z][a-z-]*=)")
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What may be said of one source behind its name."""
+
+    format: ReadFormat = None
+    looked_for: Path | None = None
+    """File with one class name a line: what was looked for; all classes of the source without."""
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+
+@dataclass(frozen=True)
+class Join:
+    """Put label sets of different people into one table that knows who looked for what.
+
+    A class that the sources of an image did not look for takes no part there: in training it is
+    neither a label nor a negative, in metrics it is left out, and an audit ranks it by its scores.
+    Options hold for all sources; those of one alone stand behind its name, after colons:
+    b.json:unlisted=absent:looked-for=list.txt.
+
+    Example: hilltop join a.csv b.json:unlisted=absent --unlisted unknown --out joined.parquet
+    """
+
+    sources: tyro.conf.Positional[tuple[str, ...]]
+    """Label files or folders, in any format; each with options of its own after colons."""
+    out: Path
+    """The file to write, in Hilltop's own format, which alone can say what was looked for."""
+    contradictions: Literal["stop", "unknown"] = "stop"
+    """Where one source says present and another absent: stop and name them, or unknown."""
+    format: ReadFormat = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self) -> None:
+        """Read all, join, write, say what is in it."""
+        if len(self.sources) < 2:
+            raise ArgumentError("Joining needs at least two label files.")
+        usual = SourceOptions(format=self.format, reading=self.reading)
+        sets = [read_set(words, usual) for words in self.sources]
+        joined = join_tables(sets, contradictions=self.contradictions)
+        write_labels(joined, self.out, format="hilltop")
+        for one in sets:
+            print(f"{one.name}: {describe_counts(one.table)}{_looked_for(one)}")
+        print(f"{self.out}: {describe_counts(joined)}")
+        for line in _remarks(joined):
+            print(line)
+
+
+def read_set(words: str, usual: SourceOptions) -> LabelSet:
+    """Read a source named as on the command line: its file, and options of its own after colons."""
+    name, *given = _OPTION.split(words)
+    options = usual
+    if given:
+        options = tyro.cli(
+            SourceOptions,
+            prog=f"hilltop join {name}",
+            args=[word for text in given for word in _argument(text)],
+            default=usual,
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+        )
+    table = read_labels(name, format=options.format, options=options.reading)
+    listed = None if options.looked_for is None else read_class_file(options.looked_for)
+    return LabelSet(name, table, listed)
+
+
+def _argument(text: str) -> Iterator[str]:
+    """An option as tyro expects it; a flag has nothing behind its equals sign."""
+    option, _, value = text.partition("=")
+    yield f"--{option}"
+    if value:
+        yield value
+
+
+def _looked_for(one: LabelSet) -> str:
+    if one.looked_for is None:
+        return ""
+    return f", {pluralize(len(one.looked_for), 'class', 'classes')} looked for"
+
+
+def _remarks(table: LabelTable) -> Iterator[str]:
+    beyond = int(table.not_looked_for().sum())
+    share = beyond / max(1, len(table) * len(table.classes))
+    yield f"{pluralize(beyond, 'pair', 'pairs')} ({share:.0%}) nobody looked for; they take no part"
+    clashes = table.history[-1].details.get("contradictions", 0)
+    if clashes:
+        yield f"{pluralize(clashes, 'contradicted pair is', 'contradicted pairs are')} unknown"
+    yield from table.notes
+    yield from (f"likely mistake: {text}" for text in likely_mistakes(table))
