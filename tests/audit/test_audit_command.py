@@ -76,7 +76,7 @@ def test_features_become_an_audit_that_can_be_reviewed(
     features = simulated.save_features(tmp_path / "features.npz")
     assert run(labels, tmp_path / "audit", "--features", features) == 0
     said = capsys.readouterr().out
-    assert "of the labelled images carry one label" in said
+    assert "heads on 400 images, none on its own fold" in said
     assert "the labels are most probable under" in said
     assert "Classes with most missing labels" in said
     assert f"next: hilltop review {tmp_path / 'audit'}" in said

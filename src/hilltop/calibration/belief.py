@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hilltop.calibration.keep_rate import Fitted
-from hilltop.calibration.observation import MOST_EMPTY, TINY_RESTORE_PROB
+from hilltop.calibration.observation import TINY_RESTORE_PROB
 from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.profile import LOG_KEEP, Floats, profile, shrink
 from hilltop.calibration.scaling import calibrate
@@ -30,6 +30,8 @@ COMPLETE = -0.02
 """From this log keep on a class is taken to be complete."""
 LEAST_GAIN = 0.1
 """Nats a row by which a count rule must beat a keep rate of its own for each class."""
+CAUTIOUS_EMPTY = 0.05
+"""Share of rows without a label up to which training believes in a count rule."""
 CONTRADICTED = 3.0
 """Nats: scores contradict a keep rate that is worse than 1 by more."""
 
@@ -116,7 +118,7 @@ def _counted(
     logits: Tensor, targets: Tensor, observed: Tensor | None, costs: Floats
 ) -> Belief | None:
     """A count rule, where scores support it much better than keep rates, and nothing forbids it."""
-    if float((targets.nansum(dim=1) == 0).float().mean()) > MOST_EMPTY:
+    if float((targets.nansum(dim=1) == 0).float().mean()) > CAUTIOUS_EMPTY:
         return None
     models = []
     for ratio in RATIOS:

@@ -18,8 +18,9 @@ LEAST_KEEP = 0.01
 """The interval of the keep rate is looked at from here on."""
 RATIOS = (Fraction(1, 2), Fraction(4, 5), Fraction(1))
 """Missing ratios of the paper that are tried."""
-MOST_EMPTY = 0.05
-"""Share of images without a label up to which a count rule can be."""
+MOST_EMPTY = 0.25
+"""Share of images without a label up to which a count rule is taken: it leaves none empty, but
+some may truly be."""
 TINY_RESTORE_PROB = 0.001
 """Probability that a lost label was put back, where nobody has reviewed the labels.
 
