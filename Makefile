@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup browser test test-slow test-all check-loss lint format demo bench docs clean
+.PHONY: help setup browser test test-slow test-all attack versions check-loss lint format demo bench docs clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -30,6 +30,12 @@ test-slow: setup browser  ## Run the slow tests, which `test` leaves out.
 	$(BIN)/python -m pytest -m slow
 
 test-all: test test-slow  ## Run all tests.
+
+attack: setup  ## Repeat the table of attacks (some minutes; SCALE=10 tries ten times as often).
+	$(BIN)/python -m tests.attack --scale $(or $(SCALE),1)
+
+versions:  ## Test losses, metrics and labels on every Python here with the oldest and newest torch.
+	.ci/versions
 
 # Tests in which a loss takes part by being registered.
 check-loss: setup  ## Run all shared checks of one loss: make check-loss LOSS=hill.

@@ -20,11 +20,9 @@ import pyarrow as pa
 import torch
 
 from hilltop.audit.find.score_blocks import score_blocks
-from hilltop.audit.run import REPEATS, Scored, audit, score_by_folds
+from hilltop.audit.run import Scored, audit, score_by_folds
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import ScoreTable
-from hilltop.losses import bce
-from hilltop.training.folds import out_of_fold_logits
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "coco16k_lite0.npz"
 TRAINING_ROWS = 12_000
@@ -44,25 +42,16 @@ def main() -> None:
     labels = table_of(content["ids"][:TRAINING_ROWS], left)
     rows = np.arange(len(labels))
     print(f"{missing.sum():,} missing labels among {(~left).sum():,} unlabelled pairs")
-    ours = timed(
-        "likelihood heads, trained",
+    logits = timed(
+        "heads, trained",
         lambda: score_by_folds(
             labels, features, rows, given=None, folds=4, seed=0, say=lambda _: None
         ),
     )
-    targets = torch.from_numpy(left).float()
-    plain = timed(
-        "BCE heads, trained",
-        lambda: out_of_fold_logits(
-            features, targets, bce(reduction="sum"), repeats=REPEATS, seed=0
-        ),
-    )
-    for name, logits in (("likelihood", ours), ("BCE", plain)):
-        print(f"\non the scores of {name} heads")
-        probs = torch.sigmoid(logits).numpy()
-        show("the scores themselves", probs, left, missing)
-        by_hilltop(labels, probs, left, missing)
-        by_cleanlab(probs, left, missing)
+    probs = torch.sigmoid(logits).numpy()
+    show("the scores themselves", probs, left, missing)
+    by_hilltop(labels, probs, left, missing)
+    by_cleanlab(probs, left, missing)
 
 
 def table_of(ids: npt.NDArray[np.str_], left: Flags) -> LabelTable:
@@ -82,7 +71,7 @@ def by_hilltop(labels: LabelTable, probs: Floats, left: Flags, missing: Flags) -
         "hilltop audit, given scores",
         lambda: audit(labels, Scored(score_blocks(scores, labels), rows), given=None, top=None),
     )
-    print(f"  {found.reading.sentence}")
+    print(f"  {found.belief.sentence}")
     ranked = np.zeros(left.shape, dtype=np.float32)
     ranked[found.candidates.rows(), found.candidates.columns()] = found.candidates.probabilities()
     show("hilltop audit", ranked, left, missing)

@@ -4,18 +4,19 @@ Linear heads on features, trained as ``hilltop train`` trains them, on labels th
 has thinned:
 
 - ``bce``, ``auto``: who knows nothing;
-- ``audit``: BCE on what the audit believes, its probabilities in place of unlabelled pairs;
-- ``N answers``: auto, after a person has answered the first N candidates of the audit;
+- ``labels N``: auto, after a person has answered the N most probable candidates of the audit;
+- ``model N``: auto, after a person has answered N pairs of ``hilltop queue --for model``;
 - ``told``: BCE that is told which unlabelled pairs are missing labels, and leaves them out. What
   remains to BCE on complete labels is that there are fewer labels to learn from.
 
 Run it with: python reproduction/ceiling.py --labels train.parquet --val-labels val.parquet
-    --features features.npz [--keep 0.4,single] [--seeds 0,1,2] [--answers 1000,5000,20000]
+    --features features.npz [--keep 0.4,single] [--seeds 0,1,2] [--out answers.csv]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,17 +25,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hilltop.audit.review.queues import model_values
 from hilltop.audit.run import score_by_folds
-from hilltop.calibration.observation import select_model
-from hilltop.calibration.posterior import present_probability
-from hilltop.checks import pluralize
+from hilltop.calibration.belief import believe
 from hilltop.data import LabelTable, drop_positives
 from hilltop.inputs.features import FeatureInputs, read_features
 from hilltop.losses import LabelStats, build
+from hilltop.losses.base import Evidence
 from hilltop.metrics import classification_report
 from hilltop.studies.compare.level import parse_levels
 from hilltop.studies.compare.study import read_complete
 from hilltop.training import TrainConfig, fit_head
+
+QUEUES = {"labels": (1000, 5000, 20000), "model": (1000, 7000)}
+"""How many answers of each queue are tried."""
 
 
 class Heads:
@@ -48,16 +52,25 @@ class Heads:
         self.truth = torch.from_numpy(judged.eval_targets())
 
     def mean_precision(
-        self, name: str, targets: Tensor, *, seed: int, observed: Tensor | None = None
+        self,
+        targets: Tensor,
+        *,
+        seed: int,
+        weight: Tensor | None = None,
+        observed: Tensor | None = None,
     ) -> float:
-        """Train a linear head and return its mAP, in per cent."""
-        loss = build(name, reduction="sum")
-        if name == "auto":
-            facts = LabelStats.of(targets)
-            if observed is not None:
-                before = LabelStats.of(targets.masked_fill(observed, 0)).labels_per_image
-                facts = replace(facts, before_review=before)
-            loss.prepare(facts)
+        """Train a linear head and return its mAP, in per cent.
+
+        Args:
+            targets: The labels.
+            seed: Of training.
+            weight: How much auto believes unlabelled pairs; BCE without it.
+            observed: Pairs that a person has answered.
+        """
+        loss = build("bce" if weight is None else "auto", reduction="sum")
+        if weight is not None:
+            evidence = Evidence(weight, "found before the review")
+            loss.prepare(replace(LabelStats.of(targets), evidence=evidence))
         head = fit_head(
             self.inputs,
             lambda rows: (targets[rows], None if observed is None else observed[rows]),
@@ -70,65 +83,67 @@ class Heads:
         return 100 * classification_report(scores, self.truth).mAP
 
 
-def believed(heads: Heads, left: LabelTable, targets: Tensor, seed: int) -> Tensor:
-    """How probable the audit thinks that each pair is present."""
+def orders(given: Tensor, present: Tensor) -> dict[str, Tensor]:
+    """The unlabelled pairs in the order of each queue."""
+    open_pairs = (given == 0).flatten().nonzero().flatten()
+    probs = present.flatten()[open_pairs].double().numpy()
+    columns = open_pairs.numpy() % given.shape[1]
+    values = model_values(probs, columns, given.sum(dim=0).long().numpy())
+    return {
+        name: open_pairs[np.argsort(-value, kind="stable")]
+        for name, value in (("labels", probs), ("model", values))
+    }
+
+
+def measure(heads: Heads, complete: LabelTable, r: str, seed: int) -> Iterator[tuple[str, float]]:
+    """Yield who knows what, and the mAP of a head that does."""
+    left = drop_positives(complete, r, seed=seed).table
+    true, given = (torch.from_numpy(table.dense() == 1).float() for table in (complete, left))
     rows = np.arange(len(left))
     logits = score_by_folds(
         left, heads.inputs, rows, given=None, folds=4, seed=seed, say=lambda _: None
     )
-    best = select_model(logits, targets).best
-    return present_probability(best.loss, best.calibration(logits), targets)
-
-
-def measure(
-    heads: Heads, complete: LabelTable, r: str, answers: list[int], seed: int
-) -> Iterator[tuple[str, float]]:
-    """Yield who knows what, and the mAP of a head that does."""
-    left = drop_positives(complete, r, seed=seed).table
-    true, given = (torch.from_numpy(table.dense() == 1).float() for table in (complete, left))
-    yield "bce", heads.mean_precision("bce", given, seed=seed)
-    yield "auto", heads.mean_precision("auto", given, seed=seed)
-    belief = believed(heads, left, given, seed)
-    yield "audit", heads.mean_precision("bce", belief, seed=seed)
-    order = torch.where(given == 1, -1.0, belief).flatten().argsort(descending=True, stable=True)
-    for number in answers:
-        seen = torch.zeros(given.numel(), dtype=torch.bool)
-        seen[order[:number]] = True
-        observed = seen.view(given.shape) & (given == 0)
-        corrected = torch.where(observed, true, given)
-        value = heads.mean_precision("auto", corrected, seed=seed, observed=observed)
-        yield f"{number:,} answers", value
+    belief = believe(logits, given)
+    weight = belief.absent_probability(logits, given)
+    yield "auto", heads.mean_precision(given, seed=seed, weight=weight)
+    queues = orders(given, belief.present_probability(logits, given))
+    for name, numbers in QUEUES.items():
+        for number in numbers:
+            observed = torch.zeros(given.numel(), dtype=torch.bool)
+            observed[queues[name][:number]] = True
+            observed = observed.view(given.shape)
+            corrected = torch.where(observed, true, given)
+            value = heads.mean_precision(corrected, seed=seed, weight=weight, observed=observed)
+            yield f"{name} {number}", value
+    yield "bce", heads.mean_precision(given, seed=seed)
     missing = (true == 1) & (given == 0)
-    yield "told", heads.mean_precision("bce", given.masked_fill(missing, torch.nan), seed=seed)
-    yield "complete", heads.mean_precision("bce", true, seed=seed)
+    yield "told", heads.mean_precision(given.masked_fill(missing, torch.nan), seed=seed)
+    yield "complete", heads.mean_precision(true, seed=seed)
 
 
 def main() -> None:
-    """Print a table for each level, the mean over seeds."""
+    """Print what each level and seed gives, as it comes, and write it to a file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("--labels", "--val-labels", "--features"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--keep", default="0.4,single")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--answers", default="1000,5000,20000")
+    parser.add_argument("--out", type=Path, default=Path("answers.csv"))
     given = parser.parse_args()
     complete = read_complete(given.labels, TrainConfig())
     judged = read_complete(given.val_labels, TrainConfig()).with_classes(complete.classes)
     heads = Heads(given.features, complete, judged)
-    seeds, answers = (
-        [int(word) for word in text.split(",") if word] for text in (given.seeds, given.answers)
-    )
-    for level in parse_levels(given.keep):
-        assert level.r is not None
-        runs = [dict(measure(heads, complete, level.r, answers, seed)) for seed in seeds]
-        means = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
-        low, high = means["bce"], means["complete"]
-        over = pluralize(len(seeds), "seed", "seeds")
-        print(f"{level.title}, {over}: mAP, and share of the gap that is closed")
-        for name, value in means.items():
-            print(
-                f"  {name:<16}{value:6.2f} {100 * (value - low) / (high - low):5.0f}%", flush=True
-            )
+    with given.out.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if not file.tell():
+            writer.writerow(["keep", "seed", "who", "mAP"])
+        for seed in (int(word) for word in given.seeds.split(",")):
+            for level in parse_levels(given.keep):
+                assert level.r is not None
+                for who, value in measure(heads, complete, level.r, seed):
+                    writer.writerow([level.title, seed, who, f"{value:.3f}"])
+                    file.flush()
+                    print(f"{level.title}, seed {seed}: {who:<14}{value:6.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,17 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from tests.reference import log_negative, log_positive, sigmoid
+from tests.reference import (
+    focal_margin_positive,
+    focal_negative,
+    log_negative,
+    log_positive,
+    sigmoid,
+)
 
 Rows = list[list[float]]
 Pair = tuple[int, int]
-METHODS = {"em_apl", "gr", "ll_cp", "ll_ct", "ll_r", "role", "splc_adaptive"}
+METHODS = {"em_apl", "gr", "ll_cp", "ll_ct", "ll_r", "role", "splc_adaptive", "splc_bounded"}
 
 
 def largest(
@@ -53,6 +59,25 @@ def with_pseudo_labels(
                 loss = 0.0 if reject else log_positive(x)
             losses[-1].append(loss)
     return losses
+
+
+def bounded_self_paced(logits: Rows, targets: Rows, tau: float = 0.6) -> Rows:
+    """Self-paced correction that takes the highest scores, no more than there are labels."""
+    labels = sum(y == 1 for row in targets for y in row)
+    unlabelled = [
+        x
+        for xs, ys in zip(logits, targets, strict=True)
+        for x, y in zip(xs, ys, strict=True)
+        if y == 0
+    ]
+    sure = sorted((x for x in unlabelled if sigmoid(x) > tau), reverse=True)[:labels]
+    return [
+        [
+            focal_margin_positive(x) if y == 1 or x in sure else focal_negative(x)
+            for x, y in zip(xs, ys, strict=True)
+        ]
+        for xs, ys in zip(logits, targets, strict=True)
+    ]
 
 
 class Permanent:

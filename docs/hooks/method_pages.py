@@ -103,7 +103,7 @@ def use(name: str) -> str:
 def gradient_picture(name: str) -> bytes | None:
     """The gradient as SVG, if every pair stands for itself."""
     try:
-        loss = check_separable(LOSSES.build(name, **LOSSES.cards[name].drawn_with))
+        loss = check_separable(LOSSES.build(name))
     except HilltopError:
         return None
     target = io.BytesIO()

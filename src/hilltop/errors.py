@@ -29,6 +29,10 @@ class ConfigError(HilltopError):
     """A configuration has faults; the message lists all of them."""
 
 
+class DivergenceError(HilltopError):
+    """Training went beyond all bounds: a loss or a score is not a finite number."""
+
+
 class MissingExtra(HilltopError, ImportError):  # noqa: N818 (it says what to do)
     """A package that one of our extras brings is not installed. It is also an ``ImportError``."""
 

@@ -110,7 +110,7 @@ def test_probabilities_are_ranked_by_the_given_likelihood(simulated: Simulated) 
     )
     assert len(audited.candidates) == 7
     assert [one.class_name for one in audited.estimates] == list("abcdef")
-    assert "kept_independently(keep=0.4), as asked" in audited.reading.sentence
+    assert "kept_independently(keep=0.4), as asked" in audited.belief.sentence
 
 
 def test_what_a_person_confirmed_is_no_candidate(simulated: Simulated) -> None:

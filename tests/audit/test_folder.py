@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,22 @@ from hilltop.data import ReadOptions
 from hilltop.errors import DataError
 
 
-def test_what_is_written_is_read_again(audit: AuditFolder) -> None:
+def test_what_is_written_is_read_again_wherever_one_stands(
+    audit: AuditFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = ReadOptions(unlisted="absent", minus_one="unknown", classes=Path("names.txt"))
     written = AuditFolder(
         audit.path, Path("a b.csv"), "wide", options, Path("pictures"), 7, {"cat": 0.5}, "today"
     )
     written.write()
-    assert AuditFolder.read(audit.path) == written
+    here = Path.cwd()
+    monkeypatch.chdir(tmp_path)
+    assert AuditFolder.read(audit.path) == replace(
+        written,
+        labels=here / "a b.csv",
+        images=here / "pictures",
+        reading=replace(options, classes=here / "names.txt"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hilltop.calibration import calibrate
-from hilltop.losses.likelihood.choose import summed_independently
+from hilltop.losses.likelihood.summed import summed_independently
 
 
 def test_likelihood_and_prior_pull_equally_at_what_is_found() -> None:

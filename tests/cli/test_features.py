@@ -104,3 +104,28 @@ def test_a_label_file_that_holds_features_gives_them(
     features = read_features(out)
     assert features.images.to_pylist() == ["0", "1"]
     assert features.values.tolist() == [[0.5, 0, 2], [0, 1, 0]]
+
+
+def test_a_run_on_features_of_a_known_network_tags_photographs(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, features = tmp_path / "photos", tmp_path / "features.npz"
+    folder.mkdir()
+    for number in range(12):
+        picture(number).save(folder / f"{number:02}.png")
+    lines = [f"{number:02}.png,{('even', 'odd')[number % 2]}" for number in range(12)]
+    (tmp_path / "labels.csv").write_text("\n".join(["image,class", *lines]) + "\n")
+    assert main(["features", str(folder), "--out", str(features), *words]) == 0
+    assert read_features(features).images_folder == str(folder)
+    run = ["--labels", str(tmp_path / "labels.csv"), "--unlisted", "unknown", "--epochs", "1"]
+    run += ["--features", str(features), "--out", str(tmp_path / "run"), "--workers", "0"]
+    assert main(["train", *run]) == 0
+    tagged = []
+    for source in (["--images", str(folder)], ["--features", str(features)]):
+        out = tmp_path / f"{source[0][2:]}.jsonl"
+        words_ = ["predict", str(tmp_path / "run"), *source, "--top", "1", "--out", str(out)]
+        assert main(words_) == 0
+        tagged.append(out.read_text())
+    assert tagged[0] == tagged[1]
+    assert tagged[0].count('"file"') == 12
+    assert "12 images, 12 tags" in capsys.readouterr().out

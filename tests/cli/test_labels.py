@@ -78,9 +78,9 @@ def test_simulate_by_class_from_a_file(labels: Path, tmp_path: Path) -> None:
     out = tmp_path / "k.parquet"
     assert run("simulate", labels, "--keep", keep, "--out", out) == 0
     assert read_labels(out).counts_by_class(State.PRESENT)[0] == 0
-    assert run("simulate", labels, "--keep", "0.5", "--out", out) == 0
+    assert run("simulate", labels, "--keep", "0.5", "--out", out, "--force") == 0
     keep.write_text("class,keep\nclass0,many\n")
-    assert run("simulate", labels, "--keep", keep, "--out", out) == 1
+    assert run("simulate", labels, "--keep", keep, "--out", out, "--force") == 1
 
 
 @pytest.mark.parametrize("words", [(), ("--r", "0.8", "--single"), ("--r", "2"), ("--keep", "x")])

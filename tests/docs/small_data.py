@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from PIL import Image
 
+from hilltop.data.scores import ScoreTable
+
 CLASSES = ("boat", "car", "dog", "person", "tree")
-_TRAIN, _ALL = 120, 160
+_TRAIN, _ALL = 140, 180
 
 
 def write_small_data(folder: Path) -> None:
@@ -26,10 +29,27 @@ def write_small_data(folder: Path) -> None:
     _write(folder / "labels.csv", ids[:_TRAIN], left[:_TRAIN])
     _write(folder / "full.csv", ids[:_TRAIN], truth[:_TRAIN])
     _write(folder / "val.csv", ids[_TRAIN:], truth[_TRAIN:])
+    _write(folder / "test.csv", ids[_TRAIN:], left[_TRAIN:])
+    _write_scores(folder, ids[_TRAIN:], truth[_TRAIN:], rng)
     (folder / "photos").mkdir()
     for name in ids:
         pixels = rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / "photos" / name)
+
+
+def _write_scores(
+    folder: Path, ids: list[str], truth: npt.NDArray[np.bool_], rng: np.random.Generator
+) -> None:
+    """Probabilities by two models, and answers about some pairs."""
+    for name, noise in (("one.npy", 1.0), ("two.npy", 3.0)):
+        logits = 3.0 * truth - 2 + rng.normal(0, noise, truth.shape)
+        ScoreTable(pa.array(ids), CLASSES, 1 / (1 + np.exp(-logits))).save(folder / name)
+    with (folder / "answered.csv").open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["image", "class", "answer", "sampled_with"])
+        rows.writerows(
+            [ids[row], "dog", "yes" if truth[row, 2] else "no", 0.25] for row in range(9)
+        )
 
 
 def _write(path: Path, ids: list[str], present: npt.NDArray[np.bool_]) -> None:

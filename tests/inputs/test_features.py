@@ -76,7 +76,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"read from .npz, .npy or .parquet"):
         read_features(tmp_path / "z.csv")
     np.savez(tmp_path / "o.npz", ids=np.array(["a"], dtype=object), X=VALUES[:1])
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="Python objects, which are not read"):
         read_features(tmp_path / "o.npz")
 
 

@@ -164,15 +164,18 @@ def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
     assert type(column.loss_) is type(plain.loss_)
 
 
-def test_a_likelihood_finds_more_of_the_missing_labels_than_cross_entropy() -> None:
+def test_every_loss_finds_the_missing_labels_though_scores_of_cross_entropy_are_low() -> None:
     data = generate(500, keep=0.4)
-    found = [
-        Quick(loss, epochs=20, weight_decay=0.1)
-        .fit(data.X, data.Y)
-        .predict(data.X)[data.truth == 1]
+    models = [
+        Quick(loss, epochs=20, weight_decay=0.1).fit(data.X, data.Y)
         for loss in ("kept_independently", "bce")
     ]
-    assert found[0].mean() > found[1].mean() + 0.2
+    missing = data.truth == 1
+    low = [(model.head_(torch.from_numpy(data.X)) > 0).numpy()[missing].mean() for model in models]
+    assert low[0] > low[1] + 0.2
+    for model in models:
+        assert model.predict(data.X)[missing].mean() > 0.8
+        assert model.predict(data.X)[~missing].mean() < 0.2
 
 
 def test_zeros_that_a_person_confirmed_are_not_corrected(small: Generated) -> None:
@@ -301,3 +304,27 @@ def test_mistakes_are_named(
 def test_an_unknown_option_of_a_loss_is_a_type_error(small: Generated) -> None:
     with pytest.raises(ArgumentTypeError, match="The loss 'hill' has no option 'tau'"):
         Quick("hill", loss_options={"tau": 1}).fit(small.X, small.Y)
+
+
+def test_it_decides_by_the_probability_of_truth_from_incomplete_labels() -> None:
+    data = generate(600, keep=0.4)
+    model = HilltopClassifier("bce", random_state=0).fit(data.X[:400], data.Y[:400])
+    probs, said = model.predict_proba(data.X[400:]), model.predict(data.X[400:])
+    truth = data.truth[400:]
+    assert probs.mean() == pytest.approx(truth.mean(), abs=0.08)
+    assert truth.mean() > 2 * data.Y.mean()
+    np.testing.assert_array_equal(said, probs > model.decision_.thresholds)
+    hits = (said * truth).sum()
+    f1 = 2 * hits / (said.sum() + truth.sum())
+    expected = model.decision_.expected.f1
+    assert f1 > 0.75
+    assert expected.low < f1 < expected.high
+
+
+def test_a_hidden_layer_and_few_rows_decide_too(small: Generated) -> None:
+    data = generate(200, keep=0.5)
+    deep = Quick("hill", hidden=8).fit(data.X, data.Y)
+    assert deep.decision_ is not None
+    few = Quick().fit(small.X, small.Y)
+    assert few.truth_ is None
+    np.testing.assert_array_equal(few.predict(small.X), few.predict_proba(small.X) > few.threshold_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.losses import LOSSES, LabelStats, Loss, MultiLabelLoss, build
-from hilltop.losses.engine import kernel
+from hilltop.losses.deferred import TargetChecks
+from hilltop.losses.engine import device, kernel
 
 
 class AsTrained:
@@ -78,12 +80,35 @@ def make(loss_name: str) -> Callable[..., MultiLabelLoss]:
     return make_loss
 
 
-@pytest.fixture(params=["kernel", "torch"] if kernel.library() else ["torch"])
+ENGINES = [
+    *(["kernel"] if kernel.library() else []),
+    "torch",
+    pytest.param("triton", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run a check with the compiled kernel and with torch alone."""
+    """Run a check with the compiled kernel, with torch alone and with the kernels for a GPU."""
     if request.param == "torch":
         monkeypatch.setattr(kernel, "library", lambda: None)
+    if request.param == "triton":
+        interpret_kernels(monkeypatch)
     return str(request.param)
+
+
+def interpret_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the kernels for a GPU run on the CPU, and look at the targets of every batch."""
+    pytest.importorskip("triton")
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        pytest.skip("Triton's interpreter is off, since there is a GPU")
+    monkeypatch.setattr(device, "runs_on", lambda logits: takes_dtype(logits) and logits.numel())
+    monkeypatch.setattr(TargetChecks, "after", lambda self, _: self.raise_errors())
+
+
+def takes_dtype(logits: Tensor) -> bool:
+    """Whether the kernels for a GPU take logits of this kind."""
+    return logits.dtype in (torch.float32, torch.float16, torch.bfloat16)
 
 
 def batch(rows: int = 7, classes: int = 5, *, seed: int = 0) -> tuple[Tensor, Tensor]:

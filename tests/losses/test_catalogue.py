@@ -19,6 +19,7 @@ VALUES = {
     "class_weight": [1.0, 2.0, 0.5, 1.0, 3.0],
     "pos_weight": 2.0,
     "watch": False,
+    "check": True,
     "label_smoothing": 0.1,
 }
 

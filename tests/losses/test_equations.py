@@ -33,7 +33,7 @@ from hilltop.losses import (
     splc,
     splc_released,
 )
-from tests.losses.conftest import ready, takes
+from tests.losses.conftest import ready
 from tests.reference_methods import METHODS
 
 GRID = [-30.0, -8.0, -3.0, -1.3, -0.4, 0.0, 0.3, 0.41, 1.0, 2.2, 4.0, 9.0, 30.0]
@@ -46,8 +46,7 @@ ENUMERATED = {"kept_by_count", "kept_independently"}  # whose reference test_obs
 @pytest.mark.parametrize("epoch", [0, 1])
 @pytest.mark.parametrize("target", TARGETS)
 def test_presets_agree_with_the_scalar_reference(loss_name: str, epoch: int, target: float) -> None:
-    options = {"per_label": math.inf} if takes(loss_name, "per_label") else {}
-    loss = build(loss_name, reduction="none", **options)
+    loss = build(loss_name, reduction="none")
     loss.set_epoch(epoch)
     logits = torch.tensor([GRID])
     expected = [ref.preset(loss_name, x, target, len(GRID), epoch) for x in GRID]
@@ -84,6 +83,8 @@ def test_every_registered_preset_has_a_reference() -> None:
         (FocalPositive(), ref.focal_positive),
         (FocalPositive(gamma=0.5), lambda x: ref.focal_positive(x, gamma=0.5)),
         (FocalPositive(margin=1.0), ref.focal_margin_positive),
+        (FocalPositive(alpha=0.25), lambda x: 0.25 * ref.focal_positive(x)),
+        (FocalNegative(alpha=0.75), lambda x: 0.75 * ref.focal_negative(x)),
         (LogNegative(), ref.log_negative),
         (WeakNegative(), lambda x: ref.weak_negative(x, len(GRID))),
         (WeakNegative(weight=0.2), lambda x: 0.2 * ref.log_negative(x)),
@@ -157,6 +158,21 @@ def test_released_focal_and_asl_hold_their_weight_constant() -> None:
 
 
 @pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("name", ["focal", "focal_released"])
+@pytest.mark.parametrize("gamma", [2.0, 1.5])
+def test_alpha_of_focal_weighs_positives_and_negatives(name: str, gamma: float) -> None:
+    loss = build(name, gamma=gamma, alpha_pos=0.25, alpha_neg=0.75, reduction="none")
+    for target in (0.0, 1.0, 0.3):
+        expected = [
+            target * 0.25 * ref.focal_positive(x, gamma)
+            + (1 - target) * 0.75 * ref.focal_negative(x, gamma)
+            for x in GRID
+        ]
+        actual = loss(torch.tensor([GRID]), torch.full((1, len(GRID)), target))
+        torch.testing.assert_close(actual, torch.tensor([expected]), rtol=2e-6, atol=1e-9)
+
+
+@pytest.mark.usefixtures("engine")
 def test_values_worked_out_by_hand() -> None:
     half = torch.zeros(1, 1)  # p = 1/2
     present, absent = torch.ones(1, 1), torch.zeros(1, 1)
@@ -170,7 +186,7 @@ def test_values_worked_out_by_hand() -> None:
     assert focal_margin()(half + 1, present).item() == pytest.approx(log2 / 4)
     # p = 0.75 lies above tau: the released form has no margin on a corrected entry.
     sure = torch.full((1, 1), math.log(3.0))
-    released, equation = splc_released(), splc(per_label=math.inf)
+    released, equation = splc_released(), splc()
     released.set_epoch(1), equation.set_epoch(1)
     assert released(sure, absent).item() == pytest.approx(-(0.25**2) * math.log(0.75))
     p_m = 1 / (1 + math.exp(1) / 3)
@@ -207,7 +223,7 @@ class TestLimits:
         self.assert_equal(splc(start_epoch=9), focal_margin())
 
     def test_splc_with_tau_zero_takes_every_entry_for_a_label(self) -> None:
-        loss = splc("bce", tau=0, start_epoch=0, per_label=math.inf)
+        loss = splc("bce", tau=0, start_epoch=0)
         everything = bce()(self.logits, torch.ones_like(self.logits))
         torch.testing.assert_close(loss(self.logits, self.targets), everything)
 
@@ -235,13 +251,13 @@ class TestLimits:
 @pytest.mark.parametrize("base", ["bce", "focal", "asl", "focal_margin"])
 @pytest.mark.usefixtures("engine")
 def test_splc_goes_over_any_loss(base: str) -> None:
-    loss = splc(build(base, reduction="none"), tau=0.6, start_epoch=0, per_label=math.inf)
+    loss = splc(build(base, reduction="none"), tau=0.6, start_epoch=0)
     positive, negative = ref.TERMS[base]
     expected = [ref.self_paced(negative, positive, 0.6)(x) for x in GRID]
     logits = torch.tensor([GRID])
     actual = loss(logits, torch.zeros_like(logits))
     torch.testing.assert_close(actual, torch.tensor([expected]), rtol=2e-6, atol=1e-9)
-    by_name = splc(base, reduction="none", start_epoch=0, per_label=math.inf)
+    by_name = splc(base, reduction="none", start_epoch=0)
     torch.testing.assert_close(by_name(logits, torch.zeros_like(logits)), actual)
 
 

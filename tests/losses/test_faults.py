@@ -69,7 +69,8 @@ def test_an_unknown_loss_or_option_gets_a_suggestion() -> None:
         ("bce", {"pos_weight": [[1.0]]}, "pos_weight must be one number or one row"),
         ("hill", {"lam": float("inf")}, "lam must be at least 1, but got inf"),
         ("asl", {"shift": 1e-8}, "shift must be 0 or at least 0.0001"),
-        ("splc", {"per_label": -1}, "per_label must be at least 0, but got -1"),
+        ("splc_bounded", {"per_label": -1}, "per_label must be at least 0, but got -1"),
+        ("focal", {"alpha_neg": -1}, "alpha_neg must be at least 0, but got -1"),
         ("splc", {"start_epoch": 1.5}, "start_epoch must be a whole number, but got 1.5"),
     ],
 )

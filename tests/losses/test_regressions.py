@@ -103,7 +103,7 @@ def test_parts_and_weights_set_later_count() -> None:
     plain = loss(logits, targets)
     loss.class_weight = torch.tensor(3.0).expand(5)  # a view without memory of its own
     torch.testing.assert_close(loss(logits, targets), 3 * plain)
-    corrected = splc(start_epoch=0, per_label=math.inf)
+    corrected = splc(start_epoch=0)
     assert isinstance(corrected.correction, SelfPacedCorrection)
     corrected.correction.tau = 1.0
     torch.testing.assert_close(corrected(logits, targets), build("focal_margin")(logits, targets))

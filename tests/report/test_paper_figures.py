@@ -154,6 +154,17 @@ def test_whole_example_image_is_in_view() -> None:
         assert axes.get_ylim() == (bottom, top)
 
 
+def test_a_row_of_examples_is_as_high_as_its_images_and_they_stand_on_their_labels() -> None:
+    wide, square = (
+        Example(np.zeros((height, 40, 3), dtype=np.uint8), ["cup"], []) for height in (20, 40)
+    )
+    figure = draw_examples([wide] * 4 + [square] * 4)
+    images = [axes for axes in figure.axes if axes.images]
+    first, second = images[0].get_position(), images[4].get_position()
+    assert second.height == pytest.approx(1.6 * first.height)
+    assert {axes.get_anchor() for axes in images} == {"SW"}
+
+
 def test_example_probabilities_stand_in_the_line_of_their_label() -> None:
     _, table = draw_examples([PHOTO]).axes
     lines: dict[float, list[str]] = {}

@@ -14,6 +14,7 @@ from hilltop.cli.main import main
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import HilltopWarning
 from hilltop.inputs.synthetic import write_dataset
+from hilltop.training.predict import load_run
 from tests.training.conftest import finish
 
 
@@ -132,3 +133,20 @@ def test_random_weights_are_said(
 ) -> None:
     main(words(pictures, tmp_path / "run"))
     assert "test_resnet starts from random weights" in capsys.readouterr().out
+
+
+def test_scores_of_a_network_are_calibrated_by_images_it_did_not_learn_from(
+    tmp_path: Path,
+) -> None:
+    write_dataset(tmp_path / "more", images=230, size=32, seed=1)
+    assert main(words(tmp_path / "more", tmp_path / "run", "--val-share", 0.45)) == 0
+    for which in ("last", "best"):
+        trained = load_run(tmp_path / "run", which=which)
+        assert trained.truth is not None
+        assert trained.truth.counts.rows == 104
+        assert len(trained.truth.decide().thresholds) == len(trained.classes)
+    tags = tmp_path / "tags.csv"
+    images = tmp_path / "more" / "images"
+    run = str(tmp_path / "run")
+    assert main(["predict", run, "--images", str(images), "--out", str(tags)]) == 0
+    assert len(tags.read_text().splitlines()) == 231

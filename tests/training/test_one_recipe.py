@@ -14,6 +14,7 @@ from hilltop.losses import LOSSES
 from hilltop.metrics import classification_report
 from hilltop.studies.advise.trial import _scores
 from hilltop.training import ModelConfig, TrainConfig, load_run, out_of_fold_logits, train
+from hilltop.training.predict import TrainedModel
 
 ROWS, FEATURES, CLASSES = 200, 16, 5
 
@@ -34,7 +35,7 @@ def table_of(labels: np.ndarray) -> LabelTable:
 
 def by_command(
     folder: Path, features: np.ndarray, labels: np.ndarray, loss: str, model: ModelConfig
-) -> torch.nn.Module:
+) -> TrainedModel:
     table = table_of(labels)
     np.savez(folder / "features.npz", ids=np.array(table.images.to_pylist()), X=features)
     write_labels(table, folder / "labels.parquet")
@@ -48,7 +49,7 @@ def by_command(
         report=False,
         model=model,
     )
-    return load_run(train(config, folder / "run"), which="last").model
+    return load_run(train(config, folder / "run"), which="last")
 
 
 SAMPLE = ("auto", "hill", "role")  # plain, chosen, and one that learns and remembers
@@ -63,11 +64,16 @@ def test_command_estimator_and_advisor_give_equal_scores(
 ) -> None:
     features, labels = material
     inputs = torch.from_numpy(features)
-    model = by_command(tmp_path, features, labels, loss, ModelConfig())
-    with torch.no_grad():
-        commanded = torch.sigmoid(model(inputs))
+    run = by_command(tmp_path, features, labels, loss, ModelConfig())
     estimator = HilltopClassifier(loss, random_state=3).fit(features, labels.astype(int))
-    estimated = torch.from_numpy(estimator.predict_proba(features))
+    with torch.no_grad():
+        commanded = torch.sigmoid(run.model(inputs))
+        estimated = torch.sigmoid(estimator.head_(inputs))
+        assert run.truth is not None
+        true = torch.sigmoid(run.truth.calibration(run.model(inputs)))
+    torch.testing.assert_close(
+        torch.from_numpy(estimator.predict_proba(features)).float(), true, rtol=0, atol=1e-4
+    )
     advised = _scores(loss, table_of(labels), inputs, inputs, seed=3)
     torch.testing.assert_close(estimated, commanded, rtol=0, atol=1e-6)
     torch.testing.assert_close(advised, commanded, rtol=0, atol=1e-6)
@@ -77,7 +83,8 @@ def test_a_hidden_layer_is_the_same_by_command_and_estimator(
     material: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     features, labels = material
-    model = by_command(tmp_path, features, labels, "hill", ModelConfig(model="mlp", hidden=8))
+    chosen = ModelConfig(model="mlp", hidden=8)
+    model = by_command(tmp_path, features, labels, "hill", chosen).model
     estimator = HilltopClassifier("hill", hidden=8, random_state=3)
     estimator.fit(features, labels.astype(int))
     torch.testing.assert_close(dict(estimator.head_.state_dict()), dict(model.state_dict()))

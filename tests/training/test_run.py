@@ -17,6 +17,7 @@ from hilltop.data import State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.losses import LOSSES
 from hilltop.training.checkpoint import load_tensors
+from hilltop.training.predict import load_run, truth_probs
 from tests.processes import run
 from tests.training.conftest import CLASSES, command, finish, stop
 
@@ -176,12 +177,19 @@ def test_predict_evaluate_and_export(
     scores = ScoreTable.load(out)
     assert len(scores.images) == 401
     val = ScoreTable.load(unbroken / "val_scores.npy")
-    np.testing.assert_allclose(scores.aligned(val.images, val.classes), val.values, atol=1e-6)
+    trained = load_run(unbroken, which="best")
+    assert trained.truth is not None
+    meant = truth_probs(trained, val).values
+    np.testing.assert_allclose(scores.aligned(val.images, val.classes), meant, atol=1e-5)
+    thresholds = trained.truth.decide().thresholds
+    assert scores.thresholds == pytest.approx(thresholds.tolist())
     capsys.readouterr()
     assert main(["evaluate", str(out), str(problem / "val.parquet"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     best = max(float(row["mAP"]) for row in metrics(unbroken))
     assert report["mAP"] == pytest.approx(best, abs=1e-6)
+    assert report["thresholds"] == "those that stand with the scores"
+    assert "every pair is known" in report["unknown"]
     assert main(["evaluate", str(out), str(problem / "val.parquet"), "--fit"]) == 0
 
     model = tmp_path / "model.onnx"
@@ -191,13 +199,19 @@ def test_predict_evaluate_and_export(
         values = np.load(features)["X"][:rows]
         (probs,) = session.run(None, {"inputs": values})
         np.testing.assert_allclose(probs, scores.values[:rows], atol=1e-4)
-    classes = session.get_modelmeta().custom_metadata_map["classes"]
-    assert json.loads(classes) == list(CLASSES)
+    properties = session.get_modelmeta().custom_metadata_map
+    assert json.loads(properties["classes"]) == list(CLASSES)
+    assert json.loads(properties["thresholds"]) == pytest.approx(thresholds.tolist(), abs=1e-6)
+    assert "precision" in properties["expected"]
 
     folder = tmp_path / "card"
     assert main(["export", str(unbroken), "--to", "safetensors", "--out", str(folder)]) == 0
-    assert "| mAP |" in (folder / "README.md").read_text()
-    assert json.loads((folder / "config.json").read_text())["classes"] == list(CLASSES)
+    card, exported = (folder / "README.md").read_text(), folder / "config.json"
+    assert "| mAP |" in card
+    assert "thresholds for the best F1 of each class; expected: precision" in card
+    config = json.loads(exported.read_text())
+    assert config["classes"] == list(CLASSES)
+    assert config["thresholds"] == pytest.approx(thresholds.tolist())
 
 
 def test_predict_wants_what_the_run_was_trained_on(
@@ -205,6 +219,8 @@ def test_predict_wants_what_the_run_was_trained_on(
 ) -> None:
     words = ["predict", str(unbroken), "--images", str(tmp_path), "--out", str(tmp_path / "s.npy")]
     assert main(words) == 2
+    assert "does not say which network made" in capsys.readouterr().err
+    assert main([*words, "--features", str(tmp_path / "f.npz")]) == 2
     assert "This run was trained on features: give --features" in capsys.readouterr().err
 
 
@@ -219,3 +235,43 @@ def test_labels_without_any_label_stop_the_run(
     words[words.index("--labels") + 1] = str(tmp_path / "empty.parquet")
     assert main(words) == 1
     assert "There is no label at all among the 2 training images" in capsys.readouterr().err
+
+
+def test_predict_writes_tags_by_what_is_wanted(
+    problem: Path, unbroken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features = str(problem / "features.npz")
+
+    def tags(name: str, *options: str) -> list[dict[str, str]]:
+        out = tmp_path / f"{name}.csv"
+        words = ["predict", str(unbroken), "--features", features, "--out", str(out), *options]
+        assert main(words) == 0
+        with out.open(newline="") as file:
+            return list(csv.DictReader(file))
+
+    usual = tags("usual")
+    assert len(usual) == 401
+    assert "thresholds for the best F1 of each class; expected: precision" in (
+        capsys.readouterr().out
+    )
+    counts = [row["tags"].count(";") + bool(row["tags"]) for row in usual]
+    assert sum(counts) > 100
+    careful = tags("careful", "--min-precision", "0.98")
+    assert 0 < sum(bool(row["tags"]) for row in careful) < sum(map(bool, counts))
+    two = tags("two", "--top", "2")
+    assert all(row["tags"].count(";") == 1 for row in two)
+    words = ["predict", str(unbroken), "--features", features, "--out", str(tmp_path / "x.csv")]
+    assert main([*words, "--top", "0"]) == 2
+    assert "--top must be at least 1" in capsys.readouterr().err
+
+
+def test_a_run_stores_what_its_scores_mean_and_a_resumed_one_the_same(
+    problem: Path, unbroken: Path, tmp_path: Path
+) -> None:
+    again = tmp_path / "again"
+    words = command(problem, again, "--epochs", 6, "--loss", "splc", "--ema", 0.9)
+    assert main(words) == 0
+    for which in ("last", "best"):
+        one, other = (load_tensors(run / f"{which}.truth.safetensors") for run in (unbroken, again))
+        assert one[1] == other[1]
+        assert all(torch.equal(tensor, other[0][key]) for key, tensor in one[0].items())

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hilltop.audit.find.candidates import Candidates
     from hilltop.audit.find.estimate import Estimate
     from hilltop.audit.folder import AuditFolder
+    from hilltop.audit.review.queues import build_queue, write_queue
     from hilltop.audit.run import Audited, Scored, audit, score_by_folds, write_audit
 
 __all__ = [
@@ -29,9 +30,11 @@ __all__ = [
     "Scored",
     "apply_decisions",
     "audit",
+    "build_queue",
     "find_missing_labels",
     "score_by_folds",
     "write_audit",
+    "write_queue",
 ]
 
 _HOMES = {
@@ -44,8 +47,10 @@ _HOMES = {
     "Scored": "run",
     "apply_decisions": "decisions.apply",
     "audit": "run",
+    "build_queue": "review.queues",
     "find_missing_labels": "api",
     "score_by_folds": "run",
     "write_audit": "run",
+    "write_queue": "review.queues",
 }
 __getattr__, __dir__ = open_doors(__name__, _HOMES)

@@ -12,15 +12,16 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from hilltop.audit.find.score_blocks import blocks_of, score_blocks
+from hilltop.audit.find.score_blocks import blocks_of, label_block, score_blocks
+from hilltop.audit.find.second_opinion import join_opinion
 from hilltop.audit.run import Audited, Scored, audit, score_by_folds
 from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import Places, ScoreTable
 from hilltop.errors import ArgumentError, DataError
 from hilltop.losses.likelihood.by_count import KeptByCount
-from hilltop.losses.likelihood.choose import Likelihood
 from hilltop.losses.likelihood.independent import KeptIndependently
+from hilltop.losses.likelihood.summed import Likelihood
 
 Matrix = Any
 """A numpy array or a torch tensor."""
@@ -31,6 +32,7 @@ def find_missing_labels(
     *,
     features: Matrix | None = None,
     probabilities: Matrix | None = None,
+    also: Matrix | None = None,
     observed: Matrix | None = None,
     class_names: Sequence[str] | None = None,
     likelihood: Likelihood | None = None,
@@ -47,6 +49,8 @@ def find_missing_labels(
             images they score.
         probabilities: ``(N, C)``, instead of features: from a model that did not learn from these
             labels, since one that did has learned that missing pairs are absent.
+        also: ``(N, C)``, beside either: logits of another model as a second opinion, NaN where it
+            has none; it counts in each class as far as the labels speak for it.
         observed: ``(N, C)``, with a matrix of labels: True where a person confirmed since what it
             says. How labels were lost is judged without those that were put back.
         class_names: With a matrix of labels: names of its columns, for the estimates.
@@ -93,6 +97,11 @@ def find_missing_labels(
             table, inputs, rows, given=given, folds=folds, seed=seed, say=lambda _: None
         )
         logits = blocks_of(alone)
+    if also is not None:
+        opinion = torch.as_tensor(_two_dimensional("also", also)).float()
+        check_same_shape("also", opinion.shape, "labels", (len(table), len(table.classes)))
+        targets, _, _ = label_block(table, rows)
+        logits = blocks_of(join_opinion(logits(0, len(rows)), opinion, targets).logits)
     return audit(table, Scored(logits, rows), given=given, top=top, before=before)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from hilltop.data import FORMATS, LabelTable, ReadOptions, read_labels
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.review_record import provenance_path
 
 VERSION = 1
 _ABOUT = "audit.json"
@@ -45,6 +47,21 @@ class AuditFolder:
         return self.path / "candidates.parquet"
 
     @property
+    def suspects(self) -> Path:
+        """Labels that may be wrong, the most probable mistake first."""
+        return self.path / "suspects.parquet"
+
+    @property
+    def sample(self) -> Path:
+        """The last sample that was drawn to measure by."""
+        return self.path / "sample.csv"
+
+    @property
+    def directions(self) -> Path:
+        """Features of the images in few numbers, if there were features."""
+        return self.path / "directions.npz"
+
+    @property
     def audited_labels(self) -> Path:
         """The labels that were audited, in Hilltop's own format."""
         return self.path / "labels.parquet"
@@ -54,6 +71,16 @@ class AuditFolder:
         """The reviewers' answers."""
         return self.path / "decisions.sqlite"
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that an audit cannot do without."""
+        return (self.path / _ABOUT, self.candidates, self.audited_labels, self.decisions)
+
+    @property
+    def inputs(self) -> tuple[Path, ...]:
+        """What later commands read: the files of the audit, and the labels that were audited."""
+        return (*self.files, self.labels, provenance_path(self.labels))
+
     def table(self) -> LabelTable:
         """Read the labels that were audited."""
         return read_labels(self.audited_labels, format="hilltop")
@@ -62,7 +89,7 @@ class AuditFolder:
         """Write ``audit.json``, completely or not at all; the folder is created."""
         about = {
             "version": VERSION,
-            "labels": str(self.labels),
+            "labels": _plain(self.labels),
             "format": self.format,
             "reading": {key: _plain(value) for key, value in asdict(self.reading).items()},
             "images": _plain(self.images),
@@ -127,7 +154,8 @@ class AuditFolder:
 
 
 def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
+    """A value for JSON; paths are absolute, so that they hold wherever a later command runs."""
+    return os.path.abspath(value) if isinstance(value, Path) else value
 
 
 def _text(about: Path, content: dict[str, Any], key: str) -> str:

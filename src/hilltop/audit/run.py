@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -19,32 +18,28 @@ from hilltop.audit.find.candidates import (
     rank_candidates,
     write_candidates,
 )
-from hilltop.audit.find.estimate import (
-    Estimate,
-    Sums,
-    Tally,
-    keep_of,
-    model_estimates,
-    total_of_model,
-    write_estimates,
-)
+from hilltop.audit.find.directions import write_directions
+from hilltop.audit.find.estimate import Estimate, keep_of, model_estimates, write_estimates
 from hilltop.audit.find.score_blocks import LogitBlocks, label_block
+from hilltop.audit.find.suspects import WrongLabels, find_wrong
 from hilltop.audit.folder import AuditFolder
-from hilltop.calibration.keep_rate import Fitted, KeepEstimate
-from hilltop.calibration.observation import ModelSelection, select_model
-from hilltop.calibration.posterior import present_probability
+from hilltop.calibration.belief import Belief, believe
+from hilltop.calibration.keep_rate import KeepEstimate
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError, DataError, MissingExtra
+from hilltop.inputs import Ranks
 from hilltop.losses import Loss
-from hilltop.losses.likelihood.choose import Likelihood
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.training.fold_shards import HeadShards, shared_out_of_fold_logits
 from hilltop.training.learner import head_loss
 
 REPEATS = 2
+PARTS = "parts"
+"""Folder of what processes have finished of an audit that they share."""
 _SAMPLE_ENTRIES = 2_000_000
 _SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows
 
@@ -56,10 +51,12 @@ class Scored:
     Attributes:
         logits: The logits, in the order of ``rows``.
         rows: Image numbers in the label table.
+        features: What the logits come from, if it is there.
     """
 
     logits: LogitBlocks
     rows: Places
+    features: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -71,19 +68,24 @@ class Audited:
         estimates: How many labels are missing, for each class.
         total: The same for all classes together.
         keep: Share of the true labels that is there.
-        reading: The observation models that were tried.
+        belief: How labels were lost, as far as scores tell.
         labels: The labels that were audited.
+        wrong: Labels that may be wrong.
     """
 
     candidates: Candidates
     estimates: list[Estimate]
     total: Estimate
     keep: KeepEstimate
-    reading: ModelSelection
+    belief: Belief
     labels: LabelTable
+    wrong: WrongLabels
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self, *, wrong: bool = False) -> Any:
         """The candidates as a DataFrame: image, class, probability and rank.
+
+        Args:
+            wrong: Labels that may be wrong instead, with the probability that they are.
 
         Raises:
             MissingExtra: pandas is not installed.
@@ -92,7 +94,8 @@ class Audited:
             import pandas
         except ImportError as error:
             raise MissingExtra("Audited.to_pandas", error.name, "pandas") from None
-        content = candidate_rows(self.candidates, self.labels)
+        chosen = self.wrong.suspects if wrong else self.candidates
+        content = candidate_rows(chosen, self.labels)
         return pandas.DataFrame({name: content[name].to_numpy() for name in content.column_names})
 
 
@@ -110,7 +113,7 @@ def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tup
 
 def check_out(out: Path) -> None:
     """Raise if the folder holds anything but an audit."""
-    kept = {"features.npz", "features.json"}
+    kept = {"features.npz", "features.json", PARTS}
     if out.is_file():
         raise data_error(out, "this is a file; --out names a folder.")
     if out.is_dir() and not (out / "audit.json").is_file():
@@ -130,6 +133,7 @@ def score_by_folds(
     folds: int,
     seed: int,
     say: Callable[[str], None],
+    shards: HeadShards | None = None,
 ) -> Tensor:
     """Train heads on all folds but one, and return out-of-fold logits for all rows.
 
@@ -141,6 +145,7 @@ def score_by_folds(
         folds: Into how many parts the images are dealt.
         seed: The same seed gives the same logits.
         say: Takes a sentence for the user.
+        shards: Several processes that share the heads; all of them call this.
     """
     if len(features) < 2 * folds:
         are = pluralize(len(features), "image is", "images are")
@@ -152,14 +157,16 @@ def score_by_folds(
     if loss is None:  # what was lost, and how, is asked of the scores afterwards
         loss = head_loss("bce", reduction="sum")
     say(f"training {REPEATS * folds} heads on {len(features):,} images, none on its own fold")
-    return out_of_fold_logits(
+    return shared_out_of_fold_logits(
         features,
         targets,
         loss,
+        shards=shards or HeadShards(Path(), Ranks()),
         observed=observed,
         folds=folds,
         repeats=REPEATS,
         seed=seed,
+        say=say,
     )
 
 
@@ -180,20 +187,25 @@ def audit(
         top: How many candidates to keep, see :func:`rank_candidates`.
         before: The labels as they were lost, if some were put back since.
     """
+    lost = table if before is None else before
     logits, rows = _sample(table, scored)
-    targets, observed, unknown = label_block(table, rows)
-    if before is not None:
-        targets, observed, _ = label_block(before, rows)
-    reading = select_model(logits, targets, observed=observed, given=given)
+    targets, observed, _ = label_block(lost, rows)
+    belief = believe(logits, targets, observed=observed, given=given)
     candidates, tally = rank_candidates(
-        table, scored.logits, reading.best, top=top, rows=scored.rows, before=before
+        table, scored.logits, belief.model, top=top, rows=scored.rows, before=before
     )
-    share = len(rows) / len(scored.rows)
-    others = tally.missing + _differences(reading, logits, targets, observed, unknown) / share
-    labelled = table.select(scored.rows).counts_by_class(State.PRESENT)
-    estimates = model_estimates(table.classes, labelled, tally, others=others)
-    total = total_of_model(estimates, tally)
-    return Audited(candidates, estimates, total, keep_of(total), reading, table)
+    there = table.select(scored.rows).counts_by_class(State.PRESENT)
+    kept = lost.select(scored.rows).counts_by_class(State.PRESENT)
+    wrong = find_wrong(lost, scored.logits, scored.rows, (logits, rows), belief)
+    estimates, total = model_estimates(
+        table.classes,
+        there,
+        belief.posterior.missing(kept),
+        tally,
+        restored=there - kept,
+        wrong=wrong.rates * kept,
+    )
+    return Audited(candidates, estimates, total, keep_of(total), belief, table, wrong)
 
 
 def write_audit(
@@ -205,8 +217,20 @@ def write_audit(
     format: str,
     reading: ReadOptions,
     images: Path | None,
+    scored: Scored | None = None,
 ) -> AuditFolder:
-    """Write the folder of an audit; answers that it holds already stay."""
+    """Write the folder of an audit; answers that it holds already stay.
+
+    Args:
+        audited: What was found.
+        table: The labels.
+        out: The folder.
+        labels: The file of the labels, as the user named it.
+        format: Its format.
+        reading: How it was read.
+        images: The folder of images, if there is one.
+        scored: What was ranked by; with its features the review page can learn.
+    """
     folder = AuditFolder(
         path=out,
         labels=labels,
@@ -220,7 +244,11 @@ def write_audit(
     out.mkdir(parents=True, exist_ok=True)
     write_labels(table, folder.audited_labels, format="hilltop")
     write_candidates(audited.candidates, table, out)
+    write_candidates(audited.wrong.suspects, table, out, name="suspects")
     write_estimates(audited.estimates, out / "estimates.csv")
+    folder.directions.unlink(missing_ok=True)
+    if scored is not None and scored.features is not None:
+        write_directions(scored.features, scored.rows, folder.directions)
     folder.write()
     return folder
 
@@ -235,23 +263,3 @@ def _sample(table: LabelTable, scored: Scored) -> tuple[Tensor, Places]:
     parts = [scored.logits(first, first + _SAMPLE_RUN).float() for first in runs.tolist()]
     places = (runs[:, None] + np.arange(_SAMPLE_RUN)).ravel()
     return torch.cat(parts), scored.rows[places]
-
-
-def _differences(
-    reading: ModelSelection,
-    logits: Tensor,
-    targets: Tensor,
-    observed: Tensor | None,
-    unknown: npt.NDArray[np.bool_],
-) -> Sums:
-    """How many more labels of each class are missing by the other models, a row each."""
-
-    def missing(model: Fitted) -> Sums:
-        tally = Tally(targets.shape[1])
-        moved = model.calibration(logits)
-        present = present_probability(model.loss, moved, targets, observed=observed).numpy()
-        tally.add(moved, present, unknown, targets.isnan().numpy())
-        return tally.missing
-
-    mine = missing(reading.best)
-    return np.stack([missing(other) - mine for other in reading.others])

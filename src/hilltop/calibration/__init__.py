@@ -1,4 +1,4 @@
-"""From scores to the probability that a label is true: observation models fitted to labels."""
+"""From scores to the probability that a label is true, and from there to decisions."""
 
 from __future__ import annotations
 
@@ -7,44 +7,63 @@ from typing import TYPE_CHECKING
 from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
+    from hilltop.calibration.belief import Belief, believe
+    from hilltop.calibration.calibrator import TruthCalibrator
+    from hilltop.calibration.decision import Decision, Goal, decide
+    from hilltop.calibration.expected import Expected, ExpectedCounts
     from hilltop.calibration.intervals import binomial_interval, weighted_interval
-    from hilltop.calibration.keep_rate import Fitted, KeepEstimate, estimate_keep
-    from hilltop.calibration.observation import (
-        ModelSelection,
-        build_likelihood,
-        describe_model,
-        select_model,
-    )
+    from hilltop.calibration.keep_posterior import KeepPosterior, MissingCounts
+    from hilltop.calibration.keep_rate import Fitted, KeepEstimate
+    from hilltop.calibration.observation import build_likelihood, describe_model
     from hilltop.calibration.posterior import present_probability
     from hilltop.calibration.scaling import Calibration, calibrate
+    from hilltop.calibration.truth import TruthModel, fit_truth
 
 __all__ = [
+    "Belief",
     "Calibration",
+    "Decision",
+    "Expected",
+    "ExpectedCounts",
     "Fitted",
+    "Goal",
     "KeepEstimate",
-    "ModelSelection",
+    "KeepPosterior",
+    "MissingCounts",
+    "TruthCalibrator",
+    "TruthModel",
+    "believe",
     "binomial_interval",
     "build_likelihood",
     "calibrate",
+    "decide",
     "describe_model",
-    "estimate_keep",
+    "fit_truth",
     "present_probability",
-    "select_model",
     "weighted_interval",
 ]
 
 _HOMES = {
+    "Belief": "belief",
     "Calibration": "scaling",
+    "Decision": "decision",
+    "Expected": "expected",
+    "ExpectedCounts": "expected",
     "Fitted": "keep_rate",
+    "Goal": "decision",
     "KeepEstimate": "keep_rate",
-    "ModelSelection": "observation",
+    "KeepPosterior": "keep_posterior",
+    "MissingCounts": "keep_posterior",
+    "TruthCalibrator": "calibrator",
+    "TruthModel": "truth",
+    "believe": "belief",
     "binomial_interval": "intervals",
     "build_likelihood": "observation",
     "calibrate": "scaling",
+    "decide": "decision",
     "describe_model": "observation",
-    "estimate_keep": "keep_rate",
+    "fit_truth": "truth",
     "present_probability": "posterior",
-    "select_model": "observation",
     "weighted_interval": "intervals",
 }
 __getattr__, __dir__ = open_doors(__name__, _HOMES)

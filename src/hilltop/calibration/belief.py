@@ -2,23 +2,26 @@
 
 Counts of labels cannot tell "annotators stopped after one" from "there is only one"; scores often
 can. "Nothing is missing" is among what is compared, and wins unless the labels speak against it.
+Training, audit, advice and decisions all ask here, so that they say the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from hilltop.calibration.keep_posterior import Counts, KeepPosterior, MissingCounts
 from hilltop.calibration.keep_rate import Fitted
-from hilltop.calibration.observation import TINY_RESTORE_PROB
+from hilltop.calibration.observation import TINY_RESTORE_PROB, describe_model
 from hilltop.calibration.posterior import present_probability
-from hilltop.calibration.profile import LOG_KEEP, Floats, profile, shrink
-from hilltop.calibration.scaling import calibrate
-from hilltop.losses.likelihood.choose import summed_by_count, summed_independently
+from hilltop.calibration.profile import LOG_KEEP, Floats, Profile, profile
+from hilltop.calibration.scaling import Calibration, calibrate
+from hilltop.losses.likelihood.by_count import KeptByCount
+from hilltop.losses.likelihood.summed import Likelihood, summed_by_count, summed_independently
 
 Kind = Literal["nothing", "independent", "count"]
 
@@ -26,14 +29,19 @@ RATIOS = ("0.5", "0.8", "1")
 """Missing ratios of the paper's rule that are tried."""
 CAUTION = 0.15
 """Training takes keep rates this much nearer to 1, in log keep: too little does no harm."""
-COMPLETE = -0.02
-"""From this log keep on a class is taken to be complete."""
+HIGHEST_KEEP = 0.9
+"""Candidates are ranked as if no more than this were kept: an order is wanted even if all were."""
+OWN_KEEP, OWN_SHIFT = 0.3, 0.5
+"""How far classes go their own ways in keep rate and calibration; in full, errors of single classes
+put their pairs before all others."""
 LEAST_GAIN = 0.1
 """Nats a row by which a count rule must beat a keep rate of its own for each class."""
-CAUTIOUS_EMPTY = 0.05
-"""Share of rows without a label up to which training believes in a count rule."""
+MOST_EMPTY = 0.05
+"""Share of rows without a label up to which a count rule, which leaves none empty, is believed."""
 CONTRADICTED = 3.0
 """Nats: scores contradict a keep rate that is worse than 1 by more."""
+ASSUMED = "assumed: which labels were left out does not depend on how clear they are"
+"""What scores cannot tell, and random samples of answers can."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +50,41 @@ class Belief:
 
     Attributes:
         kind: Whether nothing is missing, each label was kept by itself, or a number of them.
-        keep: Share of the true labels that was written down, for each class.
-        cautious: The model for training, with keep rates at their cautious end; None for "nothing".
+        model: The observation model, with the calibration of scores that belongs to it.
+        posterior: Keep rates of classes, and how sure they are.
+        missing: How many labels are missing, with intervals.
+        cautious: Models for training, with keep rates at their cautious end; a pair is distrusted
+            as far as all of them agree. None of them for "nothing".
+        truth: The model at the mean of the posterior, nothing drawn together: its calibration
+            gives the probability that a label is true, for any row.
         sentence: What was found, in words.
     """
 
     kind: Kind
-    keep: Floats
-    cautious: Fitted | None
+    model: Fitted
+    posterior: KeepPosterior
+    missing: MissingCounts
+    cautious: tuple[Fitted, ...]
+    truth: Fitted
     sentence: str
+
+    def present_probability(
+        self, logits: Tensor, targets: Tensor, *, observed: Tensor | None = None
+    ) -> Tensor:
+        """Return how probable it is that each pair is really present, given the labels.
+
+        Args:
+            logits: Scores that never saw these labels ``(N, C)``.
+            targets: 1 for labelled, 0 for not labelled, NaN where nobody looked.
+            observed: True where a person confirmed the target.
+        """
+        moved = self.model.calibration(logits.float())
+        return present_probability(self.model.loss, moved, targets.float(), observed=observed)
 
     def absent_probability(
         self, logits: Tensor, targets: Tensor, *, observed: Tensor | None = None
     ) -> Tensor:
-        """Return how probable it is that each unlabelled pair is really absent; 1 for the others.
+        """Return how much training should believe each unlabelled pair; 1 for all other pairs.
 
         Args:
             logits: Scores that never saw these labels ``(N, C)``.
@@ -63,27 +92,33 @@ class Belief:
             observed: True where a person confirmed the target.
         """
         weight = torch.ones_like(logits, dtype=torch.float32)
-        if self.cautious is None:
+        if not self.cautious:
             return weight
         labelled = targets.nan_to_num().float()
-        moved = self.cautious.calibration(logits.float())
-        present = present_probability(self.cautious.loss, moved, labelled)
+        present = [
+            present_probability(model.loss, model.calibration(logits.float()), labelled)
+            for model in self.cautious
+        ]
         open_pairs = targets == 0
         if observed is not None:
             open_pairs &= ~observed
-        if self.kind == "independent":
-            complete = np.log(self.keep) + CAUTION > COMPLETE
-            open_pairs &= ~torch.from_numpy(complete)
-        return torch.where(open_pairs, 1 - present, weight)
+        return torch.where(open_pairs, 1 - torch.stack(present).amin(dim=0), weight)
 
 
-def believe(logits: Tensor, targets: Tensor, *, observed: Tensor | None = None) -> Belief:
+def believe(
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    observed: Tensor | None = None,
+    given: Likelihood | None = None,
+) -> Belief:
     """Find out how labels were lost.
 
     Args:
         logits: Scores that never saw these labels, best of cross-entropy ``(N, C)``.
         targets: 1 for labelled, 0 for not labelled, NaN for unknown.
         observed: True where a person confirmed that a pair is absent.
+        given: How labels were lost, if that is known.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -94,49 +129,107 @@ def believe(logits: Tensor, targets: Tensor, *, observed: Tensor | None = None) 
         ('nothing', 'independent')
     """
     logits, targets = logits.float(), targets.float()
+    if given is not None:
+        model = Fitted(given, calibrate(given, logits, targets, observed=observed))
+        return _modelled(
+            model, logits, targets, observed, f"ranked by {describe_model(given)}, as asked"
+        )
     found = profile(logits, targets, observed=observed)
-    rates = shrink(found.costs)
-    counted = _counted(logits, targets, observed, found.costs)
-    if counted is not None:
-        return counted
-    cautious = np.minimum(0.0, rates.mean + CAUTION)
-    if (cautious > COMPLETE).all():
-        sentence = "the labels show no sign that any is missing"
-        return Belief("nothing", np.ones(len(cautious)), None, sentence)
-    loss = summed_independently(torch.from_numpy(np.exp(cautious)).float())
-    labelled = targets.nansum(dim=0).double().numpy()
-    share = labelled.sum() / max(1e-9, float((labelled * np.exp(-rates.mean)).sum()))
-    sentence = (
-        f"about {share:.0%} of the true labels were written down, each by itself, as far as scores"
-        " can tell"
-    )
-    model = Fitted(loss, found.calibration(cautious))
-    return Belief("independent", np.exp(rates.mean), model, sentence)
+    independent = _independent(targets, found)
+    counted = _counted(logits, targets, observed, found)
+    if counted is None:
+        return independent
+    agreed = (*counted.cautious, *independent.cautious) if independent.cautious else ()
+    return replace(counted, cautious=agreed)
+
+
+def _independent(targets: Tensor, found: Profile) -> Belief:
+    """A keep rate for each class, or nothing missing."""
+    labelled = _labelled(targets)
+    posterior = KeepPosterior.of(found.costs)
+    rates, missing = posterior.mean(), posterior.missing(labelled)
+    model = _fitted(found, rates, labelled, least=-np.log(HIGHEST_KEEP))
+    truth = _of_truth(found, rates, labelled)
+    if not missing.any_missing:
+        sentence = (
+            "the labels show no sign that any is missing, though"
+            f" {missing.total[2]:,.0f} could be unnoticed"
+        )
+        return Belief("nothing", model, posterior, missing, (), truth, sentence)
+    cautious = _fitted(found, np.minimum(0.0, rates + CAUTION), labelled, least=0.01)
+    share = labelled.sum() / (labelled.sum() + missing.total[1])
+    sentence = f"about {share:.0%} of the true labels were written down, each by itself; {ASSUMED}"
+    return Belief("independent", model, posterior, missing, (cautious,), truth, sentence)
+
+
+def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float) -> Fitted:
+    """The model at keep rates that are drawn together, with the calibration at their mean."""
+    common = float(np.average(log_keep, weights=np.maximum(labelled, 1e-9)))
+    own = np.minimum(-0.02, min(common, -least) + OWN_KEEP * (log_keep - common))
+    at = int(np.abs(LOG_KEEP - min(common, -least)).argmin())
+    middle = float(np.median(found.shifts[at]))
+    shift = middle + OWN_SHIFT * (found.shifts[at] - middle)
+    calibration = Calibration(float(found.slopes[at]), torch.from_numpy(shift).float())
+    return Fitted(summed_independently(torch.from_numpy(np.exp(own)).float()), calibration)
+
+
+def _of_truth(found: Profile, log_keep: Floats, labelled: Counts) -> Fitted:
+    """The model at the keep rate of every class, with the calibration that belongs to it.
+
+    Also where nothing was shown to be missing: of the labels a few may be, and probabilities at
+    the mean of the posterior are nearer to the truth than those at 1.
+    """
+    common = float(np.average(log_keep, weights=np.maximum(labelled, 1e-9)))
+    grid, rates = -LOG_KEEP, -log_keep
+    slope = float(np.interp(-common, grid, found.slopes))
+    columns = zip(rates, found.shifts.T, strict=True)
+    shift = torch.tensor([float(np.interp(rate, grid, column)) for rate, column in columns])
+    keep = torch.from_numpy(np.exp(log_keep)).float().clamp_(0.001, 1.0)
+    return Fitted(summed_independently(keep), Calibration(slope, shift))
 
 
 def _counted(
-    logits: Tensor, targets: Tensor, observed: Tensor | None, costs: Floats
+    logits: Tensor, targets: Tensor, observed: Tensor | None, found: Profile
 ) -> Belief | None:
     """A count rule, where scores support it much better than keep rates, and nothing forbids it."""
-    if float((targets.nansum(dim=1) == 0).float().mean()) > CAUTIOUS_EMPTY:
+    if float((targets.nansum(dim=1) == 0).float().mean()) > MOST_EMPTY:
         return None
+    start = Calibration(float(found.slopes[0]), torch.from_numpy(found.shifts[0]).float())
     models = []
     for ratio in RATIOS:
         loss = summed_by_count(ratio, restore_prob=TINY_RESTORE_PROB)
-        made = calibrate(loss, logits, targets, observed=observed)
+        made = calibrate(loss, logits, targets, observed=observed, start=start)
         models.append((made.loss, ratio, Fitted(loss, made)))
     cost, ratio, model = min(models, key=lambda one: one[0])
-    gain = (float(costs.min(axis=0).sum()) - cost) / len(targets)
-    present = present_probability(model.loss, model.calibration(logits), targets)
-    missing = (present * (targets == 0)).sum(dim=0).double().numpy()
-    labelled = targets.nansum(dim=0).double().numpy()
-    keep = labelled.sum() / max(1e-9, float((labelled + missing).sum()))
-    at_keep = np.interp(-np.log(max(0.7, keep)), -LOG_KEEP, costs.sum(axis=1))
-    if gain <= LEAST_GAIN or at_keep >= costs[0].sum() + CONTRADICTED:
+    gain = (float(found.costs.min(axis=0).sum()) - cost) / len(targets)
+    if gain <= LEAST_GAIN:
         return None
     sentence = (
-        f"of t labels of an image floor(t (1 - r)) + 1 were written down, r = {ratio},"
-        f" about {keep:.0%} of all; scores prefer it to independent loss by {gain:.2f} nats an"
-        " image"
+        f"of t labels of an image floor(t (1 - r)) + 1 were written down, r = {ratio}; scores"
+        f" prefer it to independent loss by {gain:.2f} nats an image"
     )
-    return Belief("count", labelled / np.maximum(labelled + missing, 1e-9), model, sentence)
+    belief = _modelled(model, logits, targets, observed, sentence)
+    keep = _labelled(targets).sum() / (_labelled(targets).sum() + belief.missing.total[1])
+    pooled = found.costs.sum(axis=1)
+    at_keep = np.interp(-np.log(max(0.7, keep)), -LOG_KEEP, pooled)
+    return None if at_keep >= pooled[0] + CONTRADICTED else belief
+
+
+def _modelled(
+    model: Fitted, logits: Tensor, targets: Tensor, observed: Tensor | None, sentence: str
+) -> Belief:
+    """What a model implies that no curve over keep rates belongs to."""
+    moved = model.calibration(logits)
+    present = present_probability(model.loss, moved, targets, observed=observed)
+    missing = (present * (targets == 0)).sum(dim=0).double().numpy()
+    labelled = _labelled(targets)
+    log_keep = np.log(np.maximum(labelled, 0.5) / np.maximum(labelled + missing, 0.5))
+    posterior = KeepPosterior.around(log_keep)
+    counts = posterior.missing(labelled)
+    kind: Kind = "count" if isinstance(model.loss, KeptByCount) else "independent"
+    return Belief(kind, model, posterior, counts, (model,), model, sentence)
+
+
+def _labelled(targets: Tensor) -> Counts:
+    labelled: Counts = (targets == 1).sum(dim=0).numpy()
+    return labelled

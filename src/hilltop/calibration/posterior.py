@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.losses.likelihood.choose import Likelihood
+from hilltop.losses.likelihood.summed import Likelihood
 
 
 def present_probability(

@@ -1,4 +1,4 @@
-"""How probable the labels are at each keep rate: a curve for every class, and their common mean.
+"""How probable the labels are at each keep rate: a curve for every class.
 
 Scores are those of classifiers that never saw the labels they are asked about. If every true label
 was written down with probability c, labels follow c times a calibrated probability: where a class
@@ -16,20 +16,16 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
-from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD, Calibration
+from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD
 
 Floats = npt.NDArray[np.float64]
 
 LOG_KEEP: Floats = np.linspace(0.0, -3.0, 21)
 """Logarithms of the keep rates that are tried: 1 ("nothing is missing"), 0.86, ... 0.05."""
-BLUR = 0.35
-"""How far off the curve of a class may be, in log keep: calibration is never exact."""
-SPREADS = (0.15, 0.4, 0.8)
-"""How far log keep may differ between classes, about."""
-EXTRA_NATS = 4.0
-"""What more spread than the least must gain."""
 _MOST_ENTRIES = 1_000_000
 _FURTHEST = 30.0
+_MOST_STEPS, _LEAST_GAIN, _SHORTEST = 12, 1e-3, 1e-3
+_STEEPEST = 4.0
 
 
 @dataclass(frozen=True)
@@ -46,31 +42,7 @@ class Profile:
     slopes: Floats
     shifts: Floats
 
-    def calibration(self, log_keep: Floats) -> Calibration:
-        """Return the calibration for a keep rate of each class, from the nearest that was tried."""
-        at = np.abs(LOG_KEEP[:, None] - log_keep).argmin(axis=0)
-        shift = self.shifts[at, np.arange(len(at))]
-        return Calibration(
-            torch.from_numpy(self.slopes[at]).float(), torch.from_numpy(shift).float()
-        )
 
-
-@dataclass(frozen=True)
-class KeepRates:
-    """Keep rates of classes, drawn together by what all of them say.
-
-    Attributes:
-        mean: Mean of log keep of each class.
-        std: Its standard deviation.
-        spread: How far classes differ.
-    """
-
-    mean: Floats
-    std: Floats
-    spread: float
-
-
-@torch.no_grad()
 def profile(logits: Tensor, targets: Tensor, *, observed: Tensor | None = None) -> Profile:
     """Find the cost of the labels at every keep rate, with scores calibrated anew at each.
 
@@ -80,88 +52,103 @@ def profile(logits: Tensor, targets: Tensor, *, observed: Tensor | None = None) 
         observed: True where a person confirmed that a pair is absent.
     """
     every = max(1, -(-logits.numel() // _MOST_ENTRIES))
-    logits, targets = logits[::every].float(), targets[::every].float()
-    known = (~targets.isnan()).float()
-    targets = targets.nan_to_num()
-    observed = None if observed is None else observed[::every]
-    place = torch.zeros(logits.shape[1] + 2)
+    scores = _Scores.of(logits[::every], targets[::every], observed, every)
+    place = torch.zeros(logits.shape[1] + 2, dtype=torch.float64)
     costs, slopes, shifts = [], [], []
     for log_keep in LOG_KEEP.tolist():
-        cost, place = _calibrated(logits, targets, observed, known, log_keep, place)
-        costs.append(every * cost)
-        slopes.append(float(place[0].exp()))
-        shifts.append((place[1] + place[2:]).double().numpy())
+        place, cost = _fisher_scoring(scores, log_keep, place)
+        costs.append(every * cost.numpy())
+        slopes.append(math.exp(place[0]))
+        shifts.append((place[1] + place[2:]).numpy())
     return Profile(np.array(costs), np.array(slopes), np.array(shifts))
 
 
-def _calibrated(
-    logits: Tensor,
-    targets: Tensor,
-    observed: Tensor | None,
-    known: Tensor,
-    log_keep: float,
-    start: Tensor,
-) -> tuple[Floats, Tensor]:
-    """Cost by class at one keep rate, and log slope, shift and shifts of classes it is least at."""
-    place = start.clone().requires_grad_()
-    search = torch.optim.LBFGS(
-        [place],
-        max_iter=25,
-        line_search_fn="strong_wolfe",
-        tolerance_change=1e-2,
-        tolerance_grad=1e-2,
-    )
-    log_lost = torch.full((), math.log(-math.expm1(log_keep)) if log_keep < 0 else -math.inf)
-    if observed is not None:
-        log_lost = torch.where(observed & (targets == 0), -math.inf, log_lost)
-    by_class: list[Tensor] = []
+@dataclass(frozen=True)
+class _Scores:
+    """Scores with their labels; places are log slope, common shift, and a shift for each class."""
 
-    @torch.no_grad()  # the search switches gradients on
-    def value() -> float:
-        slope = place[0].exp()
-        moved = (logits * slope + place[1] + place[2:]).clamp(-_FURTHEST, _FURTHEST)
-        hidden = moved + log_lost
+    logits: Tensor
+    targets: Tensor
+    known: Tensor
+    absent: Tensor | None
+
+    @classmethod
+    def of(cls, logits: Tensor, targets: Tensor, observed: Tensor | None, every: int) -> _Scores:
+        targets = targets.float()
+        known = ~targets.isnan()
+        targets = targets.nan_to_num()
+        absent = None if observed is None else observed[::every] & (targets == 0)
+        return cls(logits.float(), targets, known.float(), absent)
+
+    def moved(self, place: Tensor, log_keep: float) -> tuple[Tensor, Tensor]:
+        """Calibrated logits, and those of a true label that was not kept."""
+        log_lost = torch.full((), math.log(-math.expm1(log_keep)) if log_keep < 0 else -math.inf)
+        if self.absent is not None:
+            log_lost = torch.where(self.absent, -math.inf, log_lost)
+        shift = (place[1] + place[2:]).float()
+        moved = (self.logits * math.exp(place[0]) + shift).clamp_(-_FURTHEST, _FURTHEST)
+        return moved, moved + log_lost
+
+    def cost(self, moved: Tensor, hidden: Tensor, place: Tensor, log_keep: float) -> Tensor:
+        """Negative log likelihood by class, with the prior of its shift."""
         # -log of c p for a label, of 1 - c p for none; no matter how small 1 - c is.
-        cost = F.softplus(moved) - targets * (moved + log_keep) - (1 - targets) * F.softplus(hidden)
-        grad = torch.sigmoid(moved) - targets - (1 - targets) * torch.sigmoid(hidden)
-        cost, grad = cost * known, grad * known
+        labelled = self.targets * (moved + log_keep)
+        cost = F.softplus(moved) - labelled - (1 - self.targets) * F.softplus(hidden)
         prior = (place[2:] / SHIFT_SPREAD).square() / 2
-        by_class[:] = [cost.sum(dim=0, dtype=torch.float64) + prior]
-        sums = grad.sum(dim=0)
-        place.grad = torch.cat(
-            [
-                ((grad * logits).sum() * slope + place[0] / SLOPE_SPREAD**2).view(1),
-                sums.sum().view(1),
-                sums + place[2:] / SHIFT_SPREAD**2,
-            ]
-        )
-        return float(by_class[0].sum() + (place[0] / SLOPE_SPREAD).square() / 2)
-
-    search.step(value)  # type: ignore[no-untyped-call]
-    value()
-    found: Floats = by_class[0].numpy()
-    return found, place.detach().clone()
+        # What the slope's prior costs is shared out, so that curves of classes add up to the whole.
+        slope = (place[0] / SLOPE_SPREAD).square() / 2 / len(prior)
+        return (cost * self.known).sum(dim=0, dtype=torch.float64) + prior + slope
 
 
-def shrink(costs: Floats) -> KeepRates:
-    r"""Draw the keep rates of classes together: empirical Bayes on their likelihood curves.
+def _fisher_scoring(scores: _Scores, log_keep: float, place: Tensor) -> tuple[Tensor, Tensor]:
+    """The place at which the labels are most probable, and the cost of each class there."""
+    moved, hidden = scores.moved(place, log_keep)
+    cost = scores.cost(moved, hidden, place, log_keep)
+    for _ in range(_MOST_STEPS):
+        direction = _direction(scores, moved, hidden, place, log_keep)
+        length = 1.0
+        while length >= _SHORTEST:
+            tried = place - length * direction
+            tried[0].clamp_(-_STEEPEST, _STEEPEST)
+            moved, hidden = scores.moved(tried, log_keep)
+            found = scores.cost(moved, hidden, tried, log_keep)
+            if found.sum() <= cost.sum():
+                break
+            length /= 2
+        else:
+            break
+        gain = float(cost.sum() - found.sum())
+        place, cost = tried, found
+        if gain < _LEAST_GAIN:
+            break
+    return place, cost
 
-    .. math:: \log c_j \sim N(\mu, \tau), \qquad \max_{\mu, \tau} \sum_j \log \sum_c P(c) L_j(c)
 
-    Args:
-        costs: Of each class at each of :data:`LOG_KEEP` ``(rates, C)``.
-    """
-    blur = np.exp(-0.5 * ((LOG_KEEP[:, None] - LOG_KEEP) / BLUR) ** 2)
-    likelihood = (blur / blur.sum(axis=1, keepdims=True)) @ np.exp(costs.min(axis=0) - costs)
-    best, best_fit, best_spread = np.ones_like(LOG_KEEP), -math.inf, SPREADS[0]
-    for spread in SPREADS:
-        for centre in LOG_KEEP:
-            prior = np.exp(-0.5 * ((LOG_KEEP - centre) / spread) ** 2)
-            prior /= prior.sum()
-            fit = np.log(prior @ likelihood + 1e-300).sum() - EXTRA_NATS * (spread > SPREADS[0])
-            if fit > best_fit:
-                best, best_fit, best_spread = prior, fit, spread
-    posterior = best[:, None] * likelihood
-    posterior /= posterior.sum(axis=0)
-    mean = LOG_KEEP @ posterior
-    return KeepRates(mean, np.sqrt(LOG_KEEP**2 @ posterior - mean**2), best_spread)
+def _direction(
+    scores: _Scores, moved: Tensor, hidden: Tensor, place: Tensor, log_keep: float
+) -> Tensor:
+    """Inverse Fisher information times the gradient: an arrow matrix, solved block by block."""
+    probs, keep = torch.sigmoid(moved), math.exp(log_keep)
+    grad = (probs - scores.targets - (1 - scores.targets) * torch.sigmoid(hidden)) * scores.known
+    # Information of one label about its logit: (d c p / d x)^2 / (c p (1 - c p)).
+    weight = keep * probs * (1 - probs).square() / (1 - keep * probs).clamp_(min=1e-12)
+    weight *= scores.known
+    by_slope = scores.logits * math.exp(place[0])  # derivative of the logit by the log slope
+
+    def sums(values: Tensor) -> Tensor:
+        return values.sum(dim=0, dtype=torch.float64)
+
+    grads, weights, crossed = sums(grad), sums(weight), sums(weight * by_slope)
+    own_grad = grads + place[2:] / SHIFT_SPREAD**2
+    own_weight = weights + SHIFT_SPREAD**-2
+    slope_grad = sums(grad * by_slope).sum() + place[0] / SLOPE_SPREAD**2
+    slope_weight = sums(weight * by_slope.square()).sum() + SLOPE_SPREAD**-2
+    border = torch.stack([crossed, weights])  # (2, C): shared numbers against shifts of classes
+    corner = torch.stack([slope_weight, crossed.sum(), crossed.sum(), weights.sum()]).view(2, 2)
+    corner = corner - border / own_weight @ border.T
+    corner += 1e-9 * (1 + corner.trace()) * torch.eye(2, dtype=corner.dtype)
+    shared = torch.linalg.solve(
+        corner, torch.stack([slope_grad, grads.sum()]) - border / own_weight @ own_grad
+    )
+    shared[0].clamp_(-1.0, 1.0)
+    return torch.cat([shared, (own_grad - border.T @ shared) / own_weight])

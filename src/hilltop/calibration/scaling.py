@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hilltop.losses.likelihood.choose import Likelihood
+from hilltop.losses.likelihood.summed import Likelihood
 
 SHIFT_SPREAD = 0.5
 """How far the shifts of classes are expected to lie apart; holds that of a rare class in place."""
@@ -57,12 +57,12 @@ def calibrate(
     Args:
         loss: The observation model, with the reduction "sum".
         logits: Scores that never saw these labels ``(N, C)``; about 2 million are looked at.
-        targets: 1 for labelled, 0 for not labelled.
+        targets: 1 for labelled, 0 for not labelled; with a keep rate of 1 also probabilities.
         observed: True where a person confirmed the target.
         start: A calibration that should be near.
 
     Example:
-        >>> from hilltop.losses.likelihood.choose import summed_independently
+        >>> from hilltop.losses.likelihood.summed import summed_independently
         >>> targets = torch.tensor([[1.0, 0.0]] * 50 + [[0.0, 0.0]] * 50)
         >>> logits = torch.zeros(100, 2)
         >>> made = calibrate(summed_independently(1.0), logits, targets)

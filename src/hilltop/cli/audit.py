@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
+from hilltop.cli.outputs import check_written
 from hilltop.data import LabelTable, ReadOptions
 from hilltop.data.mistakes import name_mistakes
 from hilltop.data.scores import Places
@@ -21,7 +23,8 @@ from hilltop.errors import ArgumentError
 if TYPE_CHECKING:
     from hilltop.audit.folder import AuditFolder
     from hilltop.audit.run import Scored
-    from hilltop.losses.likelihood.choose import Likelihood
+    from hilltop.inputs.ranks import Ranks
+    from hilltop.losses.likelihood.summed import Likelihood
 
 _PAGE_PAIRS = 200
 
@@ -31,8 +34,8 @@ class Audit:
     """Rank unlabelled pairs by the probability that their label is missing, and say how many are.
 
     With features or images, linear heads are trained that never see the labels of the images they
-    score. Scores of your own should be out-of-sample too: a model has learned that the pairs it was
-    trained on are absent.
+    score; torchrun shares images and heads out over processes. Scores of your own should be
+    out-of-sample too: a model has learned that the pairs it was trained on are absent.
 
     Example: hilltop audit --labels labels.csv --unlisted unknown --features f.npz --out audit
     """
@@ -47,6 +50,10 @@ class Audit:
     """Folder with the images; without features or scores a backbone takes features from them."""
     scores: Path | None = None
     """Out-of-sample probabilities, as written by predict."""
+    also: Path | None = None
+    """A second opinion, such as another tagger's: .npz with ids, classes and scores."""
+    also_names: Path | None = None
+    """With --also: CSV of two columns, its class names and yours, where they differ."""
     loss: str = "auto"
     """How labels were lost: auto, kept_by_count or kept_independently."""
     r: float | None = None
@@ -78,19 +85,31 @@ class Audit:
 
     def run(self) -> None:
         """Score, rank, estimate, write, say what was found."""
-        from hilltop.audit.run import audit, check_out, read_audited, write_audit
+        from hilltop.inputs.ranks import joined_ranks
+
+        with joined_ranks() as ranks:
+            self._run(ranks)
+
+    def _run(self, ranks: Ranks) -> None:
+        from hilltop.audit.folder import AuditFolder
+        from hilltop.audit.run import PARTS, audit, check_out, read_audited, write_audit
         from hilltop.calibration.observation import build_likelihood
 
         self._check()
         given = build_likelihood(self.loss, r=self.r, keep=self.keep)
         check_out(self.out)
+        written = AuditFolder(self.out, labels=self.labels, format="").files
+        check_written(self, *written, force=True)
         table, format = read_audited(self.labels, format=self.format, options=self.reading)
         for mistake in name_mistakes(table):
             print(f"{self.labels}: {mistake}")
         before = self._before(table)
-        scored = self._scored(table, given)
+        scored = self._with_opinion(table, self._scored(table, given, ranks))
+        ranks.wait()
+        if not ranks.first:  # scores were the work; ranking them is done by one process
+            return
         found = audit(table, scored, given=given, top=self.top, before=before)
-        print(found.reading.sentence)
+        print(f"{found.belief.sentence}.")
         folder = write_audit(
             found,
             table,
@@ -99,9 +118,12 @@ class Audit:
             format=format,
             reading=self.reading,
             images=self.images,
+            scored=scored,
         )
+        shutil.rmtree(self.out / PARTS, ignore_errors=True)
         _finish(folder)
         print(f"{folder.candidates}: {pluralize(len(found.candidates), 'candidate', 'candidates')}")
+        print(f"{folder.suspects}: {found.wrong.sentence}")
         self._write_page(folder)
         print(f"next: hilltop review {self.out}")
 
@@ -112,6 +134,8 @@ class Audit:
             raise ArgumentError("Give --features, --images or --scores to rank by.")
         if self.top is not None and self.top < 1:
             raise ArgumentError(f"--top must be at least 1, but got {self.top}.")
+        if self.also_names is not None and self.also is None:
+            raise ArgumentError("--also-names belongs to --also.")
         if self.folds < 2:
             raise ArgumentError(f"--folds must be at least 2, but got {self.folds}.")
 
@@ -127,11 +151,12 @@ class Audit:
             )
         return before
 
-    def _scored(self, table: LabelTable, given: Likelihood | None) -> Scored:
+    def _scored(self, table: LabelTable, given: Likelihood | None, ranks: Ranks) -> Scored:
         from hilltop.audit.find.score_blocks import blocks_of, score_blocks
-        from hilltop.audit.run import Scored, score_by_folds
+        from hilltop.audit.run import PARTS, Scored, score_by_folds
         from hilltop.data.scores import ScoreTable
         from hilltop.inputs.features import FeatureInputs, read_features
+        from hilltop.training.fold_shards import HeadShards
 
         rows = np.arange(len(table))
         if self.scores is not None:
@@ -156,12 +181,35 @@ class Audit:
                 workers=self.workers,
                 skip_broken=self.skip_broken,
                 say=print,
+                ranks=ranks,
             )
             rows = table.find(names)
         logits = score_by_folds(
-            table, values, rows, given=given, folds=self.folds, seed=self.seed, say=print
+            table,
+            values,
+            rows,
+            given=given,
+            folds=self.folds,
+            seed=self.seed,
+            say=print,
+            shards=HeadShards(self.out / PARTS, ranks),
         )
-        return Scored(blocks_of(logits), rows)
+        return Scored(blocks_of(logits), rows, values)
+
+    def _with_opinion(self, table: LabelTable, scored: Scored) -> Scored:
+        """Join the second opinion, if there is one."""
+        if self.also is None:
+            return scored
+        from hilltop.audit.find.score_blocks import blocks_of, label_block
+        from hilltop.audit.find.second_opinion import join_opinion, read_names, read_opinion
+
+        names = table.images.take(pa.array(scored.rows))
+        known = read_names(self.also_names)
+        opinion = read_opinion(self.also, names, table.classes, names=known)
+        logits = scored.logits(0, len(scored.rows))
+        joined = join_opinion(logits, opinion, label_block(table, scored.rows)[0])
+        print(f"{self.also}: {joined.sentence}")
+        return replace(scored, logits=blocks_of(joined.logits))
 
     def _matching(self, table: LabelTable, source: Path) -> Places:
         from hilltop.inputs.matching import matching_rows
@@ -197,11 +245,25 @@ class Estimate:
         from hilltop.audit.folder import AuditFolder
 
         folder = AuditFolder.read(self.folder)
-        if not _finish(folder):
+        weighted = _weighted(folder)
+        if weighted is not None:
+            print(weighted)
+        if not _finish(folder) and weighted is None:
             print(
                 f"no random sample was reviewed yet; it is a mode of hilltop review {self.folder}"
             )
         print(f"{self.folder / 'estimates.csv'}: all classes")
+
+
+def _weighted(folder: AuditFolder) -> str | None:
+    """What a sample of `hilltop queue --for measure` says, if it was answered."""
+    from hilltop.audit.decisions.apply import read_answers
+    from hilltop.audit.find.measured import measured
+
+    if not folder.decisions.is_file():
+        return None
+    found = measured(folder, folder.table(), read_answers(folder))
+    return None if found is None else found.sentence
 
 
 def _finish(folder: AuditFolder) -> bool:

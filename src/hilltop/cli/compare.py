@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import ClassVar
 
+from hilltop.cli.outputs import check_written
 from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.training.config import TrainConfig
@@ -72,12 +73,13 @@ class Compare:
         from hilltop.studies.compare.method import parse_methods
         from hilltop.studies.compare.runs import failed_runs, run_study
         from hilltop.studies.compare.study import Study, plan_cells
-        from hilltop.studies.compare.table import Results, write_tables
+        from hilltop.studies.compare.table import TABLES, Results, write_tables
 
         check_common("compare", self.run_options)
         levels = parse_levels(self.keep, self.reduced)
         cells = plan_cells(levels, parse_methods(self.methods), parse_seeds(self.seeds))
         study = Study(self.out, self.run_options)
+        check_written(self, *(self.out / name for name in TABLES), force=True)
         results = Results(run_study(study, cells, jobs=self.jobs, say=say))
         for sheet in write_tables(results, self.out):
             sheet.print()
@@ -110,6 +112,8 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words or not all(word.isdecimal() for word in words):
         raise ArgumentError(f"seeds must be whole numbers such as 0,1,2, but got {text!r}.")
+    if any(len(word) > 18 for word in words):
+        raise ArgumentError(f"seeds must have at most 18 digits, but got {text!r}.")
     return tuple(dict.fromkeys(int(word) for word in words))
 
 

@@ -12,6 +12,7 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat, describe_counts
+from hilltop.cli.outputs import Force, check_written
 from hilltop.data import LabelSet, LabelTable, ReadOptions, join_tables, read_labels, write_labels
 from hilltop.data.formats.source import read_class_file
 from hilltop.data.mistakes import likely_mistakes
@@ -48,6 +49,7 @@ class Join:
     """The file to write, in Hilltop's own format, which alone can say what was looked for."""
     contradictions: Literal["stop", "unknown"] = "stop"
     """Where one source says present and another absent: stop and name them, or unknown."""
+    force: Force = False
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
@@ -55,6 +57,7 @@ class Join:
         """Read all, join, write, say what is in it."""
         if len(self.sources) < 2:
             raise ArgumentError("Joining needs at least two label files.")
+        check_written(self, self.out, inputs=[path for one in self.sources for path in _files(one)])
         usual = SourceOptions(format=self.format, reading=self.reading)
         sets = [read_set(words, usual) for words in self.sources]
         joined = join_tables(sets, contradictions=self.contradictions)
@@ -81,6 +84,13 @@ def read_set(words: str, usual: SourceOptions) -> LabelSet:
     table = read_labels(name, format=options.format, options=options.reading)
     listed = None if options.looked_for is None else read_class_file(options.looked_for)
     return LabelSet(name, table, listed)
+
+
+def _files(words: str) -> Iterator[Path]:
+    """The files that a source is read from: its own, and those that its options name."""
+    name, *given = _OPTION.split(words)
+    yield Path(name)
+    yield from (Path(text.partition("=")[2]) for text in given)
 
 
 def _argument(text: str) -> Iterator[str]:

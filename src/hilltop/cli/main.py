@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+import hilltop
 from hilltop.checks import did_you_mean
 from hilltop.errors import (
     ArgumentError,
@@ -21,29 +23,38 @@ OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 # Where each subcommand lives; only the module of the one that is asked for is imported.
 COMMANDS = {
+    "start": "hilltop.cli.start:Start",
     "inspect": "hilltop.cli.labels:Inspect",
     "convert": "hilltop.cli.labels:Convert",
     "join": "hilltop.cli.join:Join",
-    "simulate": "hilltop.cli.labels:Simulate",
+    "simulate": "hilltop.cli.simulate:Simulate",
     "statistics": "hilltop.cli.labels:Statistics",
     "features": "hilltop.cli.features:Features",
     "train": "hilltop.cli.train:Train",
     "resume": "hilltop.cli.train:Resume",
-    "predict": "hilltop.cli.models:Predict",
+    "predict": "hilltop.cli.predict:Predict",
     "evaluate": "hilltop.cli.models:Evaluate",
     "export": "hilltop.cli.models:Export",
     "advise": "hilltop.cli.advise:Advise",
     "compare": "hilltop.cli.compare:Compare",
     "reproduce": "hilltop.cli.reproduce:Reproduce",
     "audit": "hilltop.cli.audit:Audit",
+    "queue": "hilltop.cli.queue:Queue",
     "review": "hilltop.cli.review:Review",
     "estimate": "hilltop.cli.audit:Estimate",
     "apply": "hilltop.cli.review:Apply",
     "demo": "hilltop.cli.demo:Demo",
 }
+LEAST = {
+    "seed": 0, "workers": 0, "draws": 1, "jobs": 1, "folds": 2, "top": 1, "page": 0,
+    "image_size": 1,
+}  # fmt: skip
+"""Least values of whole numbers that commands take."""
+TOO_LARGE = 2**63
 START = """Hilltop: multi-label learning when annotators left labels out.
 
 start here
+  hilltop start PHOTOS LABELS            tags for every photo, and the labels that were forgotten
   hilltop demo                           all of it on drawn pictures, in minutes
   hilltop inspect LABELS                 what is in a label file, and what looks wrong
   hilltop advise LABELS --features FILE  which loss suits them, and why
@@ -58,7 +69,7 @@ models
   hilltop features DIR --weights timm --out FILE what a pretrained network sees in images
   hilltop train --labels LABELS --images DIR     train, with progress, metrics and a report
   hilltop resume RUN                             go on with a run that was stopped
-  hilltop predict RUN --images DIR --out FILE    scores for new images
+  hilltop predict RUN --images DIR --out FILE    tags for new images
   hilltop evaluate SCORES LABELS                 metrics of scores
   hilltop export RUN --to onnx --out FILE        the model for use elsewhere
 
@@ -68,6 +79,7 @@ methods
 
 audit
   hilltop audit --labels LABELS --features FILE --out DIR   rank likely missing labels
+  hilltop queue DIR --out FILE   the pairs to ask about, by what the answers are for
   hilltop review DIR             a page where people confirm or reject likely missing labels
   hilltop estimate DIR           how many labels are missing, from a reviewed random sample
   hilltop apply DIR --out FILE   the labels with their answers, in the format they came in
@@ -78,14 +90,18 @@ Every command has --help, with an example.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code."""
+    _wait_passively()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     words = [word for word in given if word != "--debug"]
     if not words or words[0] in ("-h", "--help"):
         print(START, end="")
         return OK
+    if words == ["--version"]:
+        print(f"hilltop {hilltop.__version__}")
+        return OK
     try:
-        _run(words)
+        run_command(words)
     except HilltopError as error:
         if debug:
             raise
@@ -104,6 +120,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hilltop: {error.filename or 'file'}: {error.strerror or error}.", file=sys.stderr)
         return FAILED
     return OK
+
+
+def _wait_passively() -> None:
+    """Have threads of torch sleep while they wait, unless the user wants otherwise.
+
+    Spinning threads of several processes take the cores from those that work. It is read when
+    torch is imported, which no command has done yet.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def load_command(name: str) -> Any:
@@ -137,12 +162,24 @@ def parse(words: Sequence[str]) -> Any:
     )
 
 
-def _run(words: Sequence[str]) -> None:
+def check_counts(command: Any) -> None:
+    """Raise if a whole number that several commands have is out of its bounds."""
+    for name, low in LEAST.items():
+        value = getattr(command, name, None)
+        if isinstance(value, int) and not low <= value < TOO_LARGE:
+            bound = f"at least {low}" if value < low else "less than 2 to the power of 63"
+            option = name.replace("_", "-")
+            raise ArgumentError(f"--{option} must be {bound}, but got {value}.")
+
+
+def run_command(words: Sequence[str]) -> None:
     """Run a command, or print its help."""
     name, *rest = words
     command = load_command(name)
     if not {"-h", "--help"} & set(rest):
-        parse(words).run()
+        given = parse(words)
+        check_counts(given)
+        given.run()
         return
     from hilltop.cli.help import render_help
 

@@ -1,64 +1,23 @@
-"""``predict``, ``evaluate`` and ``export``: a finished run put to use."""
+"""``evaluate`` and ``export``: a finished run judged and put to use elsewhere."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
-from hilltop.data import ReadOptions, read_labels
+from hilltop.cli.outputs import Force, check_written
+from hilltop.data import LabelTable, ReadOptions, State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
-from hilltop.metrics import classification_report, fit_thresholds
-
-
-@dataclass(frozen=True)
-class Predict:
-    """Score images of a folder, or a features file, with the model of a run.
-
-    Example: hilltop predict runs/2026-01-31-labels-hill --images photos --out scores.npy
-    """
-
-    run_folder: tyro.conf.Positional[Path]
-    """The run folder."""
-    out: Path
-    """The .npy file to write; names of images and classes go beside it."""
-    images: Path | None = None
-    """Folder with images, for a run that was trained on images."""
-    features: Path | None = None
-    """Features file, for a run that was trained on features."""
-    labels: Path | None = None
-    """Score the images in this label file alone."""
-    allow_missing: bool = False
-    """With --labels: go on without rows that have no image or features."""
-    which: Literal["best", "last"] = "best"
-    """Weights of the best epoch on the validation images, or of the last."""
-
-    def run(self) -> None:
-        """Predict and write."""
-        from hilltop.inputs.matching import labelled_inputs
-        from hilltop.training.predict import load_run, predict_run
-
-        if self.out.suffix != ".npy":
-            raise ArgumentError(f"--out must end in .npy, but got {self.out.name!r}.")
-        trained = load_run(self.run_folder, which=self.which)
-        chosen, source = None, self.images or self.features
-        if self.labels is not None and source is not None:
-            allowed = self.allow_missing
-            chosen = labelled_inputs(self.labels, source, allow_missing=allowed, say=print)
-        scores, broken = predict_run(
-            trained, images=self.images, features=self.features, chosen=chosen
-        )
-        scores.save(self.out)
-        images = pluralize(len(scores.images), "image", "images")
-        print(f"{self.out}: {images}, {pluralize(len(scores.classes), 'class', 'classes')}")
-        if broken:
-            print(f"left out: {pluralize(len(broken), 'image', 'images')} that could not be read")
+from hilltop.metrics import PerClass, classification_report, fit_thresholds
 
 
 @dataclass(frozen=True)
@@ -66,38 +25,145 @@ class Evaluate:
     """Measure scores against labels: mAP, and precision, recall and F1 at a threshold.
 
     Example: hilltop evaluate scores.npy labels.csv --unlisted absent
+
+    Where labels are incomplete, --incomplete estimates the true values, with intervals.
     """
 
     scores: tyro.conf.Positional[Path]
     """Scores, as written by predict or train."""
     labels: tyro.conf.Positional[Path]
     """The labels to judge by."""
-    threshold: float = 0.5
-    """Scores above it are predictions."""
+    threshold: float | None = None
+    """Scores above it are predictions; without it those that predict wrote with the scores, or
+    0.5."""
     fit: bool = False
     """Find the best threshold of each class on these labels instead (optimistic)."""
     cf1: Literal["mean", "harmonic"] = "mean"
     """CF1 as in the paper, or the harmonic mean of CP and CR."""
+    most_classes: int = 20
+    """Most classes in the table below, those with most labels; 0 for none."""
     json: bool = False
     """Print JSON instead of text."""
+    incomplete: bool = False
+    """Labels are incomplete: estimate the true values, each with a 90% interval."""
+    answers: tuple[Path, ...] = ()
+    """With --incomplete: CSV files with image, class, answer (yes, no, unsure) and sampled_with,
+    one for each sample, in the order in which they were drawn."""
+    against: Path | None = None
+    """With --incomplete: scores of another model to compare with."""
+    plan: int | None = None
+    """With --incomplete: write this many pairs to ask a person about next, to --out."""
+    out: Path | None = None
+    """The CSV file for --plan."""
+    seed: int = 0
+    """Of the sample that --plan draws."""
+    force: Force = False
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self) -> None:
         """Join by name, measure, print."""
+        if self.incomplete:
+            self._run_incomplete()
+            return
+        if self.answers or self.against or self.plan is not None:
+            raise ArgumentError("--answers, --against and --plan need --incomplete.")
         table = read_labels(self.labels, format=self.format, options=self.reading)
         scores = ScoreTable.load(self.scores)
         values = scores.aligned(table.images, table.classes)
         targets = table.eval_targets()
-        threshold = fit_thresholds(values, targets) if self.fit else self.threshold
+        threshold, source = self._threshold(scores, values, targets, table)
         report = classification_report(
             values, targets, threshold, cf1=self.cf1, class_names=table.classes
         )
+        treated = describe_unknown(table, targets)
         if self.json:
-            empty = list(report.empty_classes)
-            print(json.dumps({**report.as_dict(), "empty_classes": empty}, indent=2))
+            found = {**report.as_dict(), "empty_classes": list(report.empty_classes)}
+            print(json.dumps({**found, "thresholds": source, "unknown": treated}, indent=2))
+            return
+        print(report)
+        print("\n" + LETTERS)
+        print(f"thresholds: {source}")
+        print(treated)
+        print("\n" + "\n".join(class_lines(report.per_class, self.most_classes)))
+
+    def _run_incomplete(self) -> None:
+        from hilltop.cli.incomplete_scores import IncompleteRequest
+
+        if self.fit:
+            raise ArgumentError("--fit needs complete labels; leave it out with --incomplete.")
+        if (self.plan is None) != (self.out is None):
+            raise ArgumentError("--plan needs --out, the file to write, and --out needs --plan.")
+        if self.out is not None:
+            check_written(self, self.out)
+        table = read_labels(self.labels, format=self.format, options=self.reading)
+        scores = (self.scores,) if self.against is None else (self.scores, self.against)
+        request = IncompleteRequest(
+            scores, self.answers, self.threshold or 0.5, self.cf1 == "harmonic", self.json
+        )
+        if self.plan is not None and self.out is not None:
+            request.plan(table, self.plan, self.out, seed=self.seed)
         else:
-            print(report)
+            request.evaluate(table)
+
+    def _threshold(
+        self, scores: ScoreTable, values: Any, targets: Any, table: LabelTable
+    ) -> tuple[Any, str]:
+        """Thresholds, and where they come from."""
+        if self.fit:
+            return fit_thresholds(values, targets), "fitted to these labels, which is optimistic"
+        if self.threshold is not None:
+            return self.threshold, f"{self.threshold:g}, as asked"
+        if scores.thresholds is None:
+            return 0.5, "0.5; scores do not say which suit them"
+        of_class = dict(zip(scores.classes, scores.thresholds, strict=True))
+        return [of_class[name] for name in table.classes], "those that stand with the scores"
+
+
+LETTERS = """\
+mAP  mean over classes of average precision: how well scores rank images, whatever the threshold
+CP, CR, CF1  precision, recall and F1 of each class, averaged: rare classes count like others
+OP, OR, OF1  the same over all pairs of image and class together
+precision: share of the tags that are right; recall: share of the true labels that are found"""
+
+
+def describe_unknown(table: LabelTable, targets: npt.NDArray[np.float32]) -> str:
+    """Say how pairs were treated of which nobody knows whether they are present."""
+    unknown = table.count(State.UNKNOWN)
+    if not unknown:
+        return "every pair is known to be present or absent"
+    pairs = pluralize(unknown, "pair is", "pairs are")
+    if np.isnan(targets).any():
+        return f"{pairs} unknown and left out"
+    return (
+        f"{pairs} unknown, and counted as absent for want of anything else: labels that are"
+        " missing make precision look worse than it is. If the labels are complete, pass"
+        " --unlisted absent."
+    )
+
+
+def class_lines(per_class: PerClass, most: int) -> list[str]:
+    """A table of the classes with most labels."""
+    order = np.argsort(-per_class.positives, kind="stable")[:most]
+    width = max((len(per_class.names[at]) for at in order), default=0)
+    width = max(5, min(30, width))
+    lines = []
+    for at in order.tolist():
+        numbers = (per_class.average_precision, per_class.precision, per_class.recall, per_class.f1)
+        shares = "".join(f"{100 * values[at]:8.1f}" for values in numbers)
+        name = per_class.names[at][:width]
+        lines.append(
+            f"{name:<{width}} {per_class.positives[at]:>7,} {per_class.predicted[at]:>7,}{shares}"
+            f"  > {per_class.threshold[at]:.3f}"
+        )
+    if not lines:
+        return []
+    head = f"{'class':<{width}}  labels    tags      AP  precis.  recall      F1  threshold"
+    left = len(per_class.names) - len(lines)
+    if not left:
+        return [head, *lines]
+    every = f"--most-classes {len(per_class.names)}"
+    return [head, *lines, f"and {pluralize(left, 'class', 'classes')} more: {every}"]
 
 
 @dataclass(frozen=True)
@@ -113,14 +179,19 @@ class Export:
     """The file (onnx) or folder (safetensors with a model card) to write."""
     to: Literal["onnx", "safetensors"] = "onnx"
     """What to write."""
-    which: Literal["best", "last"] = "best"
-    """Weights of the best epoch on the validation images, or of the last."""
+    which: Literal["best", "last"] | None = None
+    """Weights of the best epoch on the validation images, or of the last. Without it the last,
+    unless the validation labels are known to be complete."""
+    force: Force = False
 
     def run(self) -> None:
         """Load and write."""
-        from hilltop.training.export import export_folder, export_onnx
+        from hilltop.training.export import export_folder, export_onnx, folder_files
         from hilltop.training.predict import load_run
+        from hilltop.training.run_folder import RunFolder
 
+        files = [self.out] if self.to == "onnx" else folder_files(self.out)
+        check_written(self, *files, inputs=RunFolder(self.run_folder).files)
         trained = load_run(self.run_folder, which=self.which)
         if self.to == "onnx":
             export_onnx(trained, self.out)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import tyro
 
 from hilltop.cli.compare import SET_HERE, check_common, parse_seeds, say
+from hilltop.cli.outputs import check_written
 from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.training.config import TrainConfig
@@ -105,6 +106,7 @@ class Reproduce:
             say(line)
         if self.dry_run:
             return
+        check_written(self, self.out / "report.html", force=True)
         usual = os.cpu_count() or 1 if self.source == "embedded" else 1
         made = reproduce(chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
         page = write_reproduction_report(self.out / "report.html", made)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import html
 import importlib.util
+import os
+import tempfile
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
+from hilltop.cli.outputs import Force, check_written
 from hilltop.data import FORMATS
 from hilltop.errors import OptionNeeded
 
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
 
 _FORMAT = f"Format to write; without it the one of the labels. Known: {', '.join(FORMATS)}."
 AppliedFormat = Annotated[str | None, tyro.conf.arg(help=_FORMAT)]
+PageFor = Annotated[Literal["labels", "model"], tyro.conf.arg(name="for")]
 Import = Annotated[Path | None, tyro.conf.arg(name="import")]
 
 
@@ -27,9 +33,9 @@ Import = Annotated[Path | None, tyro.conf.arg(name="import")]
 class Review:
     """Open a page in the browser where people confirm or reject likely missing labels.
 
-    Every answer is on disk before it is acknowledged. Several people may review at once. The page
-    is served to this machine alone unless --host says otherwise; then a token is needed, which is
-    part of the printed address.
+    Every answer is on disk before it is acknowledged. Several people may review at once. Whoever
+    has the printed address, with the token in it, may answer. The page is served to this machine
+    alone unless --host says otherwise.
 
     Example: hilltop review audit --open
     """
@@ -43,26 +49,41 @@ class Review:
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
     token: str | None = None
-    """Secret that a browser must bring; made up when needed."""
+    """Secret that a browser must bring; made up without it."""
     open: bool = False
     """Open the page in a browser."""
     static: Path | None = None
     """Write a page that needs no server to this file instead; its answers come back by --import."""
     top: int = 200
-    """With --static: how many pairs, the most probable first."""
+    """With --static: how many pairs."""
+    for_: PageFor = "labels"
+    """With --static: what the answers are for, labels (the most probable first) or model."""
+    classes: tuple[str, ...] = ()
+    """With --static: ask about these classes alone."""
     import_: Import = None
-    """Take in a file of answers that such a page saved, instead of serving."""
+    """Take in answers instead of serving: a file that such a page saved, or a CSV table with the
+    columns image, class and answer (yes, no or unsure), as `hilltop queue` writes them."""
+    force: bool = False
+    """With --static, replace a file of that name; with --import, take answers of another audit."""
 
     def run(self) -> None:
         """Serve, or write, or take in."""
         folder = AuditFolder.read(self.folder)
         if self.import_ is not None:
-            _import(folder, self.import_)
+            _import(folder, self.import_, force=self.force)
         elif self.static is not None:
             need_review_extra("PIL")
+            check_written(self, self.static, inputs=folder.inputs)
             from hilltop.audit.review.static_page import write_static_review
 
-            count = write_static_review(folder, self.static, top=self.top, images=self.images)
+            count = write_static_review(
+                folder,
+                self.static,
+                top=self.top,
+                images=self.images,
+                purpose=self.for_,
+                classes=self.classes,
+            )
             pairs = pluralize(count, "pair", "pairs")
             print(f"{self.static}: {pairs}; take its answers in with --import")
         else:
@@ -84,6 +105,8 @@ class Review:
         print(f"next: hilltop apply {folder.path} --out FILE")
 
     def _ready(self, address: str, review: RunningReview) -> None:
+        from hilltop.audit.review.security import is_loopback
+
         images = pluralize(len(review.index.images()), "image", "images")
         print(f"{pluralize(len(review.index), 'candidate', 'candidates')} in {images}")
         if review.pictures is None:
@@ -91,9 +114,27 @@ class Review:
         elif review.pictures.missing:
             have = pluralize(review.pictures.missing, f"of {images} has", f"of {images} have")
             print(f"{have} no file: the page shows names instead")
+        if not is_loopback(self.host):
+            print(
+                "this is plain HTTP: whoever can listen on the network can read the token; use an"
+                " SSH tunnel where that matters"
+            )
         print(f"Review at {address}  (Ctrl-C to stop)", flush=True)
         if self.open:
-            webbrowser.open(address)
+            open_unseen(address)
+
+
+def open_unseen(address: str) -> None:
+    """Open an address in a browser without its token being in the list of processes.
+
+    The browser is given a file that only this user may read, and that leads on to the address.
+    """
+    handle, name = tempfile.mkstemp(suffix=".html", prefix="hilltop-review-")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        target = html.escape(address, quote=True)
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={target}">')
+    atexit.register(Path(name).unlink, missing_ok=True)
+    webbrowser.open(Path(name).as_uri())
 
 
 def need_review_extra(*modules: str) -> None:
@@ -104,15 +145,21 @@ def need_review_extra(*modules: str) -> None:
         )
 
 
-def _import(folder: AuditFolder, path: Path) -> None:
+def _import(folder: AuditFolder, path: Path, *, force: bool) -> None:
+    from hilltop.audit.decisions.answer_table import import_answer_table
     from hilltop.audit.decisions.incoming import import_answers
     from hilltop.audit.decisions.store import DecisionStore
     from hilltop.audit.find.candidate_index import CandidateIndex
 
     labels = folder.table()
+    index = CandidateIndex.read(folder, labels)
     store = DecisionStore(folder.decisions)
     try:
-        count = import_answers(path, labels, CandidateIndex.read(folder, labels), store)
+        if path.suffix.lower() == ".csv":
+            count = import_answer_table(path, labels, index, store)
+        else:
+            audit = None if force else folder.created
+            count = import_answers(path, labels, index, store, audit=audit)
     finally:
         store.close()
     new = pluralize(count, "new answer or undo", "new answers and undos")
@@ -123,9 +170,10 @@ def _import(folder: AuditFolder, path: Path) -> None:
 class Apply:
     """Write the labels with the reviewers' answers in, in the format they came in.
 
-    Confirmed labels are added, rejected ones recorded as confirmed absents where the format can
-    say so; all else stays as it was. Beside OUT, OUT.provenance.csv says who answered what, when.
-    Several reviewers: "unsure" abstains, the majority decides, and a tie changes nothing.
+    Confirmed labels are added, wrong ones struck, rejected ones recorded as confirmed absents where
+    the format can say so; all else stays as it was. Beside OUT, OUT.provenance.csv says who
+    answered what, when. Several reviewers: "unsure" abstains, the majority decides, and a tie
+    changes nothing.
 
     Example: hilltop apply audit --out corrected.csv
     """
@@ -145,12 +193,15 @@ class Apply:
     """Where the original label file is now, if not where it was."""
     lossy: bool = False
     """Leave out what another format cannot express, instead of stopping."""
+    force: Force = False
 
     def run(self) -> None:
         """Take in, write, say what was done."""
         folder = AuditFolder.read(self.folder)
+        beside = [self.out.with_suffix(".xml")] if self.candidates else []
+        check_written(self, self.out, *beside, inputs=folder.inputs)
         if self.answers is not None:
-            _import(folder, self.answers)
+            _import(folder, self.answers, force=self.force)
         from hilltop.audit.decisions.apply import apply_decisions
 
         done = apply_decisions(
@@ -163,7 +214,8 @@ class Apply:
             image_prefix=self.image_prefix,
         )
         absents = pluralize(done.absent, "confirmed absent", "confirmed absents")
-        recorded = f", {absents}" if done.absent else ""
+        struck = f", {pluralize(done.struck, 'wrong one', 'wrong ones')} struck"
+        recorded = (struck if done.struck else "") + (f", {absents}" if done.absent else "")
         print(f"{done.path}: {pluralize(done.added, 'label', 'labels')} added{recorded}")
         if done.unsure or done.disputed:
             print(f"left as they were: {done.unsure:,} unsure, {done.disputed:,} disputed")

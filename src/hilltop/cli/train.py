@@ -19,12 +19,15 @@ GROUPS = {
         "labels", "val_labels", "true_labels", "images", "val_images", "features", "val_features",
         "val_share", "val_split", "val_unlisted", "val_format", "allow_missing", "allow_overlap",
     ),
-    "loss": ("loss", "pseudo_label"),
+    "loss": ("loss", "pseudo_label", "ask_average"),
     "training": (
-        "epochs", "batch_size", "learning_rate", "weight_decay", "warmup", "schedule_epochs", "ema",
-        "augment", "precision", "seed", "workers", "skip_broken",
+        "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
+        "schedule_epochs", "ema", "augment", "precision", "seed", "workers", "skip_broken",
     ),
-    "model": ("model", "weights", "head_rate", "freeze_norms", "hidden", "image_size", "normalise"),
+    "model": (
+        "model", "weights", "train_from", "head_rate", "freeze_norms", "boost", "hidden",
+        "image_size", "normalise",
+    ),
     "files": ("out", "config", "report", "tensorboard"),
 }  # fmt: skip
 

@@ -1,5 +1,12 @@
 """Labels in, labels out: one sparse table, every format, exact simulation of missing labels."""
 
+from hilltop.data.annotators import (
+    lose_by_annotator,
+    lose_by_batch,
+    lose_by_clarity,
+    lose_by_class,
+    lose_by_size,
+)
 from hilltop.data.assemble import Collector, assemble
 from hilltop.data.formats import FORMATS, Format, ReadOptions, read_labels, write_labels
 from hilltop.data.history import Step
@@ -31,6 +38,11 @@ __all__ = [
     "drop_positives",
     "join_tables",
     "keep_each",
+    "lose_by_annotator",
+    "lose_by_batch",
+    "lose_by_clarity",
+    "lose_by_class",
+    "lose_by_size",
     "read_labels",
     "read_provenance",
     "single_positive",

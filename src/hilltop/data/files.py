@@ -1,14 +1,147 @@
-"""Files that are there completely or not at all."""
+"""Files that are there completely or not at all, and never replace what they were made from."""
 
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
 import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from hilltop.data.data_errors import data_error
+from hilltop.errors import ArgumentError
+
+_MARK = ".writing"
+STALE_S = 60.0
+"""Age from which what a writer left may be removed, if nobody holds it."""
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
     """Write a file so that an interruption leaves the old one, or none, but never a part."""
-    temporary = path.with_name(f".{path.name}.writing")
-    with temporary.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a name of the same ending to write to, which takes the place of ``path`` at the end.
+
+    A fault or an interruption in between leaves what was there before. A link is followed: the
+    file that it leads to is replaced.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a pipe or device has no name to take over
+        yield path
+        return
+    with _scratch(path, target) as scratch:
+        temporary = scratch / f"new{target.suffix}"
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    _sync_folder(target.parent)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes ``path``, which may be an empty folder, at the end."""
+    target = Path(os.path.realpath(path))
+    with _scratch(path, target) as scratch:
+        temporary = scratch / "new"
+        temporary.mkdir()
+        yield temporary
+        os.replace(temporary, target)
+    _sync_folder(target.parent)
+
+
+def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path], *, force: bool) -> None:
+    """Raise if one of the files to write is among those that are read, or is there already.
+
+    Files are compared by what they are, so that a link or another spelling of a name is noticed.
+
+    Args:
+        outputs: Files that are about to be written.
+        inputs: Files that they are made from; these are never replaced.
+        force: Whether other files may be replaced.
+    """
+    read = {identity: path for path in inputs if (identity := _identity(path)) is not None}
+    for path in outputs:
+        identity = _identity(path)
+        if identity in read:
+            raise ArgumentError(
+                f"{path}: this file is what the command reads ({read[identity]}), and writing would"
+                " destroy it. Choose another name."
+            )
+        if identity is not None and not force and path.is_file():
+            raise ArgumentError(
+                f"{path}: there is such a file already. Choose another name, or pass --force to"
+                " replace it."
+            )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make names that were changed in a folder outlast a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def _scratch(path: Path, target: Path) -> Iterator[Path]:
+    """A folder beside the target in which it is put together; an error names the file itself."""
+    if not target.parent.is_dir():
+        raise data_error(path, "its folder does not exist. Create it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise data_error(path, f"the folder {target.parent} cannot be written to.")
+    prefix = f".{target.name[:100]}."
+    _remove_stale(target.parent, prefix)
+    with (
+        tempfile.TemporaryDirectory(prefix=prefix, suffix=_MARK, dir=target.parent) as scratch,
+        holding(Path(scratch)),
+    ):
+        yield Path(scratch)
+
+
+def _remove_stale(folder: Path, prefix: str) -> None:
+    """Remove what killed writers of a file left some time ago; that of a living one is held."""
+    for left in folder.glob(f"{glob.escape(prefix)}*{_MARK}"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime >= STALE_S:
+                with holding(left):
+                    shutil.rmtree(left, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def holding(folder: Path) -> Iterator[None]:
+    """Hold a folder as long as this process lives, where the file system knows of locks.
+
+    Raises:
+        BlockingIOError: Another process holds it.
+    """
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if isinstance(error, BlockingIOError):
+                raise
+        yield
+    finally:
+        os.close(handle)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of a file; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

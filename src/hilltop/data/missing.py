@@ -78,13 +78,29 @@ def keep_each(table: LabelTable, keep: float | Mapping[str, float], *, seed: int
     else:
         probs = [keep] * len(table.classes)
     probs = [check_number("keep", prob, low=0, high=1) for prob in probs]
+    described = dict(keep) if isinstance(keep, Mapping) else keep
+    step = Step("keep_each", {"keep": described}, seed=seed)
+    return keep_with(table, np.array(probs), step=step, seed=seed)
+
+
+def keep_with(
+    table: LabelTable, keep: npt.NDArray[np.float64], *, step: Step, seed: int
+) -> Thinned:
+    """Keep every label with a probability, one for each class or for each pair.
+
+    Args:
+        table: The complete labels.
+        keep: Probabilities ``(classes,)`` or ``(images, classes)``.
+        step: What is written into the history.
+        seed: The same seed gives the same labels on every machine.
+    """
     # Compared as whole numbers: the same on every machine, and 1.0 keeps everything.
-    limits = np.array([int(prob * 2**53) for prob in probs], dtype=np.uint64)
+    limits = (keep * 2.0**53).astype(np.uint64)
     present = table.states == State.PRESENT
     draws = _random(int(np.count_nonzero(present)), seed) >> np.uint64(11)
-    kept = draws < limits[table.columns[present]]
-    described = dict(keep) if isinstance(keep, Mapping) else keep
-    return _thin(table, present, kept, Step("keep_each", {"keep": described}, seed=seed))
+    places = (table.columns,) if keep.ndim == 1 else (table.rows, table.columns)
+    kept = draws < limits[tuple(place[present] for place in places)]
+    return _thin(table, present, kept, step)
 
 
 def _random(size: int, seed: int) -> npt.NDArray[np.uint64]:

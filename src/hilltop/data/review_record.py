@@ -84,7 +84,7 @@ class ReviewRecord:
             if said[column] not in words:
                 known = ", ".join(words)
                 raise ValueError(f"{column} must be one of {known}, but got {said[column]!r}")
-        image, name, answer, reviewer, time, probability, mode, outcome = cells
+        image, name, answer, reviewer, time, probability, mode, outcome = map(_without_mark, cells)
         known_probability = float(probability) if probability else None
         return cls(image, name, answer, reviewer, time, known_probability, mode, outcome)  # type: ignore[arg-type]  # checked above
 
@@ -94,7 +94,20 @@ class ReviewRecord:
         cells = dict(zip(PROVENANCE_COLUMNS, astuple(self), strict=True)) | {
             "probability": probability
         }
-        return tuple(cells.values())
+        return tuple(map(_marked, cells.values()))
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+"""How a cell begins that a spreadsheet would take for a formula, or for a mark."""
+
+
+def _marked(cell: str) -> str:
+    """The cell with an apostrophe before it where a spreadsheet would run it."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def _without_mark(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
 
 
 def provenance_path(labels: Path) -> Path:

@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hilltop.checks import check_same_shape, pluralize
+from hilltop.data.array_files import read_npy
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing
 from hilltop.errors import DataError
 
 Values = npt.NDArray[np.floating[Any]]
@@ -30,11 +32,13 @@ class ScoreTable:
         images: Image ids, all different.
         classes: Class names, all different.
         values: ``(images, classes)``; may be memory-mapped.
+        thresholds: What a score of each class must exceed to be a tag, where that is known.
     """
 
     images: pa.StringArray
     classes: tuple[str, ...]
     values: Values
+    thresholds: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check that names and values fit together."""
@@ -44,10 +48,13 @@ class ScoreTable:
     def save(self, path: Path | str) -> None:
         """Write ``path``, a .npy file, and the names beside it in ``path.names.parquet``."""
         target = Path(path)
-        np.save(target, self.values)
         metadata = {b"classes": json.dumps(self.classes).encode()}
+        if self.thresholds is not None:
+            metadata[b"thresholds"] = json.dumps(self.thresholds).encode()
         names = pa.table({"image": self.images}).replace_schema_metadata(metadata)
-        pq.write_table(names, _names_path(target))
+        with replacing(target) as values, replacing(_names_path(target)) as beside:
+            np.save(values, self.values)
+            pq.write_table(names, beside)
 
     @classmethod
     def load(cls, path: Path | str) -> ScoreTable:
@@ -62,10 +69,16 @@ class ScoreTable:
             names = pq.read_table(_names_path(source))
             classes = tuple(json.loads(names.schema.metadata[b"classes"]))
             images = names.column("image").combine_chunks()
-            values = np.load(source, mmap_mode="r", allow_pickle=False)
-            return cls(images, classes, values)
+            known = names.schema.metadata.get(b"thresholds")
+            thresholds = None if known is None else tuple(json.loads(known))
         except (pa.ArrowException, ValueError, KeyError, TypeError, OSError) as error:
-            raise data_error(source, f"these scores cannot be read: {error}.") from None
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise data_error(
+                _names_path(source), f"the names of scores cannot be read: {reason}."
+            ) from None
+        values = read_npy(source, mapped=True)
+        _check_parts(source, images, classes, values)
+        return cls(images, classes, values, thresholds)
 
     def aligned(self, images: pa.Array, classes: Sequence[str]) -> Values:
         """Return the scores in the order of other images and classes, all of which must be here."""
@@ -79,6 +92,23 @@ class ScoreTable:
         rows = _positions(("image", "images"), self.images, images)
         here = pa.array(self.classes, pa.string())
         return rows, _positions(("class", "classes"), here, pa.array(classes))
+
+
+def _check_parts(path: Path, images: pa.Array, classes: tuple[Any, ...], values: Any) -> None:
+    """Raise unless names are different texts and there is a row of numbers for each image."""
+    for kind, names in (("image", images), ("class", pa.array(map(str, classes), pa.string()))):
+        if not pa.types.is_string(names.type) or names.null_count:
+            raise data_error(_names_path(path), f"the {kind} names must be text, one each.")
+        if len(names.unique()) < len(names):
+            raise data_error(_names_path(path), f"some {kind} names stand more than once.")
+    shape = getattr(values, "shape", None)
+    if shape != (len(images), len(classes)) or values.dtype.kind not in "fiu":
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise data_error(
+            path,
+            f"expected numbers for {len(images)} images and {len(classes)} classes, as the names"
+            f" beside it say, but got {kind} of shape {shape}.",
+        )
 
 
 def _names_path(path: Path) -> Path:

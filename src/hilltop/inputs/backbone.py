@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing
 from hilltop.errors import HilltopWarning, OptionNeeded
 
-_BATCH = 64
+BATCH = 64
+"""Images that the backbone sees at once."""
 
 
 @dataclass(frozen=True)
@@ -62,36 +67,60 @@ def extract_features(
         skip_broken: Leave out images that cannot be read instead of raising.
         say: Takes a sentence on the progress.
     """
-    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
-
-    inputs = ImageInputs(
-        folder,
-        images,
-        size=backbone.image_size,
-        augment="none",
-        seed=0,
-        workers=workers,
-        skip_broken=skip_broken,
+    values, names = FeatureExtractor(backbone)(
+        folder, images, workers=workers, skip_broken=skip_broken, say=say
     )
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = _frozen(backbone).to(device)
-    plan = [
-        range(first, min(first + _BATCH, len(images))) for first in range(0, len(images), _BATCH)
-    ]
-    rows, values = [], []
-    with torch.inference_mode():
-        for number, (read, pixels) in enumerate(inputs.loader(plan, None), start=1):
-            if len(read):
-                rows.append(read)
-                values.append(model(pixels.to(device)).float().cpu())
-            if number % 20 == 0 or number == len(plan):
-                say(f"features: {min(number * _BATCH, len(images)):,} of {len(images):,} images")
-    for name, reason in inputs.broken:
-        say(f"left out: {name}: {reason}")
-    if not rows:
+    if not len(names):
         raise data_error(folder, "no image here could be read. Is this the right folder?")
-    order = np.concatenate(rows)
-    return torch.cat(values).clone(), images.take(pa.array(order))
+    return values, names
+
+
+class FeatureExtractor:
+    """A backbone, ready to look at images: on the GPU of this process, if there is one."""
+
+    def __init__(self, backbone: Backbone) -> None:
+        """Load the weights."""
+        self.image_size = backbone.image_size
+        self.device = torch.device("cpu")
+        if torch.cuda.is_available():
+            own = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
+            self.device = torch.device("cuda", own)
+        self.model = _frozen(backbone).to(self.device)
+
+    def __call__(
+        self,
+        folder: Path,
+        images: pa.StringArray,
+        *,
+        workers: int,
+        skip_broken: bool,
+        say: Callable[[str], None],
+    ) -> tuple[Tensor, pa.StringArray]:
+        """Return features and names as :func:`extract_features` does; there may be none."""
+        from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
+
+        inputs = ImageInputs(
+            folder,
+            images,
+            size=self.image_size,
+            augment="none",
+            seed=0,
+            workers=workers,
+            skip_broken=skip_broken,
+        )
+        total = len(images)
+        plan = [range(first, min(first + BATCH, total)) for first in range(0, total, BATCH)]
+        rows, values = [np.empty(0, dtype=np.int64)], [torch.empty(0)]
+        with torch.inference_mode():
+            for number, (read, pixels) in enumerate(inputs.loader(plan, None), start=1):
+                if len(read):
+                    rows.append(read)
+                    values.append(self.model(pixels.to(self.device)).float().cpu())
+                if number % 20 == 0 or number == len(plan):
+                    say(f"features: {min(number * BATCH, total):,} of {total:,} images")
+        for name, reason in inputs.broken:
+            say(f"left out: {name}: {reason}")
+        return torch.cat(values).clone(), images.take(pa.array(np.concatenate(rows)))
 
 
 def _frozen(backbone: Backbone) -> nn.Module:
@@ -112,9 +141,24 @@ def _frozen(backbone: Backbone) -> nn.Module:
     return model.eval()
 
 
-def write_features(path: Path, values: Tensor, images: pa.StringArray) -> None:
-    """Write features as :func:`hilltop.inputs.features.read_features` reads them."""
+def write_features(
+    path: Path,
+    values: Tensor,
+    images: pa.StringArray,
+    *,
+    backbone: Backbone | None = None,
+    folder: Path | None = None,
+) -> None:
+    """Write features as :func:`hilltop.inputs.features.read_features` reads them.
+
+    With the network that made them a run on these features scores images, too; with the folder of
+    the images its report shows some.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.writing.npz")
-    np.savez(temporary, ids=np.array(images.to_pylist(), dtype=str), X=values.numpy())
-    temporary.replace(path)
+    arrays: dict[str, Any] = {"ids": np.array(images.to_pylist(), dtype=str), "X": values.numpy()}
+    if backbone is not None:
+        arrays["backbone"] = np.array(json.dumps(asdict(backbone)))
+    if folder is not None:
+        arrays["images"] = np.array(str(folder.resolve()))
+    with replacing(path) as temporary:
+        np.savez(temporary, **arrays)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -11,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
+from hilltop.data.array_files import check_memory, read_npy, read_npz, read_npz_texts
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import FORMATS, LabelSource
 from hilltop.data.formats.source import read_lines
@@ -26,8 +29,19 @@ RowNumbers = npt.NDArray[np.int64]
 class Features:
     """Image ids and one row of numbers for each of them."""
 
-    def __init__(self, path: Path, images: pa.StringArray, values: npt.NDArray[Any]) -> None:
-        """Check that there is one finite row of numbers for each id."""
+    def __init__(
+        self,
+        path: Path,
+        images: pa.StringArray,
+        values: npt.NDArray[Any],
+        backbone: Mapping[str, Any] | None = None,
+        images_folder: str | None = None,
+    ) -> None:
+        """Check that there is one finite row of numbers for each id.
+
+        ``backbone`` names the network that made them, see :class:`hilltop.inputs.Backbone`, and
+        ``images_folder`` where the images were.
+        """
         if values.ndim != 2 or values.dtype.kind not in "fiu":
             raise data_error(
                 path,
@@ -38,9 +52,12 @@ class Features:
             raise data_error(
                 path, f"there are {len(images)} ids for {len(values)} rows of features."
             )
+        if not values.shape[1]:
+            raise data_error(path, "there is not one feature in a row.")
         if len(images.unique()) != len(images):
             raise data_error(path, "some ids stand more than once.")
         self.path, self.images, self.values = path, images, values
+        self.backbone, self.images_folder = backbone, images_folder
 
     def find(self, images: pa.StringArray) -> pa.Int32Array:
         """Return the row of every image; null where there is none.
@@ -94,7 +111,7 @@ def _read(path: Path) -> Features:
     if path.suffix == ".npz":
         return _read_npz(path)
     if path.suffix == ".npy":
-        return Features(path, _ids_beside(path), _load(path))
+        return Features(path, _ids_beside(path), read_npy(path))
     if path.suffix == ".parquet":
         return _read_parquet(path)
     return _read_in_file(path)
@@ -112,6 +129,7 @@ class FeatureInputs:
                 features.path, f"the features of {images[row].as_py()!r} are not finite."
             )
         self.values = torch.from_numpy(np.ascontiguousarray(chosen))
+        self.backbone, self.images_folder = features.backbone, features.images_folder
 
     @property
     def broken(self) -> list[tuple[str, str]]:
@@ -137,37 +155,72 @@ def _without_folders(images: pa.StringArray) -> pa.StringArray:
 
 
 def _read_npz(path: Path) -> Features:
-    content = _load(path)
-    missing = {"ids", "X"} - set(content.files)
-    if missing:
-        raise data_error(
-            path,
-            f"there is no array {min(missing)!r}; the file holds {', '.join(content.files)}."
-            " Expected ids and X.",
-        )
-    try:
-        return Features(path, _as_ids(path, content["ids"]), content["X"])
-    except (ValueError, OSError) as error:
-        raise data_error(path, f"this file cannot be read: {error}.") from None
+    ids, values = read_npz(path, ("ids", "X"))
+    told = read_npz_texts(path, ("backbone", "images"))
+    backbone = json.loads(told["backbone"]) if "backbone" in told else None
+    return Features(path, _as_ids(path, ids), values, backbone, told.get("images"))
 
 
 def _read_parquet(path: Path) -> Features:
+    check_memory(path, _most_numbers(path) * np.dtype(np.float32).itemsize)
     content = read_parquet(path)
     names = content.column_names
-    if "image" not in names or len(names) < 2:
+    if names.count("image") != 1 or len(names) < 2:
         raise data_error(path, f"expected a column image and features, but got {', '.join(names)}.")
-    images = content.column("image").combine_chunks().cast(pa.string())
+    images = _parquet_ids(path, content.column("image"))
     others = [name for name in names if name != "image"]
+    if len(set(others)) < len(others):
+        raise data_error(path, "two columns have the same name.")
     if len(others) == 1:
-        lists = content.column(others[0]).combine_chunks()
-        if not pa.types.is_nested(lists.type):
-            raise data_error(path, f"column {others[0]!r} must hold lists of numbers.")
-        flat = lists.flatten().to_numpy(zero_copy_only=False)
-        if len(lists) == 0 or len(flat) % len(lists):
-            raise data_error(path, f"the lists in column {others[0]!r} differ in length.")
-        return Features(path, images, flat.reshape(len(lists), -1))
+        return Features(path, images, _matrix(path, content.column(others[0]), others[0]))
     columns = [content.column(name).to_numpy() for name in others]
     return Features(path, images, np.stack(columns, axis=1))
+
+
+def _most_numbers(path: Path) -> int:
+    """How many values a Parquet file says it holds, before they are read; 0 if it cannot say."""
+    try:
+        about = pq.read_metadata(path)
+    except (pa.ArrowException, OSError):
+        return 0
+    groups = [about.row_group(at) for at in range(about.num_row_groups)]
+    return sum(one.column(at).num_values for one in groups for at in range(one.num_columns))
+
+
+def _parquet_ids(path: Path, column: pa.ChunkedArray) -> pa.StringArray:
+    if column.null_count:
+        raise data_error(path, f"column 'image' has {column.null_count} blank cells.")
+    try:
+        return column.combine_chunks().cast(pa.string())
+    except pa.ArrowException:
+        raise data_error(path, f"column 'image' must hold text, but holds {column.type}.") from None
+
+
+def _matrix(path: Path, column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
+    """Lists of one length as rows; a longer one must not push its end into the next row."""
+    lists = column.combine_chunks()
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if not any(is_kind(lists.type) for is_kind in kinds):
+        raise data_error(path, f"column {name!r} must hold lists of numbers.")
+    lengths = pc.list_value_length(lists).fill_null(-1).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(lengths != lengths[0]) if len(lengths) else np.zeros(0, dtype=int)
+    if len(wrong) or not len(lengths) or lengths[0] < 1:
+        row = int(wrong[0]) if len(wrong) else 0
+        found = int(lengths[row]) if len(lengths) else 0
+        held = "is blank" if found < 0 else f"has {found} numbers"
+        raise data_error(
+            path,
+            f"the lists in column {name!r} differ in length: row {row + 1} {held}, the first row"
+            f" has {max(0, int(lengths[0])) if len(lengths) else 0}. All must have the same, at"
+            " least one.",
+        )
+    flat = lists.flatten()
+    if flat.null_count:
+        raise data_error(
+            path, f"the lists in column {name!r} have {flat.null_count} blank numbers."
+        )
+    values: npt.NDArray[Any] = flat.to_numpy(zero_copy_only=False)
+    return values.reshape(len(lists), -1)
 
 
 def _read_in_file(path: Path) -> Features:
@@ -191,7 +244,7 @@ def _ids_beside(path: Path) -> pa.StringArray:
     if text.is_file():
         return pa.array([line for _, line in read_lines(text)], pa.string())
     if binary.is_file():
-        return _as_ids(binary, _load(binary))
+        return _as_ids(binary, read_npy(binary))
     raise data_error(path, f"its ids are missing: expected {text.name} or {binary.name} beside it.")
 
 
@@ -200,12 +253,7 @@ def _as_ids(path: Path, ids: npt.NDArray[Any]) -> pa.StringArray:
         raise data_error(
             path, f"ids must be one row of text or whole numbers, but are {ids.dtype}."
         )
-    return pa.array(ids.astype(str), pa.string())
-
-
-def _load(path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise data_error(path, f"this file cannot be read: {reason}.") from None
+        return pa.array(ids.astype(str), pa.string())
+    except (ValueError, pa.ArrowException):
+        raise data_error(path, "its ids hold text that is not Unicode.") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +119,21 @@ class ImageInputs:
     def broken(self) -> list[tuple[str, str]]:
         """Id and reason of every image that was left out so far, ordered by id."""
         return sorted(self._broken.items())
+
+    def resized(self, size: int) -> ImageInputs:
+        """Return the same images at another size."""
+        other = copy.copy(self)
+        other.size, other._broken = size, dict(self._broken)
+        return other
+
+    def fingerprint(self) -> str:
+        """A number that changes with the list of images, and with any of their files."""
+        made = hashlib.sha256()
+        for image, file in zip(self.images.to_pylist(), self._files.to_pylist(), strict=True):
+            status = (self.folder / file).stat() if file is not None else None
+            stamp = None if status is None else (status.st_size, status.st_mtime_ns)
+            made.update(repr((image, stamp)).encode())
+        return made.hexdigest()
 
     def loader(
         self, plan: Sequence[Sequence[int]], epoch: int | None

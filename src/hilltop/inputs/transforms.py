@@ -18,6 +18,11 @@ from hilltop.inputs.augment import cutout, paper_rand_augment, rand_augment
 _MARGIN = 8 / 7  # of the side, before a crop: three quarters of the picture remain
 
 
+def uncropped_size(size: int) -> int:
+    """Side of an image from which a square of some size is cut at random."""
+    return round(size * _MARGIN)
+
+
 def evaluation_pixels(image: Tensor, size: int) -> Tensor:
     """Squash an image to a square.
 
@@ -41,7 +46,7 @@ def _paper(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
 
 
 def _light(image: Tensor, size: int, generator: np.random.Generator) -> Tensor:
-    pixels = evaluation_pixels(image, round(size * _MARGIN))
+    pixels = evaluation_pixels(image, uncropped_size(size))
     top, left = generator.integers(len(pixels) - size + 1, size=2)
     pixels = pixels[top : top + size, left : left + size]
     return pixels.flip(1) if generator.integers(2) else pixels.contiguous()

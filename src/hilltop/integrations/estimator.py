@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
+from hilltop.calibration import Decision, TruthModel
 from hilltop.checks import check_choice, check_number, check_whole
 from hilltop.errors import ArgumentError
 from hilltop.integrations.held_out import known_map, map_scorer, set_aside
@@ -28,6 +29,7 @@ from hilltop.losses import Loss
 from hilltop.training.in_memory import EarlyStopping, fit_head
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS, Recipe
+from hilltop.training.truth_of_head import truth_of_head
 
 Array = npt.NDArray[Any]
 UNLISTED = ("unknown", "absent")
@@ -63,7 +65,11 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         classes_: Class names, or column numbers of a matrix.
         loss_: The loss that was used.
         head_: The trained :class:`hilltop.models.FeatureHead`.
-        threshold_: Probability above which ``predict`` says 1.
+        truth_: What the scores of a matrix of labels mean, a
+            :class:`hilltop.calibration.TruthModel`; None for fewer than 100 rows.
+        decision_: Thresholds for the best expected F1, a :class:`hilltop.calibration.Decision`,
+            with what may be expected of them; None without ``truth_``.
+        threshold_: Probability above which ``predict`` says 1: one, or one for each class.
         n_iter_: Epochs that were trained.
         loss_curve_: Mean loss of a row in each epoch.
         validation_scores_: mAP on the rows set aside, after each epoch.
@@ -147,12 +153,15 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Return logits, shifted so that ``predict`` says 1 above 0; a column for two classes."""
         logits = self._logits(X)
         if self._kind == "multilabel":
-            logits = logits - float(np.log(self.threshold_) - np.log1p(-self.threshold_))
+            logits = self._calibrated(logits) - torch.as_tensor(self._shift).to(logits.dtype)
         shifted: Array = logits.numpy()
         return shifted.ravel() if self._kind == "binary" else shifted
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803 (theirs)
-        """Return the probability of each label, or of each class, which then add up to 1."""
+        """Return the probability that each label is true, or of each class, which then add up to 1.
+
+        That a label is true, not that it was written down: it may be far more.
+        """
         logits = self._logits(X)
         if self._kind == "binary":
             return torch.sigmoid(torch.cat([-logits, logits], dim=1)).numpy()
@@ -160,7 +169,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             # Probabilities of each class by itself divided by their sum, which as logs does not
             # become 0 / 0 for a row that no class wants.
             return torch.softmax(torch.nn.functional.logsigmoid(logits), dim=1).numpy()
-        return torch.sigmoid(logits).numpy()
+        return torch.sigmoid(self._calibrated(logits)).numpy()
 
     def predict(self, X: Any) -> Array:  # noqa: N803 (theirs)
         """Return a matrix of 1 and 0, or one class for each row."""
@@ -242,8 +251,29 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.head_ = fitted.head.requires_grad_(False)
         self.n_iter_ = len(fitted.losses)
         self.loss_curve_, self.validation_scores_ = list(fitted.losses), list(fitted.scores)
-        some = features[:: -(-len(features) * labels.outputs // _MOST_ENTRIES)]
+        self.truth_: TruthModel | None = None
+        self.decision_: Decision | None = None
+        if labels.kind == "multilabel":
+            self.truth_ = truth_of_head(
+                features,
+                batch,
+                fitted.untrained,
+                seed=seed,
+                recipe=recipe,
+                hidden=self.hidden,
+                evidence=fitted.evidence,
+            )
+        self._choose_thresholds(features, labels.outputs)
+
+    def _choose_thresholds(self, features: Tensor, classes: int) -> None:
+        if self.truth_ is not None:
+            self.decision_ = self.truth_.decide()
+            self.threshold_: Any = self.decision_.thresholds
+            self._shift: Any = self.decision_.logits
+            return
+        some = features[:: -(-len(features) * classes // _MOST_ENTRIES)]
         self.threshold_ = self.loss_.decision_threshold(torch.sigmoid(self.head_(some)))
+        self._shift = float(np.log(self.threshold_) - np.log1p(-self.threshold_))
 
     def _build_loss(self, *, complete: bool) -> Loss:
         options = self.loss_options or {}
@@ -260,6 +290,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         values = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         # torch warns of arrays that cannot be written to, though nobody writes to this one.
         return torch.from_numpy(values if values.flags.writeable else values.copy())
+
+    def _calibrated(self, logits: Tensor) -> Tensor:
+        """Logits of the probability of truth, where that was found out."""
+        return logits if self.truth_ is None else self.truth_.calibration(logits)
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803 (theirs)
         check_is_fitted(self)

@@ -14,9 +14,9 @@ from hilltop.losses import likelihood, methods
 from hilltop.losses.base import LabelStats, Loss, PairBatch
 from hilltop.losses.catalogue import LOSSES, MethodCard, build
 from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.engine.fused_step import FusedSgd
 from hilltop.losses.init import best_constant, init_head, init_head_prior
 from hilltop.losses.likelihood.by_count import KeptByCount, kept_by_count
-from hilltop.losses.likelihood.choose import choose_observation
 from hilltop.losses.likelihood.independent import (
     KeptIndependently,
     ObservationModel,
@@ -46,6 +46,7 @@ from hilltop.losses.methods.splc import (
     BoundedSelfPacedCorrection,
     SelfPacedCorrection,
     splc,
+    splc_bounded,
     splc_released,
 )
 from hilltop.losses.methods.splc_adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
@@ -84,6 +85,7 @@ __all__ = [
     "FocalNegative",
     "FocalPositive",
     "FusedLinearLoss",
+    "FusedSgd",
     "GeneralisedNegative",
     "GeneralisedPositive",
     "GradualCorrection",
@@ -121,7 +123,6 @@ __all__ = [
     "bce_ls",
     "best_constant",
     "build",
-    "choose_observation",
     "em_apl",
     "focal",
     "focal_margin",
@@ -140,6 +141,7 @@ __all__ = [
     "role_threshold",
     "splc",
     "splc_adaptive",
+    "splc_bounded",
     "splc_released",
     "wan",
 ]

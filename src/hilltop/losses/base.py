@@ -15,14 +15,15 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_choice, check_whole
 from hilltop.losses.capabilities import Capabilities
-from hilltop.losses.engine.one_pass import OnePass, Summed, grad_by_autograd, needs_graph
+from hilltop.losses.deferred import TargetChecks
+from hilltop.losses.engine.one_pass import Evaluated, OnePass, Summed, grad_by_autograd, needs_graph
 from hilltop.losses.reduction import REDUCTIONS, Reduction, reduce
-from hilltop.losses.targets import check_inputs, check_values, compute_dtype
+from hilltop.losses.targets import check_inputs, compute_dtype
 from hilltop.losses.watch import CollapseWatch
 
 ParameterGroups = list[tuple[list[nn.Parameter], float]]
-SumUp = Callable[[bool], Summed]
-"""Sums a loss over a batch; the argument says whether its gradient is needed."""
+SumUp = Callable[[bool], Summed | Evaluated]
+"""Sums a loss over a batch, and may reduce it; the argument says whether its gradient is needed."""
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,12 @@ class Loss(Capabilities, nn.Module):
 
     epoch: Tensor
 
-    def __init__(self, *, reduction: Reduction = "mean", watch: bool = True) -> None:
+    def __init__(
+        self, *, reduction: Reduction = "mean", watch: bool = True, check: bool = False
+    ) -> None:
         """Check and keep the options; the epoch starts at 0."""
         super().__init__()
+        self.checks = TargetChecks(check)
         check_choice("reduction", reduction, REDUCTIONS)
         self.reduction: Reduction = reduction
         self.watched = watch
@@ -163,7 +167,9 @@ class Loss(Capabilities, nn.Module):
         batch = self.batch(logits, targets, observed, index)
         if self.watch is not None:
             self.watch.step(logits, targets)
-        return self.evaluate(batch)
+        loss = self.evaluate(batch)
+        self.checks.after(logits)
+        return loss
 
     def batch(
         self,
@@ -199,8 +205,19 @@ class Loss(Capabilities, nn.Module):
         raise NotImplementedError
 
     def check_targets(self, targets: Tensor) -> None:
-        """Raise unless the loss can take these targets: between 0 and 1, or NaN."""
-        check_values(targets)
+        """Raise unless the loss can take these targets: between 0 and 1, or NaN.
+
+        On a device, wrong ones are remembered, see :meth:`raise_deferred_errors`.
+        """
+        self.checks.check(targets, hard=self.counts_labels)
+
+    def raise_deferred_errors(self) -> None:
+        """Raise if targets that came on a device, since the last such look, cannot be.
+
+        No step waits for a device to look at values. The first batch is looked at, ``set_epoch``
+        looks, and so does this; with ``check=True`` every batch is looked at.
+        """
+        self.checks.raise_errors()
 
     def factors(self) -> tuple[Tensor | None, ...]:
         """Return tensors beside the batch that the loss depends on and that may want a gradient."""
@@ -235,6 +252,7 @@ class Loss(Capabilities, nn.Module):
 
     def set_epoch(self, epoch: int) -> None:
         """Tell the loss which epoch begins, counting from 0. Some corrections wait for it."""
+        self.checks.raise_errors()
         self.epoch.fill_(check_whole("epoch", epoch, low=0))
 
     def init_loss(self) -> Loss:

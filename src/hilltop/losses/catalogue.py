@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypedDict
 
 from hilltop.errors import ArgumentTypeError
@@ -27,14 +27,12 @@ class MethodCard:
         when: When to use it, a sentence or two for its page.
         reference: The loss of one entry as a function of logit and target, with default options:
             plain Python floats, written from the publication. None if the tests have their own.
-        drawn_with: Options with which its gradient is drawn, where the defaults cannot be.
     """
 
     unlabelled: str
     remark: str
     when: str
     reference: Callable[[float, float], float] | None = None
-    drawn_with: Mapping[str, Any] = field(default_factory=dict)
 
 
 class LossRegistry(Registry[Loss]):
@@ -64,6 +62,7 @@ class CommonWithoutSmoothing(TypedDict, total=False):
     class_weight: ClassWeight | None
     pos_weight: ClassWeight | None
     watch: bool
+    check: bool
 
 
 class Common(CommonWithoutSmoothing, total=False):

@@ -40,6 +40,8 @@ class MultiLabelLoss(Loss):
         class_weight: One factor, or one for each class, on both terms.
         pos_weight: One factor, or one for each class, on the positive term of labelled entries.
         watch: Whether to warn when training is going flat, for parts with which it can.
+        check: Whether to wait for the GPU in every step to look at the values of the targets, see
+            :meth:`raise_deferred_errors`; on the CPU they are always looked at.
 
     Shape:
         logits and targets ``(..., C)``, usually ``(N, C)``; a number, or ``(..., C)`` with
@@ -75,9 +77,10 @@ class MultiLabelLoss(Loss):
         class_weight: ClassWeight | None = None,
         pos_weight: ClassWeight | None = None,
         watch: bool = True,
+        check: bool = False,
     ) -> None:
         """Check and keep the parts."""
-        super().__init__(reduction=reduction, watch=watch)
+        super().__init__(reduction=reduction, watch=watch, check=check)
         check_kind("positive", positive, PositiveTerm)
         check_kind("negative", negative, NegativeTerm)
         check_kind("correction", correction, Correction, none=True)

@@ -42,7 +42,7 @@ def check_values(targets: Tensor) -> None:
         valid = ((targets >= 0) & (targets <= 1)) | (targets != targets)
         torch._assert_async(valid.all(), "targets must lie between 0 and 1, or be NaN for unknown.")
         return
-    values = _unwrapped(targets)
+    values = unwrapped(targets)
     if not values.dtype.is_floating_point:
         values = values.long()  # torch cannot compare some unsigned types
     invalid = (values < 0) | (values > 1)
@@ -55,16 +55,20 @@ def check_hard(targets: Tensor) -> None:
     check_values(targets)
     if not targets.dtype.is_floating_point or targets.numel() == 0 or targets.is_meta:
         return
-    values = targets if torch.compiler.is_compiling() else _unwrapped(targets)
+    values = targets if torch.compiler.is_compiling() else unwrapped(targets)
     soft = (values > 0) & (values < 1)
     if torch.compiler.is_compiling():
         torch._assert_async(~soft.any(), "targets of a loss that counts labels must be 0 or 1.")
     elif bool(soft.any()):
-        raise ArgumentError(
-            "targets must be 0, 1 or NaN for a loss that counts the labels of an image, but got"
-            f" {values[soft][0].item()!r}. Use another loss, such as kept_independently, for soft"
-            " targets."
-        )
+        raise ArgumentError(soft_targets_message(values[soft][0].item()))
+
+
+def soft_targets_message(example: float) -> str:
+    """Say why a loss that counts labels cannot take a soft target."""
+    return (
+        "targets must be 0, 1 or NaN for a loss that counts the labels of an image, but got"
+        f" {example!r}. Use another loss, such as kept_independently, for soft targets."
+    )
 
 
 def compute_dtype(logits: Tensor) -> torch.dtype:
@@ -72,7 +76,7 @@ def compute_dtype(logits: Tensor) -> torch.dtype:
     return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
-def _unwrapped(tensor: Tensor) -> Tensor:
+def unwrapped(tensor: Tensor) -> Tensor:
     """Return the tensor behind the wrappers of ``torch.func``, whose values may be looked at."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)

@@ -109,6 +109,11 @@ class LossWrapper(Loss):
         """Raise unless the loss within can take these targets."""
         self.ready().check_targets(targets)
 
+    def raise_deferred_errors(self) -> None:
+        """Raise what the loss within has to."""
+        if self.inner is not None:
+            self.inner.raise_deferred_errors()
+
     def factors(self) -> tuple[Tensor | None, ...]:
         """Return the factors of the loss within."""
         return self.ready().factors()

@@ -1,6 +1,7 @@
 """Exact metrics for multi-label classifiers, unknown entries left out. Needs numpy."""
 
 from hilltop.metrics.accumulate import ReportAccumulator
+from hilltop.metrics.at_k import ndcg_at_k, precision_at_k, propensities
 from hilltop.metrics.functional import (
     EmptyClassWarning,
     average_precision,
@@ -18,4 +19,7 @@ __all__ = [
     "classification_report",
     "fit_thresholds",
     "mean_average_precision",
+    "ndcg_at_k",
+    "precision_at_k",
+    "propensities",
 ]

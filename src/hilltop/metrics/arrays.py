@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,21 @@ class ScoredTargets:
         names = range(self.classes) if class_names is None else class_names
         self.names = tuple(map(str, names))
 
+    @property
+    def on_device(self) -> bool:
+        """Whether scores and targets are tensors on a device, where they can be measured."""
+        parts = [self._scores, self._targets, *([] if self._known is None else [self._known])]
+        return all(getattr(part, "is_cpu", True) is False for part in parts)
+
+    def tensors(self, block: slice) -> tuple[Any, Any, Any]:
+        """Return scores, targets and known of some classes, where they are."""
+        known = None if self._known is None else self._known[:, block]
+        return self._scores[:, block], self._targets[:, block], known
+
+    def refuse(self, number: int, value: float) -> NoReturn:
+        """Raise because of a target of a class that cannot be."""
+        raise ArgumentError(f"Class {self.names[number]!r}: {wrong_target(value)}")
+
     def each_class(self, measure: Callable[[Column], T]) -> list[T]:
         """Apply ``measure`` to every class, in threads, and return the results in order."""
         entries = self.images * self.classes
@@ -112,8 +127,7 @@ class ScoredTargets:
         wrong = (targets != 0) & (targets != 1) & known
         if wrong.any():
             row, offset = np.argwhere(wrong)[0]
-            name = self.names[range(self.classes)[block][offset]]
-            raise ArgumentError(f"Class {name!r}: {wrong_target(float(targets[row, offset]))}")
+            self.refuse(range(self.classes)[block][offset], float(targets[row, offset]))
 
 
 def wrong_target(value: float) -> str:

@@ -36,7 +36,7 @@ def average_precision(scores: Any, targets: Any, *, known: Any = None) -> Floats
         >>> average_precision([[0.9, 0.1], [0.8, 0.7], [0.3, 0.6]], [[1, 0], [0, 0], [1, 1]])
         array([0.83333333, 0.5       ])
     """  # noqa: E501 (an equation is one line)
-    return np.array(ScoredTargets(scores, targets, known).each_class(column_average_precision))
+    return precision_by_class(ScoredTargets(scores, targets, known))
 
 
 def mean_average_precision(
@@ -66,7 +66,7 @@ def mean_average_precision(
     """
     check_choice("empty", empty, get_args(Empty))
     judged = ScoredTargets(scores, targets, known, class_names)
-    precisions = np.array(judged.each_class(column_average_precision))
+    precisions = precision_by_class(judged)
     without = [judged.names[number] for number in np.flatnonzero(np.isnan(precisions))]
     if empty == "skip" and without:
         total = pluralize(judged.classes, "class", "classes")
@@ -82,6 +82,16 @@ def mean_average_precision(
             stacklevel=2,
         )
     return mean_over_classes(precisions, np.isnan(precisions), empty)
+
+
+def precision_by_class(judged: ScoredTargets) -> Floats:
+    """Average precision of every class, found where the scores are."""
+    if judged.on_device:
+        from hilltop.metrics.on_device import measured_on_device
+
+        found: Floats = measured_on_device(judged, np.zeros(judged.classes))[0]
+        return found
+    return np.array(judged.each_class(column_average_precision))
 
 
 def column_average_precision(column: Column) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from hilltop.metrics.functional import (
     mean_over_classes,
     shortened,
 )
+
+if TYPE_CHECKING:
+    from hilltop.metrics.incomplete import MetricEstimate, SampledAnswers
 
 CF1Kind = Literal["mean", "harmonic"]
 
@@ -41,7 +44,9 @@ class ClassificationReport:
     """Metrics of a multi-label classifier, as fractions in [0, 1].
 
     ``CP``, ``CR`` and ``CF1`` are means over classes, ``OP``, ``OR`` and ``OF1`` are over all
-    entries. ``empty_classes`` names the classes without a positive entry.
+    entries. ``empty_classes`` names the classes without a positive entry. ``intervals`` has the 90%
+    interval of every number that was estimated from incomplete labels, precision at k among them;
+    it is empty where labels are complete.
     """
 
     mAP: float  # noqa: N815 (the name that the field uses)
@@ -53,13 +58,16 @@ class ClassificationReport:
     OF1: float
     empty_classes: tuple[str, ...]
     per_class: PerClass
+    intervals: Mapping[str, MetricEstimate] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, float]:
         """Return the seven numbers by name."""
         return {name: getattr(self, name) for name in ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")}
 
     def __str__(self) -> str:
-        """Return two lines, names over percentages, and a third on classes without positives."""
+        """Return names over percentages and empty classes; with intervals, a line for each name."""
+        if self.intervals:
+            return "\n".join(f"{name:>5}  {found}" for name, found in self.intervals.items())
         values = self.as_dict()
         lines = [
             "".join(f"{name:>7}" for name in values),
@@ -79,6 +87,8 @@ def classification_report(
     cf1: CF1Kind = "mean",
     empty: Empty = "skip",
     class_names: Sequence[str] | None = None,
+    incomplete: bool = False,
+    answers: SampledAnswers | None = None,
 ) -> ClassificationReport:
     """Measure mAP, and precision, recall and F1 at a threshold, for each class and over all.
 
@@ -95,6 +105,11 @@ def classification_report(
         empty: What a class without positives does to the class means: ``"skip"`` (the default)
             leaves it out, ``"zero"`` counts it as 0. Either way ``empty_classes`` names it.
         class_names: Names for the table of classes.
+        incomplete: Whether targets of 0 may be labels that nobody wrote down. Then all numbers are
+            estimates of what complete labels would give, and ``intervals`` says how sure they are;
+            scores must be probabilities by a model that never saw these labels. See
+            :class:`hilltop.metrics.incomplete.IncompleteTest`.
+        answers: With ``incomplete``, what people said of single pairs.
 
     Example:
         >>> print(classification_report([[0.9, 0.1], [0.8, 0.7]], [[1, 0], [0, 1]]))
@@ -105,6 +120,14 @@ def classification_report(
     check_choice("empty", empty, get_args(Empty))
     judged = ScoredTargets(scores, targets, known, class_names)
     thresholds = _thresholds(threshold, judged.classes)
+    if incomplete:
+        from hilltop.metrics.incomplete.as_report import estimated_report
+
+        return estimated_report(
+            scores, targets, thresholds, known, judged.names, answers, harmonic=cf1 == "harmonic"
+        )
+    if answers is not None:
+        raise ArgumentError("answers need incomplete=True: complete labels leave nothing to ask.")
     precisions, hits, predicted, positives = _measured(judged, thresholds)
     precision, recall = _share(hits, predicted), _share(hits, positives)
     f1 = _share(2 * precision * recall, precision + recall)
@@ -135,6 +158,10 @@ def classification_report(
 
 def _measured(judged: ScoredTargets, thresholds: Floats) -> Floats:
     """Average precision, hits, predictions and positives: four rows, one entry a class."""
+    if judged.on_device:
+        from hilltop.metrics.on_device import measured_on_device
+
+        return measured_on_device(judged, thresholds)
 
     def measure(column: Column) -> tuple[float, ...]:
         predicted = column.scores.astype(np.float64) > thresholds[column.number]

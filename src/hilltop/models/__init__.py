@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
+    from hilltop.models.cut import block_names, cut_below, outputs_below
     from hilltop.models.heads import FeatureHead
     from hilltop.models.images import (
         NormalisedInput,
@@ -22,18 +23,24 @@ if TYPE_CHECKING:
 __all__ = [
     "FeatureHead",
     "NormalisedInput",
+    "block_names",
     "build_image_model",
     "classifier_parameters",
     "count_parameters",
+    "cut_below",
     "hold_statistics",
+    "outputs_below",
 ]
 
 _HOMES = {
     "FeatureHead": "heads",
     "NormalisedInput": "images",
+    "block_names": "cut",
     "build_image_model": "images",
     "classifier_parameters": "images",
     "count_parameters": "images",
+    "cut_below": "cut",
     "hold_statistics": "images",
+    "outputs_below": "cut",
 }
 __getattr__, __dir__ = open_doors(__name__, _HOMES)

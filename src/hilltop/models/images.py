@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,10 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_number, did_you_mean
 from hilltop.errors import ArgumentError, DataError, HilltopWarning
+from hilltop.models.boosted import boost_activations
+from hilltop.models.weights import find_weights, misfits, read_weights, renamed_in_order
 
-_MOST_KEYS = 5
+_USUAL_SIZE = 224
 
 
 class NormalisedInput(nn.Module):
@@ -58,6 +58,7 @@ def build_image_model(
     image_size: int | None = None,
     normalise: bool = False,
     silent: bool = True,
+    boost: float = 1.0,
 ) -> nn.Module:
     """Build a timm backbone with a new classifier.
 
@@ -65,10 +66,13 @@ def build_image_model(
         name: Name that timm knows, for example ``resnet50``.
         classes: Number of classes.
         weights: ``none``; ``timm`` for its pretrained weights, which asks the hub unless they are
-            cached; or a local ``.safetensors``, ``.pth``, ``.pt`` or ``.bin`` file.
+            cached; a local ``.safetensors``, ``.pth``, ``.pt`` or ``.bin`` file; or the name of an
+            installed package that holds one.
         image_size: Side of the images, for backbones built for one size (Swin, ViT).
         normalise: Shift and scale pixels as timm's weights for this backbone expect.
         silent: Let a new classifier on pretrained weights start at 0, not at random.
+        boost: Factor on class activations above 0 before they are pooled, see
+            :class:`~hilltop.models.boosted.BoostedLinear`; 1 leaves the classifier as it is.
 
     Raises:
         ArgumentError: timm has no such model.
@@ -94,13 +98,20 @@ def build_image_model(
     else:
         model = _create(name, classes, image_size, pretrained=False)
         if weights != "none":
-            _load_backbone(model, Path(weights), silent=silent)
+            _load_backbone(model, find_weights(weights), silent=silent)
+    if boost != 1:
+        boost_activations(model, boost, size=image_size or _USUAL_SIZE)
     return NormalisedInput(model) if normalise else model
+
+
+def backbone_of(model: nn.Module) -> nn.Module:
+    """The timm model itself."""
+    return model.backbone if isinstance(model, NormalisedInput) else model
 
 
 def classifier_parameters(model: nn.Module) -> list[nn.Parameter]:
     """Parameters of the classifier of an image model; none if it has no such part."""
-    backbone = model.backbone if isinstance(model, NormalisedInput) else model
+    backbone = backbone_of(model)
     keys = _classifier_keys(backbone)
     return [parameter for key, parameter in backbone.named_parameters() if key in keys]
 
@@ -167,11 +178,11 @@ def _pretrained(name: str, classes: int, image_size: int | None) -> nn.Module:
 def _load_backbone(model: nn.Module, path: Path, *, silent: bool) -> None:
     """Load all weights but a classifier of another size, and name whatever does not fit."""
     wanted = model.state_dict()
-    given = _read_weights(path)
     head = _classifier_keys(model)
+    given = renamed_in_order(read_weights(path), wanted, head)
     left_out = sorted(key for key in head if key in given and given[key].shape != wanted[key].shape)
     new = sorted(head - set(given)) + left_out
-    faults = _misfits(
+    faults = misfits(
         {key: value for key, value in wanted.items() if key not in new},
         {key: value for key, value in given.items() if key not in left_out},
     )
@@ -197,35 +208,6 @@ def _silence(model: nn.Module, keys: set[str]) -> None:
             parameter.zero_()
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise DataError(f"weights must be 'none', 'timm' or a file, but there is no file '{path}'.")
-    try:
-        content: Any
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            content = load_file(path)
-        else:
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        raise DataError(
-            f"{path}: this is no file of weights alone, and nothing else is unpickled; save"
-            " model.state_dict() or a .safetensors file."
-        ) from None
-    except Exception as error:  # safetensors and torch have errors of their own for broken files
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise DataError(f"{path}: the weights cannot be read: {reason}.") from None
-    for key in ("state_dict", "model"):
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-    if not isinstance(content, Mapping) or not all(
-        isinstance(value, Tensor) for value in content.values()
-    ):
-        raise DataError(f"{path}: expected names and tensors; save model.state_dict().")
-    return {str(key).removeprefix("module."): value for key, value in content.items()}
-
-
 def _classifier_keys(model: nn.Module) -> set[str]:
     """Names of the weights of the last layer or layers."""
     names = getattr(model, "pretrained_cfg", {}).get("classifier") or ()
@@ -233,24 +215,3 @@ def _classifier_keys(model: nn.Module) -> set[str]:
     return {
         key for key in model.state_dict() if key.startswith(tuple(f"{name}." for name in prefixes))
     }
-
-
-def _misfits(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> list[str]:
-    """Say which weights are missing, too many or of another shape."""
-    # A counter that old files lack, and that nothing but a cumulative average reads.
-    missing = {key for key in wanted if not key.endswith("num_batches_tracked")} - set(given)
-    shapes = [
-        f"{key} has shape {tuple(given[key].shape)} instead of {tuple(wanted[key].shape)}"
-        for key in sorted(set(wanted) & set(given))
-        if wanted[key].shape != given[key].shape
-    ]
-    said = [
-        _listed("missing", sorted(missing)),
-        _listed("unknown", sorted(set(given) - set(wanted))),
-    ]
-    return [line for line in (*said, _listed("of another shape", shapes)) if line]
-
-
-def _listed(kind: str, names: list[str]) -> str:
-    more = f" and {len(names) - _MOST_KEYS} more" if len(names) > _MOST_KEYS else ""
-    return f"{len(names)} {kind} ({', '.join(names[:_MOST_KEYS])}{more})" if names else ""

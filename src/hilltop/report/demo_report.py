@@ -14,6 +14,7 @@ from hilltop.report.demo_audit import DemoAudit, audit_section
 from hilltop.report.figures import method_curves, probability_histogram
 from hilltop.report.page import (
     Html,
+    Picture,
     Tag,
     bar,
     figure,
@@ -225,7 +226,9 @@ def _histograms(methods: Sequence[DemoMethod], pairs: DemoPairs) -> list[Html]:
 def _examples(method: DemoMethod, pairs: DemoPairs) -> Html:
     found = highest_unlabelled(method.train_probs, pairs)
     rows = np.flatnonzero(pairs.missing.any(axis=1))[:_EXAMPLES]
-    cards = [(pairs.images[row], _tags(method, pairs, found, int(row))) for row in rows]
+    cards = [
+        (Picture.whole(pairs.images[row]), _tags(method, pairs, found, int(row))) for row in rows
+    ]
     meaning = [
         Tag("known label", "known"),
         Tag("found 0.87", "found"),

@@ -30,6 +30,7 @@ from hilltop.report.paper_style import (
 
 # All in inches.
 _GUTTER, _LINE, _HEAD_LINE, _MARK, _TOP = 0.14, 0.135, 0.11, 0.13, 0.18
+_TALLEST = 0.8  # of the width: the highest that an image may be shown
 _NAME_ROOM = 0.55  # as little as a label's name may get before there are fewer images in a row
 
 
@@ -63,7 +64,6 @@ class _Layout(NamedTuple):
     methods: list[str]
     widths: list[float]  # of the columns of probabilities
     head: float
-    image_height: float
 
 
 def draw_examples(examples: Sequence[Example]) -> Figure:
@@ -87,23 +87,25 @@ def draw_examples(examples: Sequence[Example]) -> Figure:
     if not examples:
         raise ArgumentError("examples must hold at least one image, but is empty.")
     images = [_pixels(number, example.image) for number, example in enumerate(examples)]
-    layout = _plan(examples, images)
+    layout = _plan(examples)
     per_row = layout.columns
     rows = [range(len(examples))[at : at + per_row] for at in range(0, len(examples), per_row)]
     tables = [_table_height(layout, [examples[number] for number in row]) for row in rows]
+    heights = [_row_height(layout, [images[number] for number in row]) for row in rows]
     width = per_row * (layout.cell + _GUTTER) - _GUTTER
-    height = _TOP + len(rows) * (layout.image_height + _GUTTER) - _GUTTER + sum(tables)
+    height = _TOP + sum(heights) + sum(tables) + _GUTTER * (len(rows) - 1)
     figure = sheet(width, height, constrained=False)
     top = height - _TOP
-    for row, table in zip(rows, tables, strict=True):
+    for row, shown, table in zip(rows, heights, tables, strict=True):
         for column, number in enumerate(row):
             left = column * (layout.cell + _GUTTER)
-            above = _box(figure, left, top, layout.cell, layout.image_height)
+            above = _box(figure, left, top, layout.cell, shown)
             above.imshow(images[number])
-            below = _box(figure, left, top - layout.image_height, layout.cell, table)
+            above.set_anchor("SW")  # on its labels, and where these begin
+            below = _box(figure, left, top - shown, layout.cell, table)
             below.set(xlim=(0, layout.cell), ylim=(table, 0))  # inches from the upper left corner
             _draw_labels(below, examples[number], layout)
-        top -= layout.image_height + table + _GUTTER
+        top -= shown + table + _GUTTER
     _explain(figure)
     return finish(figure)
 
@@ -126,7 +128,7 @@ def _pixels(number: int, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return pixels if pixels.dtype == np.uint8 else pixels.astype(np.float64)
 
 
-def _plan(examples: Sequence[Example], images: Sequence[npt.NDArray[Any]]) -> _Layout:
+def _plan(examples: Sequence[Example]) -> _Layout:
     """The most images in a row, at most four, that leave the names of labels some room."""
     methods = list(dict.fromkeys(method for example in examples for method in example.probs))
     lines = [_head_lines(method) for method in methods]
@@ -136,9 +138,13 @@ def _plan(examples: Sequence[Example], images: Sequence[npt.NDArray[Any]]) -> _L
         cell = (PAGE - _GUTTER * (columns - 1)) / columns
         if cell - _MARK - sum(widths) >= _NAME_ROOM:
             break
-    tallest = min(1.0, max(image.shape[0] / image.shape[1] for image in images))
-    columns = min(columns, len(examples))
-    return _Layout(columns, cell, methods, widths, head, tallest * cell)
+    return _Layout(min(columns, len(examples)), cell, methods, widths, head)
+
+
+def _row_height(layout: _Layout, images: Sequence[npt.NDArray[Any]]) -> float:
+    """As high as the images of a row need; a tall one is shown narrower instead."""
+    tallest: float = max(image.shape[0] / image.shape[1] for image in images)
+    return layout.cell * min(_TALLEST, tallest)
 
 
 def _head_lines(method: str) -> list[str]:

@@ -92,6 +92,20 @@ def probability_histogram(title: str, kinds: Mapping[str, Probs]) -> bytes:
     return _png(sheet)
 
 
+def calibration_curve(probs: Probs, shares: Probs, counts: Probs) -> bytes:
+    """Share of pairs that carry a label by the probability that they are true."""
+    sheet = _sheet(_PANEL)
+    axes = sheet.subplots()
+    axes.plot([0, 100], [0, 100], ":", lw=1.4, color=REFERENCE)
+    axes.plot(100 * probs, 100 * shares, "-", lw=1.9, color=SERIES[0])
+    sizes = 12 + 60 * np.sqrt(counts / max(1, counts.max()))
+    axes.scatter(100 * probs, 100 * shares, s=sizes, color=SERIES[0], zorder=3)
+    _frame(axes, "labelled pairs, %", "probability of being true, %")
+    axes.set_xlim(0, 100)
+    axes.set_ylim(0, 100)
+    return _png(sheet)
+
+
 def _draw_metrics(axes: Axes, rows: Rows) -> None:
     names = [name for name in ("mAP", "OF1", "CF1") if name in rows[0]]
     epochs = [int(row["epoch"]) for row in rows]

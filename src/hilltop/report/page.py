@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -13,6 +14,7 @@ from hilltop.data.files import atomic_write
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 
+_THUMBNAIL = 320
 _DENSE, _TIGHT = 8, 9  # tables with more columns are set in small and in smaller type
 
 _PAGE = Template("""<!doctype html>
@@ -54,6 +56,35 @@ class Tag:
 
     text: str
     kind: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as it stands in a page: its name, what kind of file it is, and its bytes."""
+
+    name: str
+    kind: str
+    content: bytes
+
+    @classmethod
+    def whole(cls, path: Path) -> Picture:
+        """A file as it is."""
+        return cls(path.name, _TYPES[path.suffix.lower()], path.read_bytes())
+
+    @classmethod
+    def thumbnail(cls, path: Path) -> Picture | None:
+        """A file made small; None if it cannot be read."""
+        from PIL import Image, ImageOps
+
+        target = io.BytesIO()
+        try:
+            with Image.open(path) as image:
+                small = ImageOps.exif_transpose(image).convert("RGB")
+                small.thumbnail((_THUMBNAIL, _THUMBNAIL))
+                small.save(target, "JPEG", quality=82)
+        except (OSError, ValueError, Image.DecompressionBombError):
+            return None
+        return cls(path.name, "image/jpeg", target.getvalue())
 
 
 def write_page(path: Path, *, title: str, lead: str, sections: Sequence[Html]) -> None:
@@ -139,13 +170,13 @@ def side_by_side(*parts: Html) -> Html:
     return Html(f'<div class="panels">{"".join(part.text for part in parts)}</div>')
 
 
-def gallery(cards: Sequence[tuple[Path, Sequence[Tag]]]) -> Html:
+def gallery(cards: Sequence[tuple[Picture, Sequence[Tag]]]) -> Html:
     """Pictures side by side, each with its tags below."""
     items = []
-    for path, tags in cards:
-        encoded = base64.b64encode(path.read_bytes()).decode()
-        source = f"data:{_TYPES[path.suffix.lower()]};base64,{encoded}"
-        items.append(f'<li><img src="{source}" alt="{escape(path.name)}"><p>{_tags(tags)}</p></li>')
+    for picture, tags in cards:
+        source = f"data:{picture.kind};base64,{base64.b64encode(picture.content).decode()}"
+        shown = f'<img src="{source}" alt="{escape(picture.name)}">'
+        items.append(f"<li>{shown}<p>{_tags(tags)}</p></li>")
     return Html(f'<ul class="gallery">{"".join(items)}</ul>')
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import yaml
 
+from hilltop.calibration import TruthModel
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, read_labels
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import atomic_write
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import average_precision
 from hilltop.report.figures import (
@@ -32,36 +35,48 @@ from hilltop.report.page import (
     table,
     write_page,
 )
+from hilltop.report.run_decisions import (
+    RunMeaning,
+    calibration_section,
+    class_section,
+    decision_section,
+    example_section,
+    next_steps,
+)
 
+SCORES = {"best": "val_scores.npy", "last": "last_val_scores.npy"}
+"""Files with the scores of the validation images, by weights."""
 _CLASSES_SHOWN = 8
 _WHOLE_COUNTS = ("epoch", "pseudo_labels")
 
 
-def write_run_report(folder: Path) -> Path:
+def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
     """Write ``report.html`` and ``curves.png`` into a run folder and return the page.
 
     Args:
-        folder: A run with config.yaml and metrics.csv; val_scores.npy and val_labels.parquet add
-            histograms and the classes that are found best and worst.
+        folder: A run with config.yaml and metrics.csv; scores of the validation images and
+            val_labels.parquet add examples and the classes that are found best and worst.
+        meaning: What scores of the run mean, and what else its files do not tell.
 
     Raises:
         DataError: A file is missing or cannot be read.
     """
+    meaning = meaning or RunMeaning()
     rows = _read_metrics(folder / "metrics.csv")
     config = _read_config(folder / "config.yaml")
-    (folder / "curves.png").write_bytes(metric_curves(rows))
+    atomic_write(folder / "curves.png", metric_curves(rows))
     curves = side_by_side(
         figure(metric_panel(rows), alt="Metrics by epoch"),
         figure(loss_panel(rows), alt="Training loss by epoch"),
     )
-    sections = [
-        section("Result", key_numbers(_numbers(rows)), paragraph(_rule(rows))),
-        section("By epoch", curves),
-    ]
-    scores, labels = folder / "val_scores.npy", folder / "val_labels.parquet"
+    sections = [_result(rows, meaning)]
+    scores, labels = folder / SCORES[meaning.which], folder / "val_labels.parquet"
     if scores.is_file() and labels.is_file():
-        sections += _score_sections(ScoreTable.load(scores), read_labels(labels))
-    sections.append(_appendix(rows, config))
+        sections += _score_sections(ScoreTable.load(scores), read_labels(labels), meaning)
+    kind = "images" if config.get("images") else "features"
+    if meaning.truth is not None:
+        sections.append(next_steps(folder, config.get("labels", "LABELS"), meaning.truth, kind))
+    sections += [section("By epoch", curves), _appendix(rows, config)]
     page = folder / "report.html"
     write_page(page, title=_title(config), lead=_lead(folder, config), sections=sections)
     return page
@@ -97,9 +112,28 @@ def _rule(rows: Sequence[Mapping[str, float]]) -> str:
     )
 
 
-def _score_sections(scores: ScoreTable, labels: LabelTable) -> list[Html]:
-    """Histogram and classes, from the scores of the validation images."""
+def _result(rows: Sequence[Mapping[str, float]], meaning: RunMeaning) -> Html:
+    """What came out, and which loss was taken and why."""
+    told = [] if meaning.loss is None else [paragraph(f"Loss: {meaning.loss}")]
+    if meaning.truth is None:
+        return section("Result", key_numbers(_numbers(rows)), *told, paragraph(_rule(rows)))
+    expected = meaning.truth.decide().expected
+    shares = (expected.precision, expected.recall, expected.f1)
+    names = ("precision", "recall", "F1")
+    numbers = [
+        (f"expected {name} of tags, {share.low:.0%} to {share.high:.0%}", f"{share.value:.0%}")
+        for name, share in zip(names, shares, strict=True)
+    ]
+    return section(
+        "Result", key_numbers([*numbers, *_numbers(rows)[:2]]), *told, paragraph(_rule(rows))
+    )
+
+
+def _score_sections(scores: ScoreTable, labels: LabelTable, meaning: RunMeaning) -> list[Html]:
+    """What the scores of the validation images show."""
     values = np.asarray(scores.aligned(labels.images, labels.classes))
+    if meaning.truth is not None:
+        return _truth_sections(values, labels, meaning, meaning.truth)
     judged = np.where(np.isnan(values), np.nan, labels.eval_targets())
     probs = {"present": values[judged == 1], "absent": values[judged == 0]}
     note = "Each kind of pair as a share of its own number, on a square-root scale."
@@ -115,6 +149,27 @@ def _score_sections(scores: ScoreTable, labels: LabelTable) -> list[Html]:
     if ranked:
         parts.append(section("Classes, best epoch", *_class_tables(ranked)))
     return parts
+
+
+def _truth_sections(
+    values: Any, labels: LabelTable, meaning: RunMeaning, truth: TruthModel
+) -> list[Html]:
+    """Examples, expected tags, calibration and classes."""
+    logits = torch.logit(torch.from_numpy(np.array(values, dtype=np.float32)), eps=1e-6)
+    probs = truth.probs(logits).double().numpy()
+    judged = np.where(np.isnan(probs), np.nan, labels.eval_targets())
+    precisions = average_precision(probs, judged, known=~np.isnan(judged)).tolist()
+    counts = (judged == 1).sum(axis=0).tolist()
+    examples = None
+    if meaning.images is not None:
+        thresholds = truth.decide().thresholds
+        examples = example_section(meaning.images, probs, thresholds, labels)
+    return [
+        *([] if examples is None else [examples]),
+        decision_section(truth),
+        class_section(truth, labels, precisions, counts),
+        calibration_section(probs, labels),
+    ]
 
 
 def _by_average_precision(

@@ -16,6 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from hilltop.data.files import atomic_write
 from hilltop.errors import ArgumentError
 from hilltop.report.page import Html, paragraph, table
 
@@ -152,13 +153,11 @@ class Sheet:
 def write_sheets(sheets: Sequence[Sheet], stem: Path) -> None:
     """Write ``stem.md`` and ``stem.tex`` with all sheets."""
     stem.parent.mkdir(parents=True, exist_ok=True)
-    _beside(stem, ".md").write_text(
-        "\n\n".join(str(sheet) for sheet in sheets) + "\n", encoding="utf-8"
-    )
+    atomic_write(_beside(stem, ".md"), "\n\n".join(str(sheet) for sheet in sheets) + "\n")
     several = len(sheets) > 1
     labels = [f"tab:{stem.name}{f'-{at}' if several else ''}" for at in range(1, len(sheets) + 1)]
     text = "\n".join(sheet.latex(label) for sheet, label in zip(sheets, labels, strict=True))
-    _beside(stem, ".tex").write_text(text, encoding="utf-8")
+    atomic_write(_beside(stem, ".tex"), text)
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -168,7 +167,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    path.write_text(text.getvalue(), encoding="utf-8")
+    atomic_write(path, text.getvalue())
 
 
 def escape_latex(text: str) -> str:

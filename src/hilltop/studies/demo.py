@@ -25,9 +25,14 @@ from hilltop.training.predict import load_run, predict_run
 from hilltop.training.run_folder import RunFolder
 
 BASELINE = "BCE"
-METHODS = ["bce", "hill", "splc", "auto"]
+METHODS = ["bce", "hill", "splc_bounded", "auto"]
 """Losses trained on the labels that are left; the others are compared with the first one."""
-TITLES = {"bce": BASELINE, "hill": "Hill", "splc": "SPLC", "auto": "Auto (likelihood)"}
+TITLES = {
+    "bce": BASELINE,
+    "hill": "Hill",
+    "splc_bounded": "SPLC, bounded",
+    "auto": "Auto (likelihood)",
+}
 
 _LEFT_40 = "0.8"  # the paper's r for "40% of the labels left"
 _MARK = ".hilltop-demo"  # only a folder with this file in it is emptied

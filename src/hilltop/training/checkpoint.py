@@ -5,8 +5,9 @@ Everything is safetensors with a JSON note: nothing is ever unpickled.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing
 
 Tensors = dict[str, Tensor]
+_CHECKSUM = "sha256"
 
 
 @dataclass(frozen=True)
@@ -37,25 +40,47 @@ class Progress:
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> None:
     """Write a file completely or not at all: beside it first, then moved over it."""
-    temporary = path.with_name(f".{path.name}.writing")
     own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    save_file(own, temporary, metadata={"hilltop": json.dumps(note)})
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
+    # One entry: the order of several is drawn anew for each file, and equal runs would differ.
+    text = json.dumps({**note, _CHECKSUM: _checksum(own, note)})
+    with replacing(path) as temporary:
+        save_file(own, temporary, metadata={"hilltop": text})
 
 
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
-    """Read what :func:`save_tensors` wrote."""
+    """Read what :func:`save_tensors` wrote.
+
+    Raises:
+        DataError: The file is cut, damaged or of another kind.
+    """
     if not path.is_file():
         raise data_error(path, "there is no such file.")
     try:
         with safe_open(path, framework="pt") as file:
-            note = json.loads((file.metadata() or {}).get("hilltop", "{}"))
-            return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118
+            about = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            note = json.loads(about.get("hilltop", "{}"))
     except (SafetensorError, ValueError, OSError) as error:
         raise data_error(path, f"this is not a whole safetensors file: {error}.") from None
+    if not isinstance(note, dict):
+        raise data_error(path, "this file was not written by Hilltop.")
+    checksum = note.pop(_CHECKSUM, None)  # older files have none
+    if checksum is not None and checksum != _checksum(tensors, note):
+        raise data_error(
+            path, "this file is damaged: its checksum is wrong. Take it from a backup."
+        )
+    return tensors, note
+
+
+def check_weights_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Raise if there is a weight that is not a finite number."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise data_error(
+                path,
+                f"the weights {name!r} hold numbers that are not finite, as a run that diverged"
+                " leaves them. Train again with a lower --learning-rate.",
+            )
 
 
 def save_state(
@@ -97,19 +122,84 @@ def load_state(
     tensors, note = load_tensors(path)
     try:
         for name, module in modules.items():
-            module.load_state_dict(_under(tensors, f"{name}."))
-        state: dict[int, Tensors] = {}
-        for key, value in _under(tensors, "optimizer.").items():
-            number, _, field = key.partition(".")
-            state.setdefault(int(number), {})[field] = value
-        optimizer.load_state_dict({"state": state, "param_groups": note["groups"]})
+            saved = _under(tensors, f"{name}.")
+            if name != "loss":  # whose thresholds may be infinite
+                check_weights_finite(path, saved)
+            module.load_state_dict(saved)
+        _load_optimizer(optimizer, _under(tensors, "optimizer."), note["groups"])
+        _match_memory_format(optimizer)
         for name, other in others.items():
-            other.load_state_dict(note["others"][name])
+            if name in note["others"]:  # a run of another precision has no scaler
+                check_alike(name, note["others"][name], _plain_state(other))
+                other.load_state_dict(note["others"][name])
         set_rng_state(_under(tensors, "random."), rank)
         made = note["progress"]
+        check_alike("progress", made, {**vars(Progress()), "recovered": []})
+        if min(made["epoch"], made["step"], made["loss_count"]) < 0:
+            raise ValueError("progress must not be negative")
         return Progress(**{**made, "recovered": tuple(made["recovered"])})
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise data_error(path, f"this state does not fit the run: {error}.") from None
+    except (KeyError, RuntimeError, TypeError, ValueError, IndexError) as error:
+        reason = str(error).rstrip(".")
+        raise data_error(path, f"this state does not fit the run: {reason}.") from None
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, groups: Any) -> None:
+    """Put the state of an optimiser back, once every part of it was seen to fit.
+
+    Optimisers do not look: a state of another size makes a fused one write beyond its memory.
+    """
+    now = optimizer.state_dict()["param_groups"]
+    check_alike("groups", groups, now)
+    sizes = dict[int, torch.Size]()
+    for group, own in zip(now, optimizer.param_groups, strict=True):
+        sizes |= dict(zip(group["params"], (one.shape for one in own["params"]), strict=True))
+    state: dict[int, Tensors] = {}
+    for key, value in tensors.items():
+        number, _, field = key.partition(".")
+        size = sizes[int(number)]
+        by_row = torch.Size((size[0], 1)) if len(size) == 2 else size
+        fits = {torch.Size()} if field == "step" else {size, by_row}
+        if value.shape not in fits or not value.is_floating_point():
+            raise ValueError(f"optimizer.{key} has the shape {tuple(value.shape)}")
+        state.setdefault(int(number), {})[field] = value
+    fields = {frozenset(values) for values in state.values()}
+    if len(fields) > 1:
+        raise ValueError("some parameters have less of a state than others")
+    own_numbers = [
+        {**group, "params": own["params"]} for group, own in zip(groups, now, strict=True)
+    ]
+    optimizer.load_state_dict({"state": state, "param_groups": own_numbers})
+
+
+def check_alike(name: str, given: Any, like: Any) -> None:
+    """Raise ValueError unless a value from a file has names and kinds of the value it replaces."""
+    if isinstance(like, dict):
+        if not isinstance(given, dict) or given.keys() != like.keys():
+            raise ValueError(f"{name} must have the names {', '.join(like)}")
+        for key, value in like.items():
+            check_alike(f"{name}.{key}", given[key], value)
+    elif isinstance(like, list | tuple):
+        if not isinstance(given, list | tuple) or (like and len(given) != len(like)):
+            raise ValueError(f"{name} must be a list of {len(like)}")
+        for at, value in enumerate(like):
+            check_alike(f"{name}.{at}", given[at], value)
+    elif isinstance(like, float):
+        if not isinstance(given, int | float) or not math.isfinite(given):
+            raise ValueError(f"{name} must be a finite number, but is {given!r}")
+    elif type(given) is not type(like):
+        raise ValueError(f"{name} must be like {like!r}, but is {given!r}")
+
+
+def _match_memory_format(optimizer: torch.optim.Optimizer) -> None:
+    """Lay out what an optimiser remembers of a parameter in memory as the parameter is.
+
+    Fused Adam goes through both by address: with a filter that is channels-last and moments that
+    are not, it would move every weight by the moments of another.
+    """
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            if value.shape == parameter.shape and value.stride() != parameter.stride():
+                state[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def rng_state() -> Tensors:
@@ -130,6 +220,16 @@ def set_rng_state(states: Tensors, rank: int) -> None:
             torch.cuda.set_rng_state(state)
 
 
+def _checksum(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> str:
+    """A number that changes with any bit of tensors, names or note."""
+    found = hashlib.sha256(json.dumps(note).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
 def _under(tensors: Tensors, prefix: str) -> Tensors:
     return {
         name.removeprefix(prefix): value
@@ -142,11 +242,3 @@ def _plain_state(other: Any) -> dict[str, Any]:
     """The numbers and words in a state; functions are made anew by the owner."""
     plain = (int, float, str, bool, list, type(None))
     return {key: value for key, value in other.state_dict().items() if isinstance(value, plain)}
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

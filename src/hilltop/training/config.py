@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import yaml
 
-from hilltop.checks import did_you_mean
-from hilltop.data import FORMATS, ReadOptions
+from hilltop.data import ReadOptions
 from hilltop.errors import ConfigError
-from hilltop.losses import LOSSES
+from hilltop.training.config_checks import name_faults, number_faults, part_faults
+from hilltop.training.config_values import build_dataclass, plain_value
 from hilltop.training.recipe import HEADS, IMAGES, Recipe
 
 _USUAL = {"images": IMAGES, "features": HEADS}
@@ -37,6 +37,10 @@ class ModelConfig:
     """Keep the statistics of batch norms as the weights have them; without it if there are any."""
     head_start: Literal["prior", "default"] = "prior"
     """Where a classifier starts: where the loss is least on the labels, or as torch starts it."""
+    train_from: str | None = None
+    """Block of a backbone: those below are frozen, their outputs computed once and kept on disk."""
+    boost: float = 1.0
+    """Factor on class activations above 0 before they are pooled (BoostLU has 5); 1 for none."""
     normalise: bool | None = None
     """Scale pixels as the weights expect (not in the paper); without this only if there are any."""
 
@@ -79,6 +83,8 @@ class TrainConfig:
     """On matrices and filters; without it 1e-4 on images, by cross-validation on features."""
     warmup: float = HEADS.warmup
     """Share of the schedule in which the learning rate rises."""
+    head_epochs: int = 0
+    """The first so many epochs train the classifier alone, in a cycle of their own; then all."""
     schedule_epochs: int | None = None
     """Length of the schedule if it is longer than the run (the paper: 80, stopped after 31)."""
     ema: float | None = None
@@ -87,6 +93,8 @@ class TrainConfig:
     """Let the decay of the moving average grow in the first steps, so that it forgets the start."""
     ema_choice: Literal["average", "better"] = "average"
     """What is kept: the moving average, or the better of it and the plain weights (the paper)."""
+    ask_average: bool = False
+    """Let corrections (splc, ll_ct, ...) ask the moving average instead of the model itself."""
     augment: Literal["light", "strong", "paper", "none"] = "light"
     """light: crop and mirror; strong: cutout and RandAugment; paper: those of the released code."""
     precision: Literal["auto", "32", "16-mixed", "bf16-mixed"] = "auto"
@@ -130,6 +138,7 @@ class TrainConfig:
             weight_decay=self.weight_decay,
             warmup=self.warmup,
             schedule_epochs=self.schedule_epochs,
+            head_epochs=self.head_epochs,
             ema=self.ema or 0.0,
             ema_ramp=self.ema_ramp,
         )
@@ -177,38 +186,29 @@ class TrainConfig:
                 faults.append(f"{prefix}images: there is no folder {str(images)!r}.")
             if features is not None and not features.is_file():
                 faults.append(f"{prefix}features: there is no file {str(features)!r}.")
-        if self.loss not in LOSSES:
-            hint = did_you_mean(self.loss, LOSSES)
-            faults.append(f"loss: {self.loss!r} is not known.{hint} Known: {', '.join(LOSSES)}.")
-        if self.format is not None and self.format not in FORMATS:
-            hint = did_you_mean(self.format, FORMATS)
-            faults.append(f"format: {self.format!r} is not known.{hint}")
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                faults.append(f"{name} must be at least 1, but is {getattr(self, name)}.")
-        for name, high in (("warmup", 1.0), ("val_share", 0.9), ("ema", 1.0)):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= high:
-                faults.append(f"{name} must be between 0 and {high:g}, but is {value}.")
-        if self.pseudo_label is not None and not 0 < self.pseudo_label < 1:
-            faults.append(f"pseudo_label must be between 0 and 1, but is {self.pseudo_label}.")
-        if self.schedule_epochs is not None and self.schedule_epochs < self.epochs:
-            faults.append(
-                f"schedule_epochs ({self.schedule_epochs}) must not be below epochs"
-                f" ({self.epochs})."
-            )
+        faults += [*name_faults(self), *number_faults(self), *part_faults(self)]
         if faults:
             raise ConfigError("\n".join(faults))
 
+    def check_stored(self, path: Path) -> None:
+        """Raise with all faults of a configuration that stands in a run folder."""
+        faults = [*name_faults(self), *number_faults(self)]
+        if (self.images is None) == (self.features is None):
+            faults.append("it must name one of images and features, as every run does.")
+        if self.model.model == "auto" or self.ema is None:
+            faults.append("it is not complete; restore it, or train again.")
+        if faults:
+            raise ConfigError("\n".join(f"{path}: {fault}" for fault in faults))
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values that YAML and JSON can hold."""
-        return typing.cast(dict[str, Any], _plain(dataclasses.asdict(self)))
+        return typing.cast(dict[str, Any], plain_value(dataclasses.asdict(self)))
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str = "configuration") -> TrainConfig:
         """Build from plain values; unknown keys and wrong types are reported together."""
         faults: list[str] = []
-        built = _build(cls, values, "", faults)
+        built = build_dataclass(cls, values, "", faults)
         if faults:
             raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults))
         return typing.cast(TrainConfig, built)
@@ -227,73 +227,3 @@ class TrainConfig:
             kind = type(values).__name__
             raise ConfigError(f"{path}: expected names and values, but got {kind}.")
         return cls.from_dict(values, str(path))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return str(value) if isinstance(value, Path) else value
-
-
-def _build(cls: type, values: dict[str, Any], prefix: str, faults: list[str]) -> Any:
-    """Build a dataclass from a dictionary, field by field, collecting faults."""
-    hints = typing.get_type_hints(cls)
-    known = {item.name for item in dataclasses.fields(cls)}
-    arguments: dict[str, Any] = {}
-    for key, value in values.items():
-        name = str(key).replace("-", "_")
-        if name not in known:
-            faults.append(f"{prefix}{key} is not known.{did_you_mean(name, known)}")
-            continue
-        hint = hints[name]
-        if dataclasses.is_dataclass(hint):
-            if isinstance(value, dict):
-                arguments[name] = _build(typing.cast(type, hint), value, f"{name}.", faults)
-            else:
-                faults.append(f"{prefix}{name} must hold names and values, but got {value!r}.")
-            continue
-        converted = _convert(value, hint)
-        if converted is _WRONG:
-            faults.append(f"{prefix}{name} cannot be {value!r}; expected {_words(hint)}.")
-        else:
-            arguments[name] = converted
-    return cls(**arguments)
-
-
-_WRONG = object()
-
-
-def _convert(value: Any, hint: Any) -> Any:
-    """Return the value as one of the types of ``hint``, or the mark that none fits."""
-    choices = typing.get_args(hint)
-    if typing.get_origin(hint) is Literal:
-        return str(value) if str(value) in choices else _WRONG
-    if choices and typing.get_origin(hint) is not dict:
-        if value is None and type(None) in choices:
-            return None
-        for choice in choices:
-            converted = _WRONG if choice is type(None) else _convert(value, choice)
-            if converted is not _WRONG:
-                return converted
-        return _WRONG
-    if hint is Path and isinstance(value, str):
-        return Path(value)
-    if hint is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return float(value)  # YAML reads 1e-4 as text
-        except ValueError:
-            return _WRONG
-    plain = typing.get_origin(hint) or hint
-    wrong_bool = isinstance(value, bool) and plain is not bool
-    return value if isinstance(value, plain) and not wrong_bool else _WRONG
-
-
-def _words(hint: Any) -> str:
-    choices = typing.get_args(hint)
-    if typing.get_origin(hint) is Literal:
-        return " or ".join(choices)
-    if choices and typing.get_origin(hint) is not dict:
-        return " or ".join(_words(choice) for choice in choices)
-    return {"NoneType": "nothing", "str": "text", "float": "a number", "int": "a whole number"}.get(
-        getattr(hint, "__name__", ""), str(getattr(hint, "__name__", hint))
-    )

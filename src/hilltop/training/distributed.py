@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import torch
@@ -55,13 +55,21 @@ def average_gradients(module: nn.Module) -> None:
     if not _several():
         return
 
-    def average(parameter: Tensor) -> None:
-        assert parameter.grad is not None
-        dist.all_reduce(parameter.grad)
-        parameter.grad /= dist.get_world_size()
-
     for parameter in module.parameters():
-        parameter.register_post_accumulate_grad_hook(average)  # type: ignore[no-untyped-call]
+        parameter.register_post_accumulate_grad_hook(_average)  # type: ignore[no-untyped-call]
+
+
+def mean_over_ranks(parameters: Iterable[Tensor]) -> None:
+    """Average the gradients of some parameters over ranks."""
+    if _several():
+        for parameter in parameters:
+            _average(parameter)
+
+
+def _average(parameter: Tensor) -> None:
+    assert parameter.grad is not None
+    dist.all_reduce(parameter.grad)
+    parameter.grad /= dist.get_world_size()
 
 
 def all_gather(part: Tensor, fabric: Fabric) -> Tensor:
@@ -79,6 +87,11 @@ def all_gather_object(items: list[T]) -> list[T]:
     lists: list[list[T]] = [[] for _ in range(dist.get_world_size())]
     dist.all_gather_object(lists, items)
     return [item for part in lists for item in part]
+
+
+def place_in_world() -> tuple[int, int]:
+    """Number of this rank, and how many there are."""
+    return (dist.get_rank(), dist.get_world_size()) if _several() else (0, 1)
 
 
 def any_rank(flag: bool, device: torch.device) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from hilltop.calibration.belief import believe
+from hilltop.calibration import Belief, believe
 from hilltop.losses import LabelStats, Loss
 from hilltop.losses.base import Evidence
 from hilltop.training.folds import out_of_fold_logits
@@ -16,49 +17,91 @@ from hilltop.training.recipe import LabelBatch
 
 LEAST_ROWS = 100
 """With fewer rows than this nothing can be told."""
+ROWS_OF_HALF = 2000
+"""Rows with which unlabelled pairs are distrusted half as much as evidence says. Every pair that
+counts less makes a head less certain; with few rows that costs more than missing labels do."""
 
 
-def with_evidence(
-    stats: LabelStats, loss: Loss, features: Tensor, labels: LabelBatch, *, seed: int
-) -> LabelStats:
-    """Return the statistics with evidence of missing labels, if the loss wants any.
+@dataclass(frozen=True)
+class FoldEvidence:
+    """What heads of cross-entropy say about rows whose labels they never saw.
+
+    Attributes:
+        logits: Their scores ``(N, C)``.
+        belief: How labels were lost, by these scores.
+    """
+
+    logits: Tensor
+    belief: Belief
+
+
+def prepare_loss(
+    loss: Loss, stats: LabelStats, features: Tensor, labels: LabelBatch, *, seed: int
+) -> FoldEvidence | None:
+    """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
 
     Args:
+        loss: The loss to be told.
         stats: What is known of the labels.
-        loss: The loss that will be told.
         features: One row an image ``(N, F)``.
         labels: Targets by row, as they were before a review, if there was one.
         seed: The same seed gives the same evidence.
+
+    Returns:
+        The evidence, for whoever asks the same next; None if nobody was asked.
     """
     if not loss.wants_evidence:
-        return stats
+        loss.prepare(stats)
+        return None
     targets, observed = labels(torch.arange(len(features)))
-    evidence = gather_evidence(features, targets, observed, seed=seed)
-    return dataclasses.replace(stats, evidence=evidence)
+    absent = confirmed_absent(targets, observed)
+    asked, reason = None, _nothing_to_ask(targets, absent)
+    evidence = Evidence(None, reason)
+    if not reason:
+        asked = ask_folds(features, targets, absent, seed=seed)
+        evidence = _weighted(asked, targets, absent)
+    loss.prepare(dataclasses.replace(stats, evidence=evidence))
+    return asked
 
 
-def gather_evidence(
-    features: Tensor, targets: Tensor, observed: Tensor | None, *, seed: int
-) -> Evidence:
+def ask_folds(
+    features: Tensor, targets: Tensor, absent: Tensor | None, *, seed: int
+) -> FoldEvidence:
     """Ask heads of cross-entropy about rows whose labels they never saw.
 
     Args:
         features: One row an image ``(N, F)``.
         targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
-        observed: True where a person confirmed the target.
+        absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
     """
-    unlabelled = targets == 0
-    absent = None if observed is None else observed & unlabelled
-    if absent is not None and bool((absent == unlabelled).all()):
-        return Evidence(None, "every pair is known to be present or absent: cross-entropy")
-    if len(features) < LEAST_ROWS or not bool((targets == 1).any()):
-        return Evidence(None, f"{len(features)} rows are too few to tell what is missing")
     loss = head_loss("bce", reduction="sum")
     logits = out_of_fold_logits(features, targets, loss, observed=absent, seed=seed)
-    belief = believe(logits, targets, observed=absent)
-    if belief.cautious is None:
-        return Evidence(None, f"{belief.sentence}: cross-entropy")
-    weight = belief.absent_probability(logits, targets, observed=absent)
+    return FoldEvidence(logits, believe(logits, targets, observed=absent))
+
+
+def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:
+    """The pairs that a person said are absent."""
+    return None if observed is None else observed & (targets == 0)
+
+
+def _nothing_to_ask(targets: Tensor, absent: Tensor | None) -> str:
+    """Why evidence cannot be had or is not needed; empty if it can and is."""
+    if absent is not None and bool((absent == (targets == 0)).all()):
+        return "every pair is known to be present or absent: cross-entropy"
+    if len(targets) < LEAST_ROWS or not bool((targets == 1).any()):
+        return f"{len(targets)} rows are too few to tell what is missing"
+    return ""
+
+
+def _weighted(asked: FoldEvidence, targets: Tensor, absent: Tensor | None) -> Evidence:
+    belief = asked.belief
+    if not belief.cautious:
+        doubt = "" if belief.kind == "nothing" else "; but keep rates alone do not show it"
+        return Evidence(None, f"{belief.sentence}{doubt}: cross-entropy")
+    rows = len(targets)
+    distrust = rows / (rows + ROWS_OF_HALF)
+    absent_probs = belief.absent_probability(asked.logits, targets, observed=absent)
+    weight = 1 - distrust * (1 - absent_probs)
     told = "cross-entropy in which an unlabelled pair counts as much as it is probably absent"
     return Evidence(weight, f"{belief.sentence}: {told}")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from hilltop.calibration import TruthModel
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, replacing
 from hilltop.errors import MissingExtra
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
@@ -21,21 +23,23 @@ from hilltop.training.run_folder import RunFolder
 def export_onnx(trained: TrainedModel, out: Path) -> None:
     """Write an ONNX file that takes inputs and gives probabilities, for batches of any size.
 
-    The names of the classes are in its metadata, under ``classes``.
+    Where the run knows what its scores mean, they are probabilities that labels are true. The
+    names of the classes are in its metadata, under ``classes``, and the probability that each must
+    exceed to be a tag under ``thresholds``; ``expected`` says what may be expected of these.
     """
     try:
         import onnx
         import onnxscript  # noqa: F401 (torch's exporter needs it)
     except ModuleNotFoundError as error:
         raise MissingExtra("Export to ONNX", error.name, "onnx") from None
-    model = nn.Sequential(trained.model, nn.Sigmoid()).eval()
+    model = nn.Sequential(trained.model, _Calibrated(trained.truth), nn.Sigmoid()).eval()
     example = torch.rand(2, *trained.input_shape)
-    with warnings.catch_warnings():
+    with replacing(out) as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own deprecations
         torch.onnx.export(
             model,
             (example,),
-            out,
+            temporary,
             input_names=["inputs"],
             output_names=["scores"],
             dynamic_shapes=({0: torch.export.Dim("batch")},),
@@ -43,9 +47,54 @@ def export_onnx(trained: TrainedModel, out: Path) -> None:
             external_data=False,
             verbose=False,
         )
-    written = onnx.load(out)
-    onnx.helper.set_model_props(written, {"classes": json.dumps(trained.classes)})
-    onnx.save(written, out)
+        written = onnx.load(temporary)
+        onnx.helper.set_model_props(written, _properties(trained))
+        onnx.save(written, temporary)
+
+
+def folder_files(out: Path) -> tuple[Path, Path, Path]:
+    """What :func:`export_folder` writes: weights, configuration and model card."""
+    return out / "model.safetensors", out / "config.json", out / "README.md"
+
+
+class _Calibrated(nn.Module):
+    """Logits of probabilities of truth, where it is known what scores mean."""
+
+    slope: Tensor
+    shift: Tensor
+
+    def __init__(self, truth: TruthModel | None) -> None:
+        super().__init__()
+        slope = 1.0 if truth is None else truth.calibration.slope
+        self.register_buffer("slope", torch.as_tensor(slope, dtype=torch.float32))
+        self.register_buffer("shift", torch.zeros(1) if truth is None else truth.calibration.shift)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits * self.slope + self.shift
+
+
+def _properties(trained: TrainedModel) -> dict[str, str]:
+    """What stands in the metadata of an ONNX file."""
+    known = {"classes": json.dumps(trained.classes)}
+    if trained.truth is None:
+        return known
+    decision = trained.truth.decide()
+    thresholds = [round(number, 6) for number in decision.thresholds.tolist()]
+    return {**known, "thresholds": json.dumps(thresholds), "expected": str(decision.expected)}
+
+
+def _decisions(trained: TrainedModel) -> dict[str, Any]:
+    """From logits to tags, for config.json."""
+    if trained.truth is None:
+        return {"output": "logits; apply a sigmoid for probabilities"}
+    calibration = trained.truth.calibration
+    return {
+        "output": "logits; sigmoid(slope * logit + shift) is the probability that a label is true,"
+        " and a tag where it exceeds the threshold of its class",
+        "slope": float(calibration.slope),
+        "shift": calibration.shift.tolist(),
+        "thresholds": trained.truth.decide().thresholds.tolist(),
+    }
 
 
 def export_folder(trained: TrainedModel, run: Path, out: Path) -> None:
@@ -53,17 +102,17 @@ def export_folder(trained: TrainedModel, run: Path, out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise data_error(out, "there is a file here, but a folder is to be written.")
     out.mkdir(parents=True, exist_ok=True)
-    save_tensors(
-        out / "model.safetensors", trained.model.state_dict(), {"classes": trained.classes}
-    )
+    model, about, card = folder_files(out)
+    save_tensors(model, trained.model.state_dict(), {"classes": trained.classes})
     config = {
         "model": trained.config.model.model,
         "input_shape": trained.input_shape,
+        "boost": trained.config.model.boost,
         "classes": trained.classes,
-        "output": "logits; apply a sigmoid for probabilities",
+        **_decisions(trained),
     }
-    atomic_write(out / "config.json", json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-    atomic_write(out / "README.md", _card(trained, RunFolder(run)))
+    atomic_write(about, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
+    atomic_write(card, _card(trained, RunFolder(run)))
 
 
 def _card(trained: TrainedModel, folder: RunFolder) -> str:
@@ -87,8 +136,20 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
         "| metric on the validation images | % |",
         "|---|---|",
         *(f"| {name} | {100 * row[name]:.2f} |" for name in ("mAP", "CF1", "OF1") if name in row),
+        *_tags(trained),
         "",
         "Classes: " + ", ".join(trained.classes),
         "",
     ]
     return "\n".join(lines)
+
+
+def _tags(trained: TrainedModel) -> list[str]:
+    """What the card says about decisions."""
+    if trained.truth is None:
+        return []
+    return [
+        "",
+        f"What its scores mean was found out from the training labels: {trained.truth.sentence}.",
+        f"config.json has {trained.truth.decide().describe()}.",
+    ]

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 
 @contextmanager
@@ -35,4 +36,11 @@ def only_the_version_of(package: str) -> Iterator[None]:
 with only_the_version_of("torchmetrics"):
     from lightning_fabric import Fabric
 
-__all__ = ["Fabric", "only_the_version_of"]
+
+def gradient_scaler(fabric: Fabric) -> dict[str, Any]:
+    """The scaler of gradients by its name in a checkpoint, where the precision has one."""
+    scaler = getattr(fabric.strategy.precision, "scaler", None)
+    return {} if scaler is None else {"scaler": scaler}
+
+
+__all__ = ["Fabric", "gradient_scaler", "only_the_version_of"]

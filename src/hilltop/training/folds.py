@@ -6,6 +6,7 @@ One matrix product serves the heads of all folds, which is as fast as training a
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from hilltop.losses.init import head_start, log_odds
 from hilltop.models import FeatureHead
 from hilltop.training.learner import Learner
 from hilltop.training.recipe import HEADS, Recipe
+from hilltop.training.threads import step_threads
 
 
 def out_of_fold_logits(
@@ -29,6 +31,7 @@ def out_of_fold_logits(
     repeats: int = 1,
     recipe: Recipe = HEADS,
     seed: int = 0,
+    heads: Sequence[int] | None = None,
 ) -> Tensor:
     """Return logits for every image from heads that have never seen its labels.
 
@@ -43,6 +46,8 @@ def out_of_fold_logits(
         repeats: How often they are dealt anew; logits are averaged over the deals.
         recipe: How the heads are trained.
         seed: The same seed gives the same logits.
+        heads: Numbers of the heads to train, out of ``repeats * folds``; None trains all. What some
+            heads say and what the others say add up to what all say.
 
     Raises:
         DataError: There are fewer images than folds.
@@ -63,28 +68,31 @@ def out_of_fold_logits(
     assigned = [assign_folds(len(features), folds, generator) for _ in range(repeats)]
     fold_of = torch.stack(assigned, dim=1)
     classes = targets.shape[1]
-    heads = FeatureHead(features.shape[1], repeats * folds * classes, hidden=None)
-    heads.fit_scale(features)
-    learns = _one_hot(fold_of, folds) == 0
+    scores = _one_hot(fold_of, folds)
+    scores = scores if heads is None else scores[:, list(heads)]
+    head = FeatureHead(features.shape[1], scores.shape[1] * classes, hidden=None)
+    head.fit_scale(features)
+    learns = scores == 0
     with torch.no_grad():  # each head starts at the odds of the rows that it learns from
         usual = head_start(loss, targets, observed=observed) - log_odds(targets)
         starts = [log_odds(targets[mine]) + usual for mine in learns.T]
-        heads.last.bias.copy_(torch.cat(starts))
+        head.last.bias.copy_(torch.cat(starts))
     # A batch is so much larger that each head sees as many rows of it as if it were alone.
     batch_size = recipe.batch_size * folds // (folds - 1)
     recipe = dataclasses.replace(recipe, batch_size=batch_size).for_head(
-        heads, features, lambda rows: (targets[rows], None), seed=seed
+        head, features, lambda rows: (targets[rows], None), seed=seed
     )
-    learner = Learner.build(heads, loss, recipe, rows=len(features))
-    for epoch in range(recipe.epochs):
-        loss.set_epoch(epoch)
-        for rows in recipe.epoch_plan(len(features), seed, epoch):
-            mine = learns[rows]
-            logits = heads(features[rows].float()).view(len(rows), -1, classes)[mine]
-            image = torch.arange(len(rows)).unsqueeze(1).expand_as(mine)[mine]
-            seen = None if observed is None else observed[rows][image]
-            learner.step(logits, targets[rows][image], observed=seen, index=rows[image])
-    return _unseen(heads, features, fold_of, folds, classes)
+    learner = Learner.build(head, loss, recipe, rows=len(features))
+    with step_threads(batch_size, features.shape[1], learns.shape[1] * classes):
+        for epoch in range(recipe.epochs):
+            loss.set_epoch(epoch)
+            for rows in recipe.epoch_plan(len(features), seed, epoch):
+                mine = learns[rows]
+                logits = head(features[rows].float()).view(len(rows), -1, classes)[mine]
+                image = torch.arange(len(rows)).unsqueeze(1).expand_as(mine)[mine]
+                seen = None if observed is None else observed[rows][image]
+                learner.step(logits, targets[rows][image], observed=seen, index=rows[image])
+        return _unseen(head, features, scores / repeats, classes)
 
 
 def assign_folds(images: int, folds: int, generator: torch.Generator) -> Tensor:
@@ -98,11 +106,8 @@ def _one_hot(fold_of: Tensor, folds: int) -> Tensor:
 
 
 @torch.no_grad()
-def _unseen(
-    heads: nn.Module, features: Tensor, fold_of: Tensor, folds: int, classes: int
-) -> Tensor:
+def _unseen(heads: nn.Module, features: Tensor, scoring: Tensor, classes: int) -> Tensor:
     """Mean logit of the heads that did not learn from an image."""
-    scoring = _one_hot(fold_of, folds).to(torch.float32) / fold_of.shape[1]
     logits = torch.empty(len(features), classes)
     for rows in torch.split(torch.arange(len(features)), 1024):
         every = heads(features[rows].float()).view(len(rows), -1, classes)

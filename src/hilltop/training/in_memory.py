@@ -16,9 +16,10 @@ from hilltop.checks import check_whole
 from hilltop.losses import LabelStats, Loss
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
-from hilltop.training.evidence import with_evidence
+from hilltop.training.evidence import FoldEvidence, prepare_loss
 from hilltop.training.learner import Learner, start_head
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
+from hilltop.training.threads import step_threads
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,15 @@ class FittedHead:
         head: The head of the last epoch; with a scorer, of the best one.
         losses: Mean loss of a row in each epoch.
         scores: What the scorer said after each epoch.
+        evidence: What the loss was told of missing labels, if anybody was asked.
+        untrained: The loss as it was before the first step.
     """
 
     head: FeatureHead
     losses: tuple[float, ...]
     scores: tuple[float, ...]
+    evidence: FoldEvidence | None
+    untrained: Loss
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,7 @@ def fit_head(
     hidden: int | None = None,
     row_weight: Tensor | None = None,
     stopping: EarlyStopping | None = None,
+    learn_from: Tensor | None = None,
 ) -> FittedHead:
     """Train a head that starts where the loss is least on these labels.
 
@@ -75,6 +81,7 @@ def fit_head(
         hidden: Width of a hidden layer; None for a linear head.
         row_weight: How much each row counts ``(N,)``.
         stopping: Which epoch to keep; the last one without it.
+        learn_from: The rows to learn from; all without it.
 
     Example:
         >>> from hilltop.losses import bce
@@ -86,16 +93,53 @@ def fit_head(
                 [0, 1]], dtype=torch.int32)
     """
     recipe.check()
-    rows = len(features)
+    with step_threads(recipe.batch_size, features.shape[1], classes):
+        return _fit(
+            features,
+            labels,
+            loss,
+            classes,
+            stats,
+            seed,
+            recipe,
+            hidden,
+            row_weight,
+            stopping,
+            learn_from,
+        )
+
+
+def _fit(
+    features: Tensor,
+    labels: LabelBatch,
+    loss: Loss,
+    classes: int,
+    stats: LabelStats | None,
+    seed: int,
+    recipe: Recipe,
+    hidden: int | None,
+    row_weight: Tensor | None,
+    stopping: EarlyStopping | None,
+    learn_from: Tensor | None,
+) -> FittedHead:
+    chosen = torch.arange(len(features)) if learn_from is None else learn_from
+    rows, evidence = len(chosen), None
+    learned = features if learn_from is None else features[chosen]
     dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         head = FeatureHead(features.shape[1], classes, hidden=hidden).to(dtype)
-        head.fit_scale(features, weight=row_weight)
+        weight = None if row_weight is None else row_weight[chosen]
+        head.fit_scale(learned, weight=weight)
         if stats is not None:
-            loss.prepare(with_evidence(stats, loss, features, labels, seed=seed))
-    recipe = recipe.for_head(head, features, labels, seed=seed)
-    start_head(head, loss, labels, rows, row_weight=row_weight)
+            evidence = prepare_loss(loss, stats, features, labels, seed=seed)
+    untrained = copy.deepcopy(loss)
+
+    def batch_labels(batch: Tensor) -> tuple[Tensor, Tensor | None]:
+        return labels(chosen[batch])
+
+    recipe = recipe.for_head(head, learned, batch_labels, seed=seed)
+    start_head(head, loss, batch_labels, rows, row_weight=weight)
     if row_weight is not None:
         loss = RowWeighted(loss, row_weight)
     learner = Learner.build(head, loss, recipe, rows=rows)
@@ -105,7 +149,7 @@ def fit_head(
         loss.set_epoch(epoch)
         plan = recipe.epoch_plan(rows, seed, epoch)
         total = 0.0
-        for batch in plan:
+        for batch in (chosen[part] for part in plan):
             targets, observed = labels(batch)
             logits = head(features[batch].to(dtype))
             total += learner.step(logits, targets, observed=observed, index=batch)
@@ -113,7 +157,7 @@ def fit_head(
         if best.is_over():
             break
     best.restore()
-    return FittedHead(head, tuple(losses), tuple(best.scores))
+    return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained)
 
 
 class _Best:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import OneCycleLR
 from torch.optim.swa_utils import AveragedModel
 
+from hilltop.errors import ArgumentError, DivergenceError
 from hilltop.losses import LOSSES, Loss, build
 from hilltop.losses.init import head_start, last_bias
 from hilltop.losses.row_weights import RowWeighted
@@ -28,20 +30,30 @@ class Learner:
     Attributes:
         model: The model, as it is saved.
         loss: With reduction ``"sum"``.
+        recipe: How it learns.
+        rows: Number of training rows.
         optimizer: Of the parameters of both.
         schedule: Of its learning rates.
+        head: Parameters that learn alone in the first epochs, where the recipe says so.
+        body: All other parameters of the model that learn.
         average: Moving average of the model, if there is one.
         stepper: The optimiser as Fabric runs it; None for the optimiser itself.
         backward: Finds the gradients; Fabric has a way of its own.
+        head_alone: Whether only the head learns in this epoch.
     """
 
     model: nn.Module
     loss: Loss
+    recipe: Recipe
+    rows: int
     optimizer: Optimizer
     schedule: OneCycleLR
+    head: Sequence[nn.Parameter] = ()
+    body: Sequence[nn.Parameter] = ()
     average: AveragedModel | None = None
     stepper: Any = None
     backward: Callable[[Tensor], object] = torch.autograd.backward
+    head_alone: bool = False
 
     @classmethod
     def build(
@@ -74,9 +86,33 @@ class Learner:
             head=head,
             head_rate=head_rate,
         )
-        schedule = build_schedule(optimizer, steps=recipe.total_steps(rows), warmup=recipe.warmup)
+        steps = recipe.cycle_steps(rows, head_alone=recipe.head_epochs > 0)
+        schedule = build_schedule(optimizer, steps=steps, warmup=recipe.warmup)
         average = moving_average(model, recipe.ema, ramp=recipe.ema_ramp) if recipe.ema else None
-        return cls(model, loss, optimizer, schedule, average)
+        if recipe.head_epochs and not head:
+            raise ArgumentError(
+                "head_epochs needs a model whose classifier is known, and timm does not say which"
+                " part of this one it is. Leave head_epochs out."
+            )
+        known = {id(parameter) for parameter in head}
+        learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        body = [parameter for parameter in learning if id(parameter) not in known]
+        return cls(model, loss, recipe, rows, optimizer, schedule, head, body, average)
+
+    def begin_epoch(self, epoch: int, *, step: int) -> None:
+        """Hold the body while the head learns alone; when that is over, begin a new cycle.
+
+        What is held keeps its weights to the bit: without a gradient the optimiser passes it over.
+        """
+        if not self.recipe.head_epochs:
+            return
+        self.head_alone = epoch < self.recipe.head_epochs
+        for parameter in self.body:
+            parameter.requires_grad_(not self.head_alone)
+        if epoch == self.recipe.head_epochs and step == 0:
+            steps = self.recipe.cycle_steps(self.rows, head_alone=False)
+            fresh = build_schedule(self.optimizer, steps=steps, warmup=self.recipe.warmup)
+            self.schedule.load_state_dict(fresh.state_dict())
 
     @property
     def modules(self) -> dict[str, nn.Module]:
@@ -92,15 +128,24 @@ class Learner:
     def step(
         self, logits: Tensor, targets: Tensor, *, observed: Tensor | None, index: Tensor
     ) -> float:
-        """Learn from a batch and return its loss."""
+        """Learn from a batch and return its loss.
+
+        Raises:
+            DivergenceError: The loss is not a finite number; nothing was learned from it.
+        """
         loss = self.loss(logits, targets, observed=observed, index=index)
         self.optimizer.zero_grad()
         self.backward(loss)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise DivergenceError(
+                f"Training diverged: the loss became {value}. Try a lower learning rate."
+            )
         (self.stepper or self.optimizer).step()
         self.schedule.step()
         if self.average is not None:
             self.average.update_parameters(self.model)
-        return float(loss.detach())
+        return value
 
 
 def head_loss(name: str, **options: Any) -> Loss:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,22 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.data.scores import ScoreTable
-from hilltop.errors import DataError
+from hilltop.errors import DataError, DivergenceError
 from hilltop.metrics import ClassificationReport, classification_report
 from hilltop.models import classifier_parameters, hold_statistics
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
+from hilltop.training.decisions import keep_truth
 from hilltop.training.distributed import (
     all_gather,
     all_gather_object,
     all_reduce_sum,
     any_rank,
     average_gradients,
+    mean_over_ranks,
     shard,
 )
-from hilltop.training.fabric import Fabric
+from hilltop.training.fabric import Fabric, gradient_scaler
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.learner import Learner
 from hilltop.training.recipe import seed_of
@@ -36,11 +39,18 @@ from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Inputs, Task, build_task, training_batch
 
 
-def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
-    """Train on the labels in the run folder, from where the run stands, and return its path."""
+def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bool = True) -> Path:
+    """Train on the labels in the run folder, from where the run stands, and return its path.
+
+    Args:
+        config: What to train, on what and how.
+        folder: The run folder.
+        fabric: What it runs on.
+        calibrate: Whether to find out at the end what scores mean.
+    """
     task = build_task(config, folder)
     learner, wrapped = _learner(config, task, fabric)
-    others = {"schedule": learner.schedule}
+    others = {"schedule": learner.schedule, **gradient_scaler(fabric)}
     reporter = Reporter(config, folder, task, quiet=not fabric.is_global_zero)
     with Interrupt() as interrupt, torch.random.fork_rng():
         progress = Progress()
@@ -54,18 +64,21 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
             task.loss.set_epoch(epoch)
             if progress.step == 0:
                 torch.manual_seed(seed_of(config.seed, epoch, fabric.global_rank))
-            progress = _train_epoch(
-                config, task, learner, wrapped, fabric, progress, interrupt, reporter
-            )
-            if interrupt.asked:
-                _save(folder, learner, others, progress, fabric)
-                raise KeyboardInterrupt
-            scores, kept = _scores(config, task, learner, fabric)
+            with _divergence_explained(folder, config, task, epoch):
+                progress = _train_epoch(
+                    config, task, learner, wrapped, fabric, progress, interrupt, reporter
+                )
+                if interrupt.asked:
+                    _save(folder, learner, others, progress, fabric)
+                    raise KeyboardInterrupt
+                scores, kept = _scores(config, task, learner, fabric)
             row, progress = _evaluate(task, scores, progress, learner)
             rows.append(row)
             if fabric.is_global_zero:
                 _keep(folder, task, kept, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
+                if calibrate and epoch + 1 == config.epochs:
+                    keep_truth(config, folder, task, scores)
             progress = dataclasses.replace(
                 Progress(),
                 epoch=epoch + 1,
@@ -78,6 +91,24 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
         reporter.finish(rows, broken)
     fabric.barrier()
     return folder.path
+
+
+@contextmanager
+def _divergence_explained(
+    folder: RunFolder, config: TrainConfig, task: Task, epoch: int
+) -> Iterator[None]:
+    """Say in which epoch training diverged, what is kept and what to try."""
+    try:
+        yield
+    except DivergenceError as error:
+        folder.event("diverged", epoch=epoch + 1)
+        kept = f"The state after epoch {epoch} is kept" if epoch else "No epoch was finished"
+        reason = str(error).partition(" Try ")[0]
+        mixed = "" if config.precision in ("32", "auto") else " or --precision 32"
+        raise DivergenceError(
+            f"{folder.path}: epoch {epoch + 1}: {reason} {kept}. Try a lower --learning-rate"
+            f" (its peak was {task.recipe.learning_rate:g}){mixed}."
+        ) from None
 
 
 def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, nn.Module]:
@@ -97,8 +128,23 @@ def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, 
         learner.model = model.to(memory_format=torch.channels_last)
     wrapped, learner.stepper = fabric.setup(learner.model, learner.optimizer)
     world = fabric.world_size  # ranks average their gradients, but the loss is a sum
-    learner.backward = lambda loss: fabric.backward(loss * world)
+
+    def backward(loss: Tensor) -> None:
+        fabric.backward(loss * world)
+        if learner.head_alone:  # ranks exchange the gradients of the whole model, or none
+            mean_over_ranks(learner.head)
+
+    learner.backward = backward
     return learner, wrapped
+
+
+@torch.no_grad()
+def _asked(learner: Learner, batch: Tensor, fabric: Fabric) -> Tensor:
+    """What the moving average says of a batch."""
+    assert learner.average is not None
+    with fabric.autocast():
+        logits: Tensor = learner.average.module.eval()(batch)
+    return logits
 
 
 def _train_epoch(
@@ -123,13 +169,18 @@ def _train_epoch(
     if task.true_labels is not None:
         counts = torch.tensor(before.recovered, dtype=torch.float64, device=fabric.device)
         recovered = Recovered(task.loss, task.true_labels, counts)
+    learner.begin_epoch(epoch, step=step)
     wrapped.train()
-    if config.model.freeze_norms:
+    if config.model.freeze_norms or learner.head_alone:
         hold_statistics(learner.model)
     for rows, batch in task.train_inputs.loader(shards[step:], epoch):
         targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
         index = torch.from_numpy(rows).to(fabric.device)
-        logits = wrapped(_placed(batch, config, fabric))
+        # Of a part of the model ranks exchange gradients by themselves, see backward above.
+        with fabric.no_backward_sync(wrapped, enabled=learner.head_alone):  # type: ignore[arg-type]
+            logits = wrapped(_placed(batch, config, fabric))
+        if task.judged is not None:
+            task.judged.judge = _asked(learner, _placed(batch, config, fabric), fabric)
         if recovered is not None and step >= len(plan) - parts:  # each pair once, in the last pass
             recovered.update(rows, logits, targets, observed, index)
         total += learner.step(logits, targets, observed=observed, index=index)
@@ -161,6 +212,10 @@ def predict(
             probs = torch.sigmoid(model(_placed(batch, config, fabric)).float())
             if scores is None:
                 scores = torch.zeros(rows, probs.shape[1], device=fabric.device)
+            if not bool(probs.isfinite().all()):  # never to be taken for an image without a score
+                raise DivergenceError(
+                    "The model gives scores that are not finite numbers. Try a lower learning rate."
+                )
             where = torch.from_numpy(at).to(fabric.device)
             scores[where], read[where] = probs, 1.0
     if scores is None:
@@ -195,7 +250,7 @@ def _report(task: Task, scores: Tensor) -> ClassificationReport:
 
 
 def _placed(batch: Tensor, config: TrainConfig, fabric: Fabric) -> Tensor:
-    layout = torch.channels_last if config.kind == "images" else torch.contiguous_format
+    layout = torch.channels_last if batch.ndim == 4 else torch.contiguous_format
     return batch.to(fabric.device, memory_format=layout)
 
 
@@ -225,7 +280,8 @@ def _keep(
     progress: Progress,
 ) -> None:
     """Write the model, and scores and model of the best epoch."""
-    note = {"classes": task.train.classes, "epoch": progress.epoch + 1}
+    backbone = getattr(task.train_inputs, "backbone", None)
+    note = {"classes": task.train.classes, "epoch": progress.epoch + 1, "backbone": backbone}
     weights = kept.state_dict()
     save_tensors(folder.last, weights, note)
     if progress.best_epoch == progress.epoch + 1:

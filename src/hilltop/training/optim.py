@@ -117,9 +117,9 @@ class RowAdamW(Optimizer):
 def build_schedule(optimizer: Optimizer, *, steps: int, warmup: float) -> OneCycleLR:
     """One cycle: up during ``warmup``, a share of all steps, then down to nearly 0.
 
-    Its peak is the learning rate that each group of the optimiser has now.
+    Its peak is that of an earlier cycle, or the learning rate that each group of the optimiser has.
     """
-    peaks = [group["lr"] for group in optimizer.param_groups]
+    peaks = [group.get("max_lr", group["lr"]) for group in optimizer.param_groups]
     return OneCycleLR(optimizer, max_lr=peaks, total_steps=max(2, steps), pct_start=warmup)
 
 

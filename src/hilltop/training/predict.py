@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch import nn
 
+from hilltop.calibration import TruthModel
+from hilltop.data.data_errors import data_error
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
-from hilltop.inputs.features import FeatureInputs, read_features
+from hilltop.inputs.backbone import Backbone, extract_features
+from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.inputs.image_files import list_images
 from hilltop.models import FeatureHead, build_image_model
-from hilltop.training.checkpoint import load_tensors
+from hilltop.training.checkpoint import check_weights_finite, load_tensors
 from hilltop.training.config import TrainConfig
+from hilltop.training.decisions import Which, load_truth, score_logits, usual_weights
 from hilltop.training.distributed import launch
 from hilltop.training.loop import predict
 from hilltop.training.run_folder import RunFolder
@@ -24,12 +29,18 @@ from hilltop.training.task import Inputs
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model with the configuration it was trained with and the names of its classes."""
+    """A model with the configuration it was trained with and the names of its classes.
+
+    ``truth`` says what its scores mean, where that was found out; ``backbone`` is the network that
+    made the features it was trained on, where their file names it.
+    """
 
     model: nn.Module
     config: TrainConfig
     classes: tuple[str, ...]
     epoch: int
+    truth: TruthModel | None = None
+    backbone: Backbone | None = None
 
     @property
     def learning_rate(self) -> float:
@@ -45,16 +56,28 @@ class TrainedModel:
         return (3, size, size)
 
 
-def load_run(path: Path, *, which: str = "best") -> TrainedModel:
-    """Load the model of a run folder; ``which`` is best or last."""
+def load_run(path: Path, *, which: Which | None = None) -> TrainedModel:
+    """Load the model of a run folder.
+
+    Args:
+        path: The run folder.
+        which: Weights of the best epoch on the validation images, or of the last; None for the
+            last, or the best where the validation labels are known to be complete: on incomplete
+            ones the best epoch is often a bad one.
+    """
     folder = RunFolder(path)
     folder.check()
+    which = which or usual_weights(folder)
     config = TrainConfig.from_file(folder.config)
-    tensors, note = load_tensors(folder.best if which == "best" else folder.last)
+    file = folder.best if which == "best" else folder.last
+    tensors, note = load_tensors(file)
+    check_weights_finite(file, tensors)
+    if not {"classes", "epoch"} <= note.keys():
+        raise data_error(file, "these are not the weights of a run: it names no classes.")
     classes = tuple(note["classes"])
     if config.kind == "features":
         hidden = config.model.hidden if config.model.model == "mlp" else None
-        features = int(tensors["mean"].numel())
+        features = int(tensors["mean"].numel()) if "mean" in tensors else 0
         model: nn.Module = FeatureHead(features, len(classes), hidden=hidden)
     else:
         model = build_image_model(
@@ -63,9 +86,24 @@ def load_run(path: Path, *, which: str = "best") -> TrainedModel:
             weights="none",
             image_size=config.model.image_size,
             normalise=bool(config.model.normalise),
+            boost=config.model.boost,
         )
-    model.load_state_dict(tensors)
-    return TrainedModel(model.eval(), config, classes, int(note["epoch"]))
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise data_error(
+            file, f"these weights do not fit the model of config.yaml: {reason}."
+        ) from None
+    network = note.get("backbone")
+    return TrainedModel(
+        model.eval(),
+        config,
+        classes,
+        int(note["epoch"]),
+        load_truth(folder, which),
+        None if network is None else Backbone(**network),
+    )
 
 
 def predict_run(
@@ -82,19 +120,58 @@ def predict_run(
         left out of the scores if the run was trained with skip_broken, and stop it otherwise.
     """
     config = trained.config
-    given = images if config.kind == "images" else features
-    if given is None or (images is not None and features is not None):
-        raise ArgumentError(
-            f"This run was trained on {config.kind}: give --{config.kind}, and nothing else."
-        )
-    ids = _all_ids(config, given) if chosen is None else chosen
-    inputs = _inputs_of(config, given, ids)
+    if config.kind == "features" and images is not None and features is None:
+        inputs, ids, broken = _extracted(trained, images, chosen)
+    else:
+        given = images if config.kind == "images" else features
+        if given is None or (images is not None and features is not None):
+            raise ArgumentError(
+                f"This run was trained on {config.kind}: give --{config.kind}, and nothing else."
+            )
+        ids = _all_ids(config, given) if chosen is None else chosen
+        inputs, broken = _inputs_of(config, given, ids), []
     fabric = launch(config.precision)
     scores = predict(trained.model.to(fabric.device), inputs, len(ids), config, fabric)
     readable = ~torch.isnan(scores).any(dim=1)
     kept = ids.filter(pa.array(readable.numpy()))
     table = ScoreTable(kept, trained.classes, scores[readable].numpy())
-    return table, inputs.broken
+    return table, [*broken, *inputs.broken]
+
+
+def truth_probs(trained: TrainedModel, scores: ScoreTable) -> ScoreTable:
+    """The probability that labels are true instead of the scores of the model.
+
+    Where it was not found out what scores mean, as in runs on few images, they stay as they are.
+    """
+    if trained.truth is None:
+        return scores
+    logits = score_logits(torch.from_numpy(np.array(scores.values)))
+    return ScoreTable(scores.images, scores.classes, trained.truth.probs(logits).numpy())
+
+
+def _extracted(
+    trained: TrainedModel, folder: Path, chosen: pa.StringArray | None
+) -> tuple[Inputs, pa.StringArray, list[tuple[str, str]]]:
+    """Features of images by the network that made those of the training, and what was not read."""
+    config, backbone = trained.config, trained.backbone
+    if backbone is None:
+        raise ArgumentError(
+            "This run was trained on features, and their file does not say which network made"
+            " them. Compute those of the images with the same network (hilltop features, or your"
+            " own) and give them with --features."
+        )
+    ids = list_images(folder) if chosen is None else chosen
+    values, names = extract_features(
+        folder,
+        ids,
+        backbone,
+        workers=config.workers,
+        skip_broken=config.skip_broken,
+        say=print,
+    )
+    unread = sorted(set(ids.to_pylist()) - set(names.to_pylist()))
+    inputs = FeatureInputs(Features(folder, names, values.numpy()), names)
+    return inputs, names, [(name, "could not be read") for name in unread]
 
 
 def predict_rows(trained: TrainedModel, images: pa.StringArray) -> ScoreTable:

@@ -36,6 +36,7 @@ class Recipe:
         weight_decay: Penalty on matrices and filters; None chooses it by cross-validation.
         warmup: Share of the schedule in which the rate rises.
         schedule_epochs: Length of the schedule where it is longer than the run.
+        head_epochs: Epochs at the start, with a cycle of their own, in which the head learns alone.
         ema: Decay of the moving average of weights; 0 for none.
         ema_ramp: Whether that decay grows in the first steps.
         least_steps: Steps of an epoch at the least, about: few rows are gone through several
@@ -48,6 +49,7 @@ class Recipe:
     weight_decay: float | None = None
     warmup: float = 0.2
     schedule_epochs: int | None = None
+    head_epochs: int = 0
     ema: float = 0.0
     ema_ramp: bool = True
     least_steps: int = 50
@@ -108,10 +110,11 @@ class Recipe:
         parts = -(-rows // self.batch_size)
         return max(1, round(self.least_steps / parts)), parts
 
-    def total_steps(self, rows: int) -> int:
-        """Steps of the whole schedule."""
+    def cycle_steps(self, rows: int, *, head_alone: bool) -> int:
+        """Steps of the cycle in which the head learns alone, or of that in which all does."""
         passes, parts = self.passes(rows)
-        return (self.schedule_epochs or self.epochs) * passes * parts
+        epochs = (self.schedule_epochs or self.epochs) - self.head_epochs
+        return (self.head_epochs if head_alone else epochs) * passes * parts
 
     def epoch_plan(self, rows: int, seed: int, epoch: int, *, world: int = 1) -> list[Tensor]:
         """The rows of every batch of an epoch, over all ranks: permutations from seed and epoch.

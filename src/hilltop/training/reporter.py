@@ -5,13 +5,17 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hilltop.checks import pluralize
-from hilltop.report import write_run_report
+from hilltop.data.files import atomic_write
+from hilltop.report import RunMeaning, write_run_report
 from hilltop.training.config import TrainConfig
+from hilltop.training.decisions import load_truth, usual_weights
+from hilltop.training.incomplete_validation import estimated_map
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
 
@@ -22,12 +26,13 @@ class Reporter:
     def __init__(self, config: TrainConfig, folder: RunFolder, task: Task, *, quiet: bool) -> None:
         """Say what is about to happen."""
         self._config, self._folder, self._quiet = config, folder, quiet
+        self._task = task
         self._images, self._began = 0, time.perf_counter()
+        self._sizes = {"images": len(task.train), "val_images": len(task.val)}
         self._bar: Progress | None = None
         self._writer: Any = None
         if quiet:
             return
-        folder.event("start", images=len(task.train), val_images=len(task.val))
         if config.tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
@@ -49,6 +54,8 @@ class Reporter:
 
     def step(self, epoch: int, step: int, steps: int, loss: float, images: int) -> None:
         """Move the bar by one step."""
+        if not self._images and not self._quiet:  # a run that made no step leaves no trace
+            self._folder.event("start", **self._sizes)
         self._images += images
         if self._quiet or not sys.stderr.isatty():
             return
@@ -81,13 +88,13 @@ class Reporter:
         unique = sorted(set(broken))
         if unique:
             text = "".join(f"{image}\t{reason}\n" for image, reason in unique)
-            (self._folder.path / "broken.txt").write_text(text, encoding="utf-8")
+            atomic_write(self._folder.path / "broken.txt", text)
             were = pluralize(
                 len(unique), "image could not be read and was", "images could not be read and were"
             )
             self._say(f"{were} left out: see broken.txt")
         if self._config.report:
-            write_run_report(self._folder.path)
+            write_run_report(self._folder.path, self._meaning())
         best = max(rows, key=lambda row: row["mAP"], default=None)
         self._folder.event("end", broken=len(unique))
         if best is not None:
@@ -95,7 +102,31 @@ class Reporter:
                 f"last epoch mAP {100 * rows[-1]['mAP']:.2f}; best {100 * best['mAP']:.2f}"
                 f" in epoch {best['epoch']} (chosen on the validation images)"
             )
+            self._say_estimate()
+        truth = load_truth(self._folder, usual_weights(self._folder))
+        if truth is not None:
+            self._say(f"tags: {truth.decide().describe()}")
         self._say(f"run folder: {self._folder.path}")
+
+    def _meaning(self) -> RunMeaning:
+        """What the page is told beside the files of the run."""
+        which = usual_weights(self._folder)
+        images = self._config.val_images or self._config.images
+        if images is None:
+            folder = getattr(self._task.val_inputs, "images_folder", None)
+            images = None if folder is None else Path(folder)
+        truth = load_truth(self._folder, which)
+        found = images if images is not None and images.is_dir() else None
+        return RunMeaning(truth, which, self._task.loss.describe(), found)
+
+    def _say_estimate(self) -> None:
+        """Never leave a number from incomplete labels alone."""
+        found = None if self._quiet else estimated_map(self._folder)
+        if found is not None:
+            self._say(
+                "the validation labels are not known to be complete; estimated true mAP of the best"
+                f" epoch: {found}, 90% interval. `hilltop evaluate --incomplete` says more"
+            )
 
     def _say(self, text: str) -> None:
         if self._quiet:

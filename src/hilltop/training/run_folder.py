@@ -7,14 +7,16 @@ import io
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, holding
+from hilltop.data.review_record import provenance_path
 
 
 class RunFolder:
@@ -31,8 +33,32 @@ class RunFolder:
         self.state = path / "resume.safetensors"
         self.train_labels = path / "train_labels.parquet"
         self.val_labels = path / "val_labels.parquet"
-        self.val_scores = path / "val_scores.npy"
+        self.val_scores = path / "val_scores.npy"  # of the best epoch
+        self.last_scores = path / "last_val_scores.npy"
         self.histograms = path / "histograms.npz"
+        inside = (path.parent / self.config.name).is_file()  # the first of two stages
+        beside = path.parent.parent if inside else path.parent
+        self.outputs = beside / "outputs"  # of frozen blocks, shared by the runs beside this
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that a run cannot do without."""
+        return (
+            self.config,
+            self.metrics,
+            self.events,
+            self.best,
+            self.last,
+            self.state,
+            self.train_labels,
+            self.val_labels,
+            self.val_scores,
+            self.histograms,
+        )
+
+    def truth(self, which: str) -> Path:
+        """What the scores of the last or best weights mean."""
+        return self.path / f"{which}.truth.safetensors"
 
     def check(self) -> None:
         """Raise if no run was ever started here."""
@@ -46,6 +72,12 @@ class RunFolder:
         if self.config.exists():
             raise data_error(
                 self.path, "there is a run here already. Choose another --out, or resume it."
+            )
+        taken = [path.name for path in self.files if path.exists()]
+        if taken:
+            raise data_error(
+                self.path,
+                f"this folder holds {taken[0]}, which a run would replace. Choose another --out.",
             )
         self.path.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True)
@@ -63,11 +95,45 @@ class RunFolder:
         """Read the rows of metrics."""
         if not self.metrics.exists():
             return []
-        with self.metrics.open(newline="") as file:
-            return [
-                {key: int(value) if key == "epoch" else float(value) for key, value in row.items()}
-                for row in csv.DictReader(file)
-            ]
+        try:
+            with self.metrics.open(newline="", encoding="utf-8") as file:
+                return [
+                    {
+                        key: int(value) if key == "epoch" else float(value)
+                        for key, value in row.items()
+                    }
+                    for row in csv.DictReader(file)
+                ]
+        except (TypeError, ValueError, csv.Error):
+            raise data_error(
+                self.metrics,
+                "this is not a table of numbers. Restore it, or remove it to go on without the"
+                " metrics of earlier epochs.",
+            ) from None
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep the folder for this process, as long as it lives.
+
+        Raises:
+            DataError: Another process trains in it.
+        """
+        with ExitStack() as held:
+            try:
+                held.enter_context(holding(self.path))
+            except BlockingIOError:
+                raise data_error(
+                    self.path, "another process trains in this folder. Wait for it, or stop it."
+                ) from None
+            yield
+
+    def discard(self) -> None:
+        """Remove the files of a run that never made a step, and the folder if nothing is left."""
+        for path in self.files:
+            path.unlink(missing_ok=True)
+        provenance_path(self.train_labels).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
 
     def event(self, kind: str, **details: Any) -> None:
         """Append one line to the events; times and rates are here, not in the metrics."""

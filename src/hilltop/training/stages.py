@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from hilltop.data import LabelTable, State, Step, read_labels, write_labels
+from hilltop.inputs.features import read_features
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import launch
@@ -16,14 +19,16 @@ from hilltop.training.fabric import Fabric
 from hilltop.training.loop import predict, run
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import build_task, store_labels
+from hilltop.training.threads import step_threads
 
 
-def train(config: TrainConfig, out: Path) -> Path:
+def train(config: TrainConfig, out: Path, *, calibrate: bool = True) -> Path:
     """Train from the start and return the run folder.
 
     Args:
         config: What to train, on what and how.
         out: The run folder; it must not hold a run already.
+        calibrate: Whether to find out at the end what scores mean, which tags are decided by.
     """
     config = config.resolved()
     config.check()
@@ -32,37 +37,71 @@ def train(config: TrainConfig, out: Path) -> Path:
     if fabric.is_global_zero:
         folder.create(config.as_dict())
     fabric.barrier()
-    return _from_labels(config, folder, fabric)
+    try:
+        return _from_labels(config, folder, fabric, calibrate)
+    except BaseException:
+        if fabric.is_global_zero and not _started(folder):
+            folder.discard()
+        raise
 
 
-def resume(path: Path) -> Path:
+def resume(path: Path, *, calibrate: bool = True) -> Path:
     """Go on with a run that was stopped, as if it had not been, and return its folder."""
     folder = RunFolder(path)
     folder.check()
     config = TrainConfig.from_file(folder.config)
-    return _from_labels(config, folder, launch(config.precision))
+    config.check_stored(folder.config)
+    return _from_labels(config, folder, launch(config.precision), calibrate)
 
 
-def _from_labels(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> Path:
+def _started(folder: RunFolder) -> bool:
+    """Whether training began, here or in the first of two stages."""
+    return folder.events.exists() or _first(folder).events.exists()
+
+
+def _first(folder: RunFolder) -> RunFolder:
+    """The folder of the first of two stages."""
+    return RunFolder(folder.path / "first")
+
+
+def _from_labels(config: TrainConfig, folder: RunFolder, fabric: Fabric, calibrate: bool) -> Path:
+    with folder.locked() if fabric.is_global_zero else nullcontext():
+        return _with_labels(config, folder, fabric, calibrate)
+
+
+def _with_labels(config: TrainConfig, folder: RunFolder, fabric: Fabric, calibrate: bool) -> Path:
     if not folder.val_labels.is_file():  # written last, so the training labels are there too
         if config.pseudo_label is not None:
             _add_pseudo_labels(config, folder, fabric, config.pseudo_label)
         elif fabric.is_global_zero:
             store_labels(config, folder)
     fabric.barrier()
-    return run(config, folder, fabric)
+    with _threads(config, folder):
+        return run(config, folder, fabric, calibrate=calibrate)
+
+
+@contextmanager
+def _threads(config: TrainConfig, folder: RunFolder) -> Iterator[None]:
+    """The threads that a run is worth: a network takes all, a head on features few."""
+    if config.features is None:
+        yield
+        return
+    features = read_features(config.features)  # kept meanwhile, so that it is read once
+    classes = len(read_labels(folder.val_labels).classes)
+    with step_threads(config.batch_size, features.values.shape[1], classes):
+        yield
 
 
 def _add_pseudo_labels(
     config: TrainConfig, folder: RunFolder, fabric: Fabric, threshold: float
 ) -> None:
     """Train a first time in the folder's own folder, and label what that model is sure of."""
-    first = RunFolder(folder.path / "first")
+    first = _first(folder)
     once = dataclasses.replace(config, pseudo_label=None, report=False)
     if first.config.is_file():
-        resume(first.path)
+        resume(first.path, calibrate=False)
     else:
-        train(once, first.path)
+        train(once, first.path, calibrate=False)
     task = build_task(once, first)
     task.model.load_state_dict(load_tensors(first.last)[0])
     model = task.model.to(fabric.device)

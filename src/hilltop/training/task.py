@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -22,10 +22,12 @@ from hilltop.data.review_record import (
 )
 from hilltop.errors import DataError
 from hilltop.inputs.features import FeatureInputs, Features, read_features
+from hilltop.inputs.outputs import OutputInputs
 from hilltop.losses import LabelStats, Loss, build
+from hilltop.losses.terms.judged import JudgedCorrection, judged
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
-from hilltop.training.evidence import with_evidence
+from hilltop.training.evidence import FoldEvidence, prepare_loss
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.recipe import Recipe
 from hilltop.training.run_folder import RunFolder
@@ -49,7 +51,11 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """Labels and inputs for training and validation, and what is trained."""
+    """Labels and inputs for training and validation, and what is trained.
+
+    ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
+    first step: what scores of the trained model mean is found out by both.
+    """
 
     train: LabelTable
     val: LabelTable
@@ -59,6 +65,9 @@ class Task:
     loss: Loss
     recipe: Recipe
     true_labels: LabelTable | None = None
+    judged: JudgedCorrection | None = None
+    evidence: FoldEvidence | None = None
+    untrained: Loss | None = None
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -96,6 +105,9 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     # L2 penalty of Adam would outweigh it, and most so for losses with small gradients.
     make = head_loss if config.kind == "features" else build
     loss = make(config.loss, **{"reduction": "sum", **config.loss_options})
+    correction = None
+    if config.ask_average:
+        loss, correction = judged(loss)
     before = before_review(train, read_provenance(folder.train_labels))
     recipe = config.recipe
 
@@ -115,31 +127,47 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             model: nn.Module = head
             recipe = recipe.for_head(head, inputs.values, labels, seed=config.seed)
         else:
-            train_inputs = _image_inputs(config, train, input_source(config))
-            val_inputs = _image_inputs(config, val, input_source(config, val=True))
             model = build_image_model(
                 config.model.model,
                 len(train.classes),
                 weights=config.model.weights,
                 image_size=config.model.image_size,
                 normalise=bool(config.model.normalise),
+                boost=config.model.boost,
                 silent=config.model.head_start == "prior",
             )
+            train_inputs, val_inputs = _image_inputs(config, train, val, model, folder)
         stats = label_stats(train, config.epochs, before=before)
-        if isinstance(train_inputs, FeatureInputs):
-            asked = train if before is None else before
-            stats = with_evidence(
-                stats,
+        asked = train if before is None else before
+        seen = _features(config, model, train_inputs) if loss.wants_evidence else None
+        evidence = None
+        if seen is not None:
+            evidence = prepare_loss(
                 loss,
-                train_inputs.values,
+                stats,
+                seen,
                 lambda rows: training_batch(asked, rows.numpy()),
                 seed=config.seed,
             )
-        loss.prepare(stats)
+        else:
+            loss.prepare(stats)
     if config.model.head_start == "prior":
         start_head(classifier_of(model), loss, labels, len(train))
     true_labels = _true_labels(config, train)
-    return Task(train, val, train_inputs, val_inputs, model, loss, recipe, true_labels)
+    untrained = copy.deepcopy(loss)
+    return Task(
+        train,
+        val,
+        train_inputs,
+        val_inputs,
+        model,
+        loss,
+        recipe,
+        true_labels,
+        correction,
+        evidence,
+        untrained,
+    )
 
 
 def label_stats(table: LabelTable, epochs: int, *, before: LabelTable | None = None) -> LabelStats:
@@ -190,15 +218,38 @@ def _feature_model(
     return head
 
 
-def _image_inputs(config: TrainConfig, table: LabelTable, folder: Path) -> Inputs:
-    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
+def _features(config: TrainConfig, model: nn.Module, inputs: Inputs) -> Tensor | None:
+    """Features of the training images that never saw their labels, if they are at hand."""
+    if isinstance(inputs, FeatureInputs):
+        return inputs.values
+    if not isinstance(inputs, OutputInputs) or config.model.weights == "none":
+        return None
+    from hilltop.training.frozen import classifier_inputs  # needs torchvision
 
-    return ImageInputs(
-        folder,
-        table.images,
-        size=config.model.image_size,
-        augment=config.augment,
-        seed=config.seed,
-        workers=config.workers,
-        skip_broken=config.skip_broken,
-    )
+    return classifier_inputs(model, inputs)
+
+
+def _image_inputs(
+    config: TrainConfig, train: LabelTable, val: LabelTable, model: nn.Module, folder: RunFolder
+) -> tuple[Inputs, Inputs]:
+    """Images to learn from and to judge by, or what the frozen blocks of the model make of them."""
+    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
+    from hilltop.training.frozen import train_from
+
+    images = [
+        ImageInputs(
+            input_source(config, val=table is val),
+            table.images,
+            size=config.model.image_size,
+            augment=config.augment,
+            seed=config.seed,
+            workers=config.workers,
+            skip_broken=config.skip_broken,
+        )
+        for table in (train, val)
+    ]
+    block = config.model.train_from
+    if block is None:
+        return images[0], images[1]
+    crop = config.augment != "none"
+    return train_from(model, block, folder.outputs, *images, crop=crop)

@@ -15,7 +15,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
 from hilltop.data.review_record import AnswerWord
-from hilltop.errors import DataError
+from hilltop.errors import ArgumentError, DataError
 from tests.audit.made_up import corrected_table, write_audit
 from tests.data.formats.documents import test_coco_patch
 from tests.data.formats.patched import PatchCase, diff
@@ -150,7 +150,7 @@ def test_a_label_file_that_changed_since_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there are no answers yet"):
         apply_decisions(folder, tmp_path / "new.csv")
     answer(folder, ANSWERS)
-    with pytest.raises(DataError, match="this is the original label file"):
+    with pytest.raises(ArgumentError, match="this file is what the command reads"):
         apply_decisions(folder, labels)
     moved = labels.rename(tmp_path / "moved.csv")
     with pytest.raises(DataError, match="Say where with --labels"):

@@ -12,7 +12,6 @@ import pytest
 
 from hilltop.audit.decisions.answers import Answers, Sample, resolve
 from hilltop.audit.decisions.store import Answer, DecisionStore, Undo
-from hilltop.audit.review.progress import ClassProgress
 from hilltop.data.review_record import AnswerWord, Mode
 from hilltop.errors import DataError
 from tests.processes import HANGING_S
@@ -163,12 +162,3 @@ def test_the_sample_counts_pairs_answered_in_random_mode_only() -> None:
     # A later answer by rank to a pair of the sample is the better one, and still counts once.
     answers.take(said(5, "present", image="b.jpg"))
     assert answers.sample("dog") == Sample(present=2, absent=0, open=1)
-
-
-def test_a_class_is_not_worthwhile_once_the_last_twenty_answers_found_hardly_anything() -> None:
-    early = [said(n, "present", image=f"{n}.jpg") for n in range(30)]
-    late = [said(100 + n, "absent", image=f"late {n}.jpg") for n in range(19)]
-    assert ClassProgress.of(fold(*early, *late[:18]), "dog").worthwhile
-    progress = ClassProgress.of(fold(*early, *late), "dog")
-    assert (progress.recent_present, progress.recent, progress.worthwhile) == (1, 20, False)
-    assert (progress.ranked_present, progress.ranked_absent) == (30, 19)

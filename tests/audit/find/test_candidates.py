@@ -13,17 +13,17 @@ from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.find.candidates import rank_candidates, write_candidates
 from hilltop.audit.find.score_blocks import blocks_of, score_blocks
 from hilltop.audit.folder import AuditFolder
+from hilltop.calibration.belief import believe
 from hilltop.calibration.keep_rate import Fitted
-from hilltop.calibration.observation import build_likelihood, select_model
+from hilltop.calibration.observation import build_likelihood
 from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.scaling import Calibration, calibrate
 from hilltop.data import State, assemble, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError, DataError
 from hilltop.losses import KeptByCount, bce, kept_by_count
-from hilltop.losses.likelihood.choose import (
+from hilltop.losses.likelihood.summed import (
     Likelihood,
-    choose_observation,
     summed_by_count,
     summed_independently,
 )
@@ -58,7 +58,7 @@ def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
     p = 1 / (1 + np.exp(-np.array([2.0, 0.0, -1.0, -3.0])))
     expected = 0.6 * p / (1 - 0.4 * p)
     assert found.probabilities() == pytest.approx(expected, rel=1e-5)
-    assert tally.missing == pytest.approx([expected[0], expected[1], expected[2:].sum()], rel=1e-5)
+    assert tally.pairs.tolist() == [1, 1, 2]
 
 
 def test_pairs_of_one_probability_stay_in_the_order_of_the_table() -> None:
@@ -210,8 +210,8 @@ def test_labels_removed_on_purpose_come_back_at_the_top() -> None:
     simulated = simulate()
     loss = summed_independently(0.5)
     logits = out_of_fold_logits(simulated.features, simulated.targets, loss)
-    reading = select_model(logits, simulated.targets)
-    found, _ = rank_candidates(simulated.labels, blocks_of(logits), reading.best)
+    belief = believe(logits, simulated.targets)
+    found, _ = rank_candidates(simulated.labels, blocks_of(logits), belief.model)
     missing = simulated.missing[found.rows(), found.columns()]
     assert missing.sum() == simulated.missing.sum()
     assert missing[:100].mean() > 0.6
@@ -233,17 +233,19 @@ def of_each_image_one_label(chance: torch.Generator) -> tuple[Tensor, Tensor, Te
     """Logits, labels drawn from them, and one of the labels of each image."""
     logits = torch.randn(3000, 6, generator=chance) * 2 - 1
     true = draw(logits, chance)
-    first = (torch.rand(3000, 6, generator=chance) * true).argmax(dim=1)
+    some = true.sum(dim=1) > 0
+    logits, true = logits[some], true[some]
+    first = (torch.rand(true.shape, generator=chance) * true).argmax(dim=1)
     return logits, true, torch.nn.functional.one_hot(first, 6) * true
 
 
 def test_the_observation_model_that_made_the_labels_is_found() -> None:
     chance = torch.Generator().manual_seed(1)
     logits, true, one = of_each_image_one_label(chance)
-    assert isinstance(select_model(logits, one).best.loss, KeptByCount)
+    assert isinstance(believe(logits, one).model.loss, KeptByCount)
     half = true * (torch.rand(true.shape, generator=chance) < 0.5)
-    assert not isinstance(select_model(logits, half).best.loss, KeptByCount)
-    assert "as asked" in select_model(logits, half, given=summed_by_count(0.8)).sentence
+    assert not isinstance(believe(logits, half).model.loss, KeptByCount)
+    assert "as asked" in believe(logits, half, given=summed_by_count(0.8)).sentence
 
 
 def test_exceptions_from_a_rule_are_not_for_free() -> None:
@@ -253,35 +255,18 @@ def test_exceptions_from_a_rule_are_not_for_free() -> None:
     half = true * (torch.rand(true.shape, generator=chance) < 0.5)
     # Of four classes r = 0.8 leaves one: images with two labels are exceptions.
     assert (half.sum(dim=1) > 1).float().mean() > 0.03
-    best = select_model(logits, half).best.loss
+    best = believe(logits, half).model.loss
     assert not isinstance(best, KeptByCount)
-    assert float(best.rate()) == pytest.approx(0.5, abs=0.1)
+    assert float(best.rate().mean()) == pytest.approx(0.5, abs=0.12)
 
 
 def test_a_rule_is_still_found_when_somebody_has_added_a_few_labels() -> None:
     chance = torch.Generator().manual_seed(1)
     logits, true, one = of_each_image_one_label(chance)
     one[:20] = true[:20]
-    best = select_model(logits, one).best.loss
+    best = believe(logits, one).model.loss
     assert isinstance(best, KeptByCount)
     assert best.rule.kept(6) == 1
-
-
-@pytest.mark.parametrize(
-    ("counts", "count_rule"),
-    [([5, 75, 23, 2], True), ([0, 74, 26], False), ([0, 90, 7, 3], False), ([0, 10], True)],
-)
-def test_images_with_about_one_label_suggest_the_count_rule(
-    counts: list[int], count_rule: bool
-) -> None:
-    loss, sentence = choose_observation(torch.tensor(counts))
-    assert isinstance(loss, KeptByCount) == count_rule
-    assert ("kept_by_count" in sentence) == count_rule
-
-
-def test_no_label_at_all_suggests_nothing() -> None:
-    with pytest.raises(DataError, match="There is no label at all"):
-        choose_observation(torch.tensor([10]))
 
 
 def test_options_of_another_model_are_refused() -> None:

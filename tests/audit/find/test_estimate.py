@@ -4,28 +4,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from scipy.stats import beta
 
 from hilltop.audit.decisions.answers import Sample
-from hilltop.audit.find.candidates import rank_candidates
 from hilltop.audit.find.estimate import (
     Estimate,
+    Tally,
     keep_of,
     model_estimates,
     read_estimates,
     sample_estimate,
-    total_of_model,
     total_of_samples,
     write_estimates,
 )
-from hilltop.audit.find.score_blocks import blocks_of
 from hilltop.calibration.intervals import binomial_interval, weighted_interval
-from hilltop.calibration.keep_rate import Fitted, estimate_keep
-from hilltop.calibration.scaling import Calibration, calibrate
+from hilltop.calibration.keep_posterior import MissingCounts
 from hilltop.errors import DataError
-from hilltop.losses.likelihood.choose import summed_independently
-from tests.audit.simulated import draw, table_of
 
 
 @pytest.mark.parametrize(("found", "total"), [(0, 20), (1, 20), (3, 50), (49, 50), (50, 50)])
@@ -99,50 +93,28 @@ def test_no_finding_bounds_the_total_from_above_only() -> None:
     assert 20 < high < 80
 
 
-def test_the_models_interval_covers_where_the_model_is_right() -> None:
-    covered = classes = 0
-    for seed in range(6):
-        chance = torch.Generator().manual_seed(seed)
-        logits = 2 * torch.randn(1500, 20, generator=chance) - 4
-        true = draw(logits, chance)
-        targets = true * (torch.rand(true.shape, generator=chance) < 0.5)
-        loss = summed_independently(0.5)
-        model = Fitted(loss, calibrate(loss, logits / 2 + 1, targets))
-        labels = table_of(targets)
-        _, tally = rank_candidates(labels, blocks_of(logits / 2 + 1), model)
-        made = model_estimates(labels.classes, targets.sum(dim=0).long().tolist(), tally)
-        truth = (true - targets).sum(dim=0).tolist()
-        covered += sum(one.low <= t <= one.high for one, t in zip(made, truth, strict=True))
-        classes += 20
-        total = total_of_model(made, tally)
-        assert total.low <= sum(truth) <= total.high
-        assert keep_of(total).keep == pytest.approx(0.5, abs=0.05)
-    assert 0.85 * classes <= covered <= 0.97 * classes
-
-
-def test_the_models_interval_reaches_to_the_other_model() -> None:
-    labels = table_of(torch.zeros(100, 2))
-    model = Fitted(summed_independently(0.5), Calibration(1.0, torch.full((2,), -2.0)))
-    _, tally = rank_candidates(labels, blocks_of(torch.zeros(100, 2)), model)
-    alone = model_estimates(labels.classes, [0, 0], tally)
-    both = model_estimates(
-        labels.classes, [0, 0], tally, others=tally.missing * [[0.5, 1], [1, 2.0]]
+def test_what_was_put_back_is_no_longer_missing_and_no_more_than_pairs_can_be() -> None:
+    tally = Tally(2)
+    tally.add(np.zeros((10, 2), np.float32), np.ones((10, 2), bool))
+    by_class = np.array([[1.0, 2.0], [4.0, 6.0], [9.0, 30.0]])
+    missing = MissingCounts(by_class, np.array([5.0, 10.0, 35.0]), True)
+    made, total = model_estimates(
+        ["cat", "dog"], np.array([5, 7]), missing, tally, restored=np.array([3, 0])
     )
-    assert both[0].low < alone[0].low
-    assert both[0].high == alone[0].high
-    assert both[1].high > alone[1].high
+    assert made == [
+        Estimate("cat", 5, 1.0, 0.0, 6.0, "model"),
+        Estimate("dog", 7, 6, 2, 10, "model"),
+    ]
+    assert total == Estimate("", 12, 7.0, 2.0, 20.0, "model")
+    assert keep_of(total).keep == pytest.approx(12 / 19)
 
 
-@pytest.mark.parametrize("keep", [0.3, 0.7])
-def test_the_keep_rate_is_found_from_labels_alone(keep: float) -> None:
-    chance = torch.Generator().manual_seed(4)
-    logits = 3 * torch.randn(4000, 5, generator=chance) - 3
-    true = draw(logits, chance)
-    targets = true * (torch.rand(true.shape, generator=chance) < keep)
-    found, model = estimate_keep(logits / 2, targets)
-    assert found.low <= keep <= found.high
-    assert found.high - found.low < 0.15
-    assert model.calibration.slope == pytest.approx(2, rel=0.15)
+def test_pairs_that_nobody_looked_for_are_added_up_apart() -> None:
+    tally = Tally(2)
+    beyond = np.array([[True, False], [False, False]])
+    tally.add(np.full((2, 2), 0.25, np.float32), np.ones((2, 2), bool), beyond)
+    assert tally.beyond.tolist() == [0.25, 0.0]
+    assert tally.pairs.tolist() == [1, 2]
 
 
 def test_estimates_come_back_from_their_file(tmp_path: Path) -> None:

@@ -28,6 +28,14 @@ class Server:
 
     process: subprocess.Popen[str]
     address: str
+    cookie: str = ""
+
+    def open_session(self) -> str:
+        """Open the printed address as a new browser does, and return its cookie."""
+        parts = urlsplit(self.address)
+        status, headers, _ = self.request("GET", f"/?{parts.query}", headers={"Cookie": ""})
+        assert status == 200
+        return headers["set-cookie"].partition(";")[0]
 
     @property
     def port(self) -> int:
@@ -52,7 +60,7 @@ class Server:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANGING_S)
         try:
             connection.putrequest(method, path, skip_host=True)
-            sent = {"Host": self.host, **(headers or {})}
+            sent = {"Host": self.host, "Cookie": self.cookie, **(headers or {})}
             if body is not None:
                 sent["Content-Length"] = str(len(body))
             for name, value in sent.items():
@@ -95,7 +103,9 @@ def serving(folder: Path, *words: str, port: int = 0) -> Iterator[Server]:
                 break
         else:
             raise AssertionError(f"the server did not start: {said}")
-        yield Server(process, line.split("Review at ")[1].split()[0])
+        server = Server(process, line.split("Review at ")[1].split()[0])
+        server.cookie = server.open_session()
+        yield server
     finally:
         stopper.cancel()
         if process.poll() is None:

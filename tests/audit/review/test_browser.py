@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hilltop.audit.review.static_page import write_static_review
 from hilltop.cli.main import main
 from hilltop.data import State, read_labels
 from tests.audit.conftest import HOSTILE
+from tests.audit.made_up import write_candidates
 from tests.audit.review.serving import free_port, serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
 
@@ -25,11 +27,11 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium o
 def test_thirty_pairs_by_keyboard_survive_undo_reload_kill_and_reach_the_file(
     audit: AuditFolder, browser: Any, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port, token = free_port(), ("--token", "the-same-after-a-restart")
     words = {"y": "present", "n": "absent", "u": "unsure"}
     keys = list("yynyunyyynyyyuynyyynnyyuyyynyy")
     tab = Tab(browser)
-    with serving(audit.path, port=port) as server:
+    with serving(audit.path, *token, port=port) as server:
         tab.open(server.address)
         images = tab.names()[:30]
         name = tab.page.locator("#question b").text_content()
@@ -51,7 +53,7 @@ def test_thirty_pairs_by_keyboard_survive_undo_reload_kill_and_reach_the_file(
         notice = tab.page.locator("#notice").text_content()
         assert "3 answers wait in this browser and will be sent as soon as it is back" in notice
         assert tab.page.locator("#saved").text_content() == "3 unsent"
-    with serving(audit.path, port=port):
+    with serving(audit.path, *token, port=port):
         tab.saved()
         assert tab.page.locator("#notice").is_hidden()
         tab.page.reload()
@@ -290,3 +292,29 @@ def test_a_page_without_a_server_gives_its_answers_back_as_a_file(
     assert name in table.labels_of(row_of[images[1]], State.ABSENT)
     assert name not in table.labels_of(row_of[images[2]])
     assert json.loads(saved.read_text())["reviewer"] == "Cleo"
+
+
+def test_all_but_these_a_search_without_matches_and_labels_that_are_wrong(
+    audit: AuditFolder, browser: Any
+) -> None:
+    labels = audit.table()
+    names = labels.images.to_pylist()
+    pairs = [(names[row], name, 0.3) for row in range(60) for name in labels.labels_of(row)]
+    write_candidates(audit.suspects, pairs)
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        tab.press(["n", "Shift+ArrowRight", "i", "y"])  # all but the two with the focus
+        tab.until("document.querySelectorAll('.tile').length < 48")
+        tab.saved()
+        assert Counter(event.answer for event in stored(audit)) == {"absent": 1, "present": 45}
+        tab.page.fill("#filter", "no such class")
+        assert tab.page.locator("#none-found").is_visible()
+        tab.page.click("[data-view=wrong]")
+        tab.until("document.getElementById('question').textContent.startsWith('Is the label')")
+        tab.page.wait_for_selector(".tile:focus")
+        tab.press(["n"])
+        tab.saved()
+        tab.close()
+    struck = stored(audit)[-1]
+    assert struck.class_name in labels.labels_of(names.index(struck.image))

@@ -24,6 +24,8 @@ from tests.audit.review.serving import Server, serving
 from tests.processes import HANGING_S
 
 TOKEN = "a-token-of-24-characters"
+STRANGER = {"Cookie": ""}
+"""Headers of a browser that never brought the token."""
 
 
 @pytest.fixture(scope="module")
@@ -148,18 +150,18 @@ def test_images_are_small_jpegs(server: Server) -> None:
 
 def test_without_the_token_nothing_is_told(guarded: Server) -> None:
     for path in ("/", "/?token=", "/?token=wrong", "/api/start", f"/api/start?token={TOKEN}"):
-        status, headers, body = guarded.request("GET", path)
+        status, headers, body = guarded.request("GET", path, headers=STRANGER)
         assert status == 401
         assert "set-cookie" not in headers
         assert b"token that was printed" in body
-    assert guarded.request("GET", "/image/0")[0] == 401
+    assert guarded.request("GET", "/image/0", headers=STRANGER)[0] == 401
 
 
 def test_the_token_becomes_a_strict_cookie_that_opens_the_rest(guarded: Server) -> None:
-    status, headers, _ = guarded.request("GET", f"/?token={TOKEN}")
+    status, headers, _ = guarded.request("GET", f"/?token={TOKEN}", headers=STRANGER)
     assert status == 200
     cookie, *attributes = headers["set-cookie"].split("; ")
-    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict"}
+    assert set(attributes) == {"Path=/", "HttpOnly", "SameSite=Strict", "Max-Age=2592000"}
     assert TOKEN not in cookie
     assert guarded.request("GET", "/api/start", headers={"Cookie": cookie})[0] == 200
     for wrong in (f"{cookie}x", cookie.partition("=")[0] + "=", "=;=", "a=\x7f"):
@@ -178,7 +180,7 @@ def test_beyond_this_machine_a_token_is_made() -> None:
     wide = Access("0.0.0.0", TOKEN)
     assert wide.host_allowed("192.168.1.7:8000")
     assert not wide.host_allowed("evil.example:8000")
-    assert not Access("127.0.0.1").host_allowed("192.168.1.7:8000")
+    assert not Access("127.0.0.1", TOKEN).host_allowed("192.168.1.7:8000")
 
 
 def test_a_short_token_is_refused(audit: AuditFolder, capsys: pytest.CaptureFixture[str]) -> None:

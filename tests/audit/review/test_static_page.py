@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from hilltop.audit.decisions.incoming import import_answers
-from hilltop.audit.decisions.store import DecisionStore
+from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.queues import build_queue
 from hilltop.audit.review.static_page import write_static_review
 from hilltop.cli.main import main
 from hilltop.errors import ArgumentError, DataError
@@ -137,3 +138,21 @@ def test_files_that_are_no_answers_are_refused_whole(
     assert str(path) in str(caught.value)
     assert store.read() == []
     store.close()
+
+
+def test_answered_pairs_and_other_classes_stay_out_of_the_page(
+    audit: AuditFolder, tmp_path: Path
+) -> None:
+    name = audit.table().classes[0]
+    first = build_queue(audit, "labels", 1, classes=[name])
+    image = audit.table().images[int(first.rows[0])].as_py()
+    store = DecisionStore(audit.decisions)
+    store.add([Answer("1", "1", "Ann", "2026-01-31", image, name, "present", "ranked", 0.5)])
+    store.close()
+    page = tmp_path / "review.html"
+    words = ["review", str(audit.path), "--static", str(page), "--top", "9", "--for", "model"]
+    assert main([*words, "--classes", name]) == 0
+    (only,) = data_of(page)["classes"]
+    assert only["name"] == name
+    assert len(only["pairs"]) == 9
+    assert image not in {pair["image"] for pair in only["pairs"]}

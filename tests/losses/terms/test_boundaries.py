@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,11 +11,13 @@ import torch
 from hilltop.losses import (
     AdaptiveSelfPacedCorrection,
     BoundedSelfPacedCorrection,
+    MultiLabelLoss,
     PairBatch,
     SelfPacedCorrection,
     bce,
     kept_independently,
     splc,
+    splc_bounded,
 )
 from hilltop.losses.engine.largest import highest
 
@@ -22,10 +25,12 @@ LOG2 = math.log(2.0)
 JUST_ABOVE = 1e-3
 
 
-@pytest.mark.parametrize("per_label", [1.0, math.inf])
-def test_at_tau_itself_an_entry_stays_a_negative(engine: str, per_label: float) -> None:
+@pytest.mark.parametrize("preset", [splc, splc_bounded])
+def test_at_tau_itself_an_entry_stays_a_negative(
+    engine: str, preset: Callable[..., MultiLabelLoss]
+) -> None:
     """I(p <= tau): at tau = 1/2 the logit 0 is not above it."""
-    loss = splc("bce", tau=0.5, per_label=per_label, reduction="none")
+    loss = preset("bce", tau=0.5, reduction="none")
     loss.set_epoch(1)
     logits = torch.tensor([[0.0, JUST_ABOVE, 2.0, 2.0]])
     targets = torch.tensor([[0.0, 0.0, 1.0, 1.0]])

@@ -15,17 +15,17 @@ from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, assemble, drop_positives, keep_each, write_labels
 from hilltop.errors import DataError
 from hilltop.losses import KeptIndependently, build
-from hilltop.losses.likelihood.choose import summed_by_count, summed_independently
 from hilltop.losses.likelihood.count_rule import CountRule
+from hilltop.losses.likelihood.summed import summed_by_count, summed_independently
 from hilltop.studies.advise import (
     Advice,
-    Belief,
     LabelFacts,
+    Simulation,
     Trial,
     Tried,
     advise,
-    believe,
     run_trial,
+    simulation_of,
 )
 from hilltop.studies.advise.advice import _why, best_method
 from hilltop.studies.advise.trial import METHODS
@@ -96,16 +96,16 @@ def test_of_losses_that_rank_equally_well_the_one_that_finds_most_is_recommended
     assert best_method({"bce": tried([0.5], 0.3), "hill": tried([0.502], 0.2)}) == "bce"
 
 
-def belief(*, r: float = 0.8) -> Belief:
-    """A belief about made-up labels of which every image kept one or two."""
+def simulation(*, r: float = 0.8) -> Simulation:
+    """A simulation of made-up labels of which every image kept one or two."""
     table, _ = made_up()
     thin = drop_positives(table, r, seed=0).table
     present = (table.dense() == State.PRESENT).astype(np.float32)  # sure, and right
-    return Belief(thin, summed_by_count(r), present)
+    return Simulation(thin, summed_by_count(r), present, "as probable")
 
 
 def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rule() -> None:
-    held = belief()
+    held = simulation()
     complete = held.draw([0])
     full, _ = made_up()
     assert np.array_equal(complete.dense() == State.PRESENT, full.dense() == State.PRESENT)
@@ -125,7 +125,7 @@ def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rul
 
 
 def test_labels_kept_by_themselves_are_lost_by_themselves() -> None:
-    held = dataclasses.replace(belief(), loss=summed_independently(0.25))
+    held = dataclasses.replace(simulation(), loss=summed_independently(0.25))
     complete = held.draw([0])
     share = held.lose(complete, 0).count(State.PRESENT) / complete.count(State.PRESENT)
     assert 0.2 < share < 0.3
@@ -135,7 +135,7 @@ def test_confirmed_absents_stay_absent_in_what_is_drawn() -> None:
     states = np.array([State.PRESENT, State.ABSENT])
     table = assemble(["a"], ["x", "y", "z"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN)
     present = np.array([[1.0, 0.0, 1.0]], dtype=np.float32)
-    held = Belief(table, summed_by_count(1), present)
+    held = Simulation(table, summed_by_count(1), present, "as probable")
     complete = held.draw([0])
     assert complete.labels_of(0) == ("x", "z")
     assert held.lose(complete, 0).labels_of(0, State.ABSENT) == ("y",)
@@ -144,7 +144,7 @@ def test_confirmed_absents_stay_absent_in_what_is_drawn() -> None:
 def test_how_labels_were_lost_is_found_out() -> None:
     table, features = made_up(800)
     kept = keep_each(table, 0.5, seed=0).table
-    found = believe(kept, torch.from_numpy(features), seed=0)
+    found = simulation_of(kept, torch.from_numpy(features), seed=0)
     assert isinstance(found.loss, KeptIndependently)
     assert found.share == pytest.approx(0.5, abs=0.1)
 
@@ -212,7 +212,7 @@ def test_the_command_prints_json_alone(
 
 def advice() -> Advice:
     results = {"bce": tried([0.50, 0.50], 0.25), "hill": tried([0.52, 0.54], 0.5)}
-    trial = Trial(results, belief(), 30, 10)
+    trial = Trial(results, simulation(), 30, 10)
     return Advice("hill", _why(results, "hill"), LabelFacts.of(made_up()[0]), trial)
 
 

@@ -11,7 +11,7 @@ import torch
 
 from hilltop.data import State, assemble
 from hilltop.losses import KeptByCount
-from hilltop.studies.advise import believe
+from hilltop.studies.advise import simulation_of
 
 COCO = Path(__file__).parents[4] / "shared" / "data" / "coco16k_lite0.npz"
 
@@ -30,7 +30,7 @@ def test_rule_and_share_of_the_lists_of_the_paper_are_found_out(name: str, r: st
         State.PRESENT,
         unlisted=State.UNKNOWN,
     )
-    found = believe(table, torch.from_numpy(content["X"][rows]), seed=0)
+    found = simulation_of(table, torch.from_numpy(content["X"][rows]), seed=0)
     assert isinstance(found.loss, KeptByCount)
     assert 1 - found.loss.rule.keep == Fraction(r)
     assert found.share == pytest.approx(reduced.sum() / full.sum(), abs=0.04)

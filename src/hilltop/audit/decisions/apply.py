@@ -19,7 +19,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, State, Step, read_labels, write_labels
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, check_outputs
 from hilltop.data.formats import Change, Format, Handoff, Original, Patched, named_format
 from hilltop.data.review_record import (
     ReviewRecord,
@@ -41,6 +41,7 @@ class Applied:
         provenance: Every answer that holds, with reviewer, time and probability; those of earlier
             reviews of the same labels too.
         added: Labels that were added.
+        struck: Labels that were wrong and are gone.
         absent: Confirmed absents that were recorded.
         unsaid: Confirmed absents that the format cannot express.
         unsure: Pairs that nobody could tell.
@@ -52,6 +53,7 @@ class Applied:
     path: Path
     provenance: Path
     added: int
+    struck: int
     absent: int
     unsaid: int
     unsure: int
@@ -102,8 +104,7 @@ def apply_decisions(
     if not out.parent.is_dir():
         raise data_error(out, "its folder does not exist. Create it first.")
     source = labels or folder.labels
-    if out.exists() and source.exists() and out.samefile(source):
-        raise data_error(out, "this is the original label file. Choose another name.")
+    check_outputs([out, provenance_path(out)], [source, *folder.inputs], force=True)
     table, chosen = folder.table(), named_format(format or folder.format)
     reviewed = folder.decisions.is_file() or not candidates
     answers = read_answers(folder) if reviewed else Answers()
@@ -201,14 +202,14 @@ def _patch(
     _check_unchanged(folder, source, table)
     proposals = [*chosen.patch(Original(source, folder.reading, table), found.changes)]
     for proposal in proposals:
-        said = [one for one in found.changes if proposal.absents or one.state == State.PRESENT]
+        said = found.changes if proposal.absents else found.without_absents(table.unlisted)
         if _reads_as(proposal, out.name, chosen.name, apply_changes(table, said)):
             for added, content in proposal.beside.items():
                 atomic_write(out.with_name(f"{out.name}{added}"), content)
             atomic_write(out, proposal.content)
             notes = (proposal.note,) if proposal.note else ()
             return _Written(out, proposal.absents, patched=True, notes=notes)
-    if proposals:
+    if proposals and not found.struck:  # few formats can take a label out of a file
         raise data_error(
             source,
             "its labels could not be changed without disturbing the others. Pass --format hilltop"
@@ -252,12 +253,12 @@ def _rewrite(
         changed = apply_changes(table, changes, reviewers=found.reviewers)
         write_labels(changed, out, format=chosen.name, lossy=lossy)
 
-    present = [change for change in found.changes if change.state == State.PRESENT]
+    present = found.without_absents(table.unlisted)
     try:
         attempt(found.changes)
         return _Written(out, absents=True)
     except DataError:
-        if len(present) < len(found.changes):
+        if present != list(found.changes):
             try:
                 attempt(present)
                 return _Written(out, absents=False)
@@ -270,7 +271,7 @@ def _rewrite(
 
 
 def _result(written: _Written, provenance: Path, found: Verdicts) -> Applied:
-    absent = sum(change.state == State.ABSENT for change in found.changes)
+    absent = found.count(State.ABSENT)
     notes = list(written.notes)
     if absent and not written.absents:
         stand = pluralize(absent, "confirmed absent stands", "confirmed absents stand")
@@ -284,7 +285,8 @@ def _result(written: _Written, provenance: Path, found: Verdicts) -> Applied:
     return Applied(
         path=written.path,
         provenance=provenance,
-        added=sum(change.state == State.PRESENT for change in found.changes),
+        added=found.count(State.PRESENT),
+        struck=len(found.struck),
         absent=absent if written.absents else 0,
         unsaid=0 if written.absents else absent,
         unsure=found.outcomes["unsure"],

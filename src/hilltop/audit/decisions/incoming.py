@@ -48,11 +48,17 @@ def check_reviewer(name: Any) -> str:
 class Incoming:
     """Turns what arrived as JSON into events about pairs that are candidates."""
 
-    def __init__(self, labels: LabelTable, index: CandidateIndex, answers: Answers) -> None:
-        """Know the pairs, and the answers so far."""
+    def __init__(
+        self,
+        labels: LabelTable,
+        index: CandidateIndex,
+        answers: Answers,
+        suspects: CandidateIndex | None = None,
+    ) -> None:
+        """Know the pairs, candidates and labels that may be wrong, and the answers so far."""
         self._column_of = {name: column for column, name in enumerate(labels.classes)}
         self._labels = labels
-        self._index = index
+        self._indices = [index] if suspects is None else [index, suspects]
         self._answers = answers
 
     def events(
@@ -93,8 +99,8 @@ class Incoming:
         self, one: Mapping[str, Any], who: tuple[str, str, str, str], row: int | None
     ) -> Answer:
         column = self._column_of.get(str(one.get("class")))
-        place = None if column is None or row is None else self._index.place(column, row)
-        if column is None or row is None or place is None:
+        probability = None if column is None or row is None else self._probability(column, row)
+        if column is None or row is None or probability is None:
             raise ArgumentError(
                 f"Class {one.get('class')!r} of image {one.get('image')!r} is not a candidate of"
                 " this audit. Was the audit made anew? Reload the page."
@@ -105,8 +111,16 @@ class Incoming:
             class_name=self._labels.classes[column],
             answer=cast(AnswerWord, check_choice("answer", one.get("answer", ""), ANSWERS)),
             mode=cast(Mode, check_choice("mode", one.get("mode", ""), MODES)),
-            probability=float(self._index.class_probabilities(column)[place]),
+            probability=probability,
         )
+
+    def _probability(self, column: int, row: int) -> float | None:
+        """What the audit thought of a pair; None if it is not among those it lists."""
+        for index in self._indices:
+            place = index.place(column, row)
+            if place is not None:
+                return float(index.class_probabilities(column)[place])
+        return None
 
     def _check_owner(self, action: str, reviewer: str) -> None:
         if any(answer.reviewer != reviewer for answer in self._answers.action(action)):
@@ -114,15 +128,29 @@ class Incoming:
 
 
 def import_answers(
-    path: Path, labels: LabelTable, index: CandidateIndex, store: DecisionStore
+    path: Path,
+    labels: LabelTable,
+    index: CandidateIndex,
+    store: DecisionStore,
+    *,
+    audit: str | None = None,
 ) -> int:
     """Take in the file that the page without a server saves; return the number of new events.
 
     Events that are there already are left alone, so that a file may be taken in twice.
 
+    Args:
+        path: The file.
+        labels: The audited labels.
+        index: The candidates of the audit.
+        store: Where the events go.
+        audit: When the audit was made that the answers must be of; None for any.
+
     Raises:
         DataError: The file is not such a file, or is about another audit.
     """
+    if not path.is_file():
+        raise data_error(path, "there is no such file.")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
@@ -131,6 +159,12 @@ def import_answers(
         ) from None
     if not isinstance(content, dict) or content.get("kind") != FILE_KIND:
         raise data_error(path, "this is not a file of answers saved by the review page.")
+    if audit is not None and content.get("audit") != audit:
+        raise data_error(
+            path,
+            f"these answers are of the audit of {content.get('audit')!s:.40}, but this one is of"
+            f" {audit}. If both are of the same images, take them in with --force.",
+        )
     answers = Answers.of(store)
     before = len(store.read())
     try:
@@ -138,9 +172,9 @@ def import_answers(
         events = Incoming(labels, index, answers).events(
             content.get("events"), reviewer=reviewer, time=_time, row_of=_by_name(labels, content)
         )
+        store.add(events)
     except ArgumentError as error:
         raise DataError(f"{path}: {error}") from None
-    store.add(events)
     return len(store.read()) - before
 
 

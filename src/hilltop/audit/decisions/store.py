@@ -15,10 +15,13 @@ from typing import get_args
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.review_record import AnswerWord, Mode
+from hilltop.errors import ArgumentError
 
 ANSWERS: tuple[str, ...] = get_args(AnswerWord)
 MODES: tuple[str, ...] = get_args(Mode)
 
+WAIT_S = 10.0
+"""For another process that holds the file; shorter than a page waits for the server."""
 _APPLICATION = 0x48494C4C  # "HILL", so that another program's database is not taken for ours
 _VERSION = 1
 _SCHEMA = """
@@ -111,15 +114,21 @@ class DecisionStore:
         self._lock = threading.Lock()
         try:
             self._connection = sqlite3.connect(
-                path, timeout=30, isolation_level=None, check_same_thread=False
+                path, timeout=WAIT_S, isolation_level=None, check_same_thread=False
             )
         except sqlite3.Error as error:
-            raise data_error(path, f"the file of answers cannot be opened: {error}.") from None
+            raise data_error(
+                path, f"the file of answers cannot be opened: {error}.{_hint(error)}"
+            ) from None
         try:
             self._prepare()
         except sqlite3.Error as error:
             self._connection.close()
-            raise data_error(path, f"this is not a usable file of answers: {error}.") from None
+            hint = _hint(error)
+            raise data_error(
+                path, f"this is not a usable file of answers: {error}.{hint}"
+            ) from None
+        self._identity = _identity(path)
 
     def _prepare(self) -> None:
         run = self._connection.execute
@@ -139,22 +148,60 @@ class DecisionStore:
             )
 
     def add(self, events: Sequence[Event]) -> None:
-        """Append events, all or none; they are on disk when this returns."""
+        """Append events, all or none; they are on disk when this returns.
+
+        Raises:
+            ArgumentError: An id was used before, for something else.
+            DataError: The file is locked, full, read-only or gone.
+        """
         rows = [_row(event) for event in events]
-        with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                # Not INSERT OR IGNORE, which would also pass over rows that break a check.
-                self._connection.executemany(
-                    "INSERT INTO events (id, kind, action, reviewer, time, image, class, answer,"
-                    " mode, probability) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                    " ON CONFLICT (id) DO NOTHING",
-                    rows,
+        try:
+            with self._lock:
+                self._check_there()
+                self._connection.execute("BEGIN IMMEDIATE")
+                try:
+                    self._insert(rows)
+                    self._connection.execute("COMMIT")
+                except BaseException:
+                    self._connection.execute("ROLLBACK")
+                    raise
+                self._check_there()
+        except sqlite3.IntegrityError:
+            raise  # an event that none of our own would make
+        except sqlite3.Error as error:
+            hint = _hint(error)
+            raise data_error(self.path, f"answers could not be stored: {error}.{hint}") from None
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        # Not INSERT OR IGNORE, which would also pass over rows that break a check.
+        before = self._connection.total_changes
+        self._connection.executemany(
+            f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (id) DO NOTHING",
+            rows,
+        )
+        if self._connection.total_changes - before < len(rows):
+            self._check_repeated(rows)
+
+    def _check_repeated(self, rows: Sequence[Row]) -> None:
+        """Raise if an id was there already for something else; time and probability may differ."""
+        for row in rows:
+            found = self._connection.execute(
+                f"SELECT {_COLUMNS} FROM events WHERE id = ?", (row[0],)
+            ).fetchone()
+            if [found[at] for at in _SAME] != [row[at] for at in _SAME]:
+                raise ArgumentError(
+                    f"The id {row[0]!r} was used before, for another answer. Reload the page."
                 )
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+
+    def _check_there(self) -> None:
+        """Raise if the file was removed or replaced, so that answers would go nowhere."""
+        if _identity(self.path) != self._identity:
+            raise data_error(
+                self.path,
+                "the file of answers was removed or replaced. Put it back, or start the review"
+                " again.",
+            )
 
     def read(self, *, after: int = 0) -> list[tuple[int, Event]]:
         """Return the events behind number ``after``, with their numbers."""
@@ -175,12 +222,38 @@ class DecisionStore:
             self._connection.close()
 
 
+Row = tuple[str | float | None, ...]
+_COLUMNS = "id, kind, action, reviewer, time, image, class, answer, mode, probability"
+_SAME = (1, 2, 3, 5, 6, 7, 8)  # all but id, time and probability
+_HINTS = {
+    "SQLITE_BUSY": " Another program holds it: close that one.",
+    "SQLITE_LOCKED": " Another program holds it: close that one.",
+    "SQLITE_READONLY": " Make the file and its folder writable.",
+    "SQLITE_CANTOPEN": " Make the file and its folder writable.",
+    "SQLITE_FULL": " Make room on the disk.",
+}
+"""What to do, by the name of the error."""
+
+
+def _hint(error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    return next((hint for start, hint in _HINTS.items() if name.startswith(start)), "")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def now() -> str:
     """The time in ISO format, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _row(event: Event) -> tuple[str | float | None, ...]:
+def _row(event: Event) -> Row:
     kind = "undo" if isinstance(event, Undo) else "answer"
     who = (event.id, kind, event.action, event.reviewer, event.time)
     if isinstance(event, Undo):

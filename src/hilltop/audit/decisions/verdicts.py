@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,15 +24,37 @@ class Verdicts:
 
     Attributes:
         changes: Pairs whose state is another one now, ordered by image and class.
+        struck: Those of them that were labels and are wrong, by row and column.
         reviewers: Whose answers they follow.
         outcomes: Number of answered pairs with each outcome.
         foreign: Number of answered pairs that the table does not have.
     """
 
     changes: tuple[Change, ...]
+    struck: frozenset[tuple[int, int]]
     reviewers: tuple[str, ...]
     outcomes: Counter[Outcome]
     foreign: int
+
+    def count(self, state: State) -> int:
+        """Number of pairs that are present or absent now, struck labels apart."""
+        return sum(one.state == state for one in self.changes if not self.is_struck(one))
+
+    def is_struck(self, change: Change) -> bool:
+        """Whether a change takes a label away."""
+        return (change.row, change.column) in self.struck
+
+    def without_absents(self, unlisted: State) -> list[Change]:
+        """The changes for a format that cannot say "absent": labels come, and wrong ones go.
+
+        Args:
+            unlisted: What a pair is that the format does not list.
+        """
+        return [
+            replace(one, state=unlisted) if self.is_struck(one) else one
+            for one in self.changes
+            if one.state == State.PRESENT or self.is_struck(one)
+        ]
 
 
 def verdicts(table: LabelTable, answers: Answers) -> Verdicts:
@@ -43,6 +65,7 @@ def verdicts(table: LabelTable, answers: Answers) -> Verdicts:
     column_of = {name: column for column, name in enumerate(table.classes)}
     outcomes: Counter[Outcome] = Counter()
     changes: list[Change] = []
+    struck: set[tuple[int, int]] = set()
     reviewers: set[str] = set()
     foreign = 0
     for row, (image, name, outcome) in zip(rows, pairs, strict=True):
@@ -52,11 +75,15 @@ def verdicts(table: LabelTable, answers: Answers) -> Verdicts:
         outcomes[outcome] += 1
         state = _STATES.get(outcome)
         column = column_of[name]
-        if state is not None and _state(table, row, column) != state:
+        before = _state(table, row, column)
+        if state is not None and before != state:
+            if before == State.PRESENT:
+                struck.add((row, column))
             changes.append(Change(row, column, image, name, state))
             reviewers |= set(answers.votes(name, image))
     changes.sort(key=lambda change: (change.row, change.column))
-    return Verdicts(tuple(changes), tuple(sorted(reviewers)), outcomes, foreign)
+    by = tuple(sorted(reviewers))
+    return Verdicts(tuple(changes), frozenset(struck), by, outcomes, foreign)
 
 
 def apply_changes(

@@ -41,7 +41,11 @@ class CandidateIndex:
         Raises:
             DataError: The file is damaged, or names images or classes that were not audited.
         """
-        path = folder.candidates
+        return cls.read_file(folder.candidates, labels)
+
+    @classmethod
+    def read_file(cls, path: Path, labels: LabelTable) -> CandidateIndex:
+        """Read candidates, or labels that may be wrong, from a file of an audit."""
         table = _read(path)
         rows = _numbers(path, table, "image", labels.images)
         columns = _numbers(path, table, "class", pa.array(labels.classes, pa.string()))

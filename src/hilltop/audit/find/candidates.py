@@ -113,10 +113,10 @@ def rank_candidates(
         raise DataError(f"{len(labels)} x {width} pairs are more than 2^34; audit them in parts.")
     if top is None:
         top = unknown if unknown <= HUGE else MOST_OF_HUGE
-    kept = _Kept(check_whole("top", top, low=1), unknown)
+    kept = KeptKeys(check_whole("top", top, low=1), unknown)
     tally = Tally(width)
     images = np.arange(len(labels)) if rows is None else rows
-    step = max(1, _BLOCK_ENTRIES // max(1, width))
+    step = block_rows(width)
     for first in range(0, len(images), step):
         chosen = images[first : first + step]
         targets, observed, open_pairs = label_block(labels, chosen)
@@ -125,12 +125,17 @@ def rank_candidates(
             targets, observed, _ = label_block(before, chosen)
         moved = model.calibration(logits(first, first + len(chosen)).float())
         present = present_probability(model.loss, moved, targets, observed=observed).numpy()
-        tally.add(moved, present, open_pairs, beyond)
-        kept.add(_keys(present, open_pairs, chosen))
+        tally.add(present, open_pairs, beyond)
+        kept.add(pair_keys(present, open_pairs, chosen))
     return Candidates(kept.sorted(), width), tally
 
 
-class _Kept:
+def block_rows(width: int) -> int:
+    """How many rows of so many classes to look at together."""
+    return max(1, _BLOCK_ENTRIES // max(1, width))
+
+
+class KeptKeys:
     """The smallest keys so far, within a bound on memory."""
 
     def __init__(self, top: int, unknown: int) -> None:
@@ -165,11 +170,18 @@ class _Kept:
             self._used = self._top
 
 
-def _keys(
+def pair_keys(
     present: npt.NDArray[np.float32],
     open_pairs: npt.NDArray[np.bool_],
     rows: npt.NDArray[np.int64],
 ) -> Keys:
+    """Keys of some pairs.
+
+    Args:
+        present: Probability of every pair of a block.
+        open_pairs: Which pairs are wanted.
+        rows: Image numbers of the block.
+    """
     width = present.shape[1]
     places = (rows[:, None] * width + np.arange(width))[open_pairs].astype(np.uint64)
     below = _ONE - present[open_pairs].view(np.uint32)
@@ -177,9 +189,11 @@ def _keys(
     return keys
 
 
-def write_candidates(candidates: Candidates, labels: LabelTable, folder: Path) -> None:
+def write_candidates(
+    candidates: Candidates, labels: LabelTable, folder: Path, *, name: str = "candidates"
+) -> None:
     """Write ``candidates.parquet`` and ``candidates.csv``, each completely or not at all."""
-    targets = [folder / "candidates.parquet", folder / "candidates.csv"]
+    targets = [folder / f"{name}.parquet", folder / f"{name}.csv"]
     writing = [path.with_name(f".{path.name}.writing") for path in targets]
     with (
         pq.ParquetWriter(writing[0], _SCHEMA, compression="zstd") as table,

@@ -1,6 +1,6 @@
 """How many labels of each class are missing, and how sure that is.
 
-From the model: the sum of the probabilities of its candidates. From a reviewed random sample: a
+From the model: what the keep rates of classes imply. From a reviewed random sample: a
 share with an exact interval, which needs no belief about how labels were lost.
 """
 
@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from hilltop.audit.decisions.answers import Sample
-from hilltop.calibration.intervals import Z_90, binomial_interval, weighted_interval
+from hilltop.calibration.intervals import binomial_interval, weighted_interval
+from hilltop.calibration.keep_posterior import MissingCounts
 from hilltop.calibration.keep_rate import KeepEstimate
-from hilltop.calibration.scaling import SHIFT_SPREAD
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 
@@ -31,6 +28,8 @@ Source = Literal["model", "sample"]
 COLUMNS = ("class", "labelled", "missing", "low", "high", "source")
 BEYOND = "not_looked_for"
 """A further column, of joined tables."""
+WRONG = "wrong"
+"""A further column, where labels are probably wrong."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,7 @@ class Estimate:
         high: Upper end of the 90% interval.
         source: Where the numbers come from.
         beyond: Further labels, in images of a joined table in which nobody looked for the class.
+        wrong: Labels among those that are there that are probably wrong.
     """
 
     class_name: str
@@ -54,93 +54,65 @@ class Estimate:
     high: float
     source: Source
     beyond: float = 0.0
+    wrong: float = 0.0
 
 
 class Tally:
-    r"""Adds up, class by class, what estimate and interval need.
-
-    With p the probability of a pair and q the one given the labels, a shift of a class's logits by
-    d changes :math:`\sum q` by :math:`d\,V`, :math:`V = \sum q(1 - q)`. The labels hold d near 0
-    with the curvature :math:`H = \sum p(1 - p) - V`; their noise is :math:`I = \sum (p - q)^2`.
-    So the variance of the estimate is :math:`V + (V / (H + h))^2 I`: chance, and calibration (h:
-    what the prior of the calibration adds).
-    """
+    """Adds up, class by class, the pairs that could be missing labels."""
 
     def __init__(self, classes: int) -> None:
         """Start at 0."""
-        self.missing: Sums = np.zeros(classes)
-        self._spread: Sums = np.zeros(classes)
-        self._curvature: Sums = np.zeros(classes)
-        self._noise: Sums = np.zeros(classes)
         self.beyond: Sums = np.zeros(classes)
         self.pairs: npt.NDArray[np.int64] = np.zeros(classes, dtype=np.int64)
 
     def add(
         self,
-        logits: Tensor,
         present: npt.NDArray[np.float32],
         unknown: npt.NDArray[np.bool_],
         not_looked_for: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Take in a block: calibrated logits, probabilities given the labels, open pairs.
+        """Take in a block: probabilities given the labels, and open pairs.
 
         Pairs that nobody looked for are added up apart: they say nothing of how labels were lost.
         """
-        probs = torch.sigmoid(logits)
-        given = torch.from_numpy(present)
         if not_looked_for is not None:
-            beyond = torch.from_numpy(not_looked_for)
-            self.beyond += _sums(given * beyond)
-            probs, given = probs.masked_fill(beyond, 0.0), given.masked_fill(beyond, 0.0)
+            self.beyond += np.where(not_looked_for, present, 0.0).sum(axis=0, dtype=np.float64)
             unknown = unknown & ~not_looked_for
-        lost = given * torch.from_numpy(unknown)
-        spread = _sums(lost * (1 - lost))
-        self.missing += _sums(lost)
-        self._spread += spread
-        self._curvature += _sums(probs * (1 - probs)) - spread
-        self._noise += _sums((probs - given).square())
         self.pairs += unknown.sum(axis=0)
-
-    def variance(self) -> Sums:
-        """Variance of the number of missing labels of each class, if the model is right."""
-        held = np.maximum(self._curvature, 0.0) + SHIFT_SPREAD**-2
-        calibration: Sums = (self._spread / held) ** 2 * self._noise
-        return self._spread + calibration
-
-
-def _sums(values: Tensor) -> Any:
-    return values.sum(dim=0, dtype=torch.float64).numpy()
 
 
 def model_estimates(
     classes: Sequence[str],
-    labelled: Sequence[int] | npt.NDArray[np.int64],
+    labelled: npt.NDArray[np.int64],
+    missing: MissingCounts,
     tally: Tally,
     *,
-    others: Sums | None = None,
-) -> list[Estimate]:
-    """Return what the model says of each class.
-
-    The interval holds chance and calibration. What it cannot hold is that labels were lost in
-    another way; as far as other models were tried, the interval reaches to what they say.
+    restored: npt.NDArray[np.int64],
+    wrong: Sums | None = None,
+) -> tuple[list[Estimate], Estimate]:
+    """Return what the model says of each class, and of all together.
 
     Args:
         classes: Names of the classes.
         labelled: Labels of each class.
+        missing: How many were missing, with intervals.
         tally: Sums over all unlabelled pairs.
-        others: Missing labels of each class by other observation models ``(models, classes)``.
+        restored: Labels of each class that were put back since.
+        wrong: Labels of each class that are probably wrong; none without it.
     """
-    reach = Z_90 * np.sqrt(tally.variance())
-    low, high = tally.missing - reach, tally.missing + reach
-    if others is not None:
-        low = np.minimum(low, others.min(axis=0) - reach)
-        high = np.maximum(high, others.max(axis=0) + reach)
-    low, high = np.maximum(low, 0.0), np.minimum(high, tally.pairs)
-    rows = zip(classes, labelled, tally.missing, low, high, tally.beyond, strict=True)
-    return [
-        Estimate(name, int(count), float(missing), float(least), float(most), "model", float(more))
-        for name, count, missing, least, most, more in rows
+    wrong = np.zeros(len(classes)) if wrong is None else wrong
+    left = np.clip(missing.by_class - restored, 0.0, tally.pairs)
+    further = (tally.beyond.tolist(), wrong.tolist())
+    rows = zip(classes, labelled.tolist(), *left.tolist(), *further, strict=True)
+    estimates = [
+        Estimate(name, count, middle, low, high, "model", beyond, mistakes)
+        for name, count, low, middle, high, beyond, mistakes in rows
     ]
+    all_left = np.clip(missing.total - restored.sum(), 0.0, tally.pairs.sum())
+    low, middle, high = all_left.tolist()
+    beyond = float(tally.beyond.sum())
+    whole = ("", int(labelled.sum()), middle, low, high)
+    return estimates, Estimate(*whole, "model", beyond, float(wrong.sum()))
 
 
 def sample_estimate(class_name: str, labelled: int, pairs: int, sample: Sample) -> Estimate | None:
@@ -195,18 +167,6 @@ def total_of_samples(
     return total, keep_of(total)
 
 
-def total_of_model(estimates: Sequence[Estimate], tally: Tally) -> Estimate:
-    """Add up what the model says of all classes."""
-    missing = sum(one.missing for one in estimates)
-    # Errors of single classes even out, but where the observation model is wrong they do not.
-    chance = Z_90 * math.sqrt(float(tally.variance().sum()))
-    low = min(missing - chance, sum(one.low for one in estimates))
-    high = max(missing + chance, sum(one.high for one in estimates))
-    labelled = sum(one.labelled for one in estimates)
-    beyond = sum(one.beyond for one in estimates)
-    return Estimate("", labelled, missing, max(0.0, low), high, "model", beyond)
-
-
 def keep_of(total: Estimate) -> KeepEstimate:
     """Return the share of the true labels that is there."""
 
@@ -220,13 +180,18 @@ def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:
     """Write ``estimates.csv``, completely or not at all."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    joined = any(one.beyond for one in estimates)
-    writer.writerow([*COLUMNS, BEYOND] if joined else COLUMNS)
-    for one in estimates:
+    further = {name: values for name, values in _further(estimates).items() if any(values)}
+    writer.writerow([*COLUMNS, *further])
+    for at, one in enumerate(estimates):
         numbers = (f"{number:.1f}" for number in (one.missing, one.low, one.high))
-        more = [f"{one.beyond:.1f}"] if joined else []
+        more = [f"{values[at]:.1f}" for values in further.values()]
         writer.writerow([one.class_name, one.labelled, *numbers, one.source, *more])
     atomic_write(path, text.getvalue())
+
+
+def _further(estimates: Sequence[Estimate]) -> dict[str, list[float]]:
+    """Columns that stand in the file only where they say something."""
+    return {BEYOND: [one.beyond for one in estimates], WRONG: [one.wrong for one in estimates]}
 
 
 def read_estimates(path: Path) -> list[Estimate]:
@@ -249,5 +214,5 @@ def _parse(row: dict[str, str]) -> Estimate:
         raise ValueError
     source: Source = "sample" if row["source"] == "sample" else "model"
     missing, low, high = (float(row[name]) for name in ("missing", "low", "high"))
-    beyond = float(row.get(BEYOND, 0.0))
-    return Estimate(row["class"], int(row["labelled"]), missing, low, high, source, beyond)
+    beyond, wrong = (float(row.get(name, 0.0)) for name in (BEYOND, WRONG))
+    return Estimate(row["class"], int(row["labelled"]), missing, low, high, source, beyond, wrong)

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
-from hilltop.inputs.backbone import Backbone, extract_features, write_features
+from hilltop.inputs.backbone import Backbone, write_features
 from hilltop.inputs.features import read_features
+from hilltop.inputs.ranks import Ranks
+from hilltop.inputs.shards import FeatureShards, shared_features
 
 
 def cached_features(
@@ -28,12 +30,13 @@ def cached_features(
     workers: int,
     skip_broken: bool,
     say: Callable[[str], None],
+    ranks: Ranks = Ranks(),  # noqa: B008 (it cannot be changed)
 ) -> tuple[Tensor, pa.StringArray]:
     """Return one row of features for each image that could be read, and the names of these.
 
     They are taken from ``features.npz`` in the folder of the audit, if it was written by the same
     backbone for these images, and written there otherwise. Images that were left out before are
-    left out again.
+    left out again. Several processes share the images, and each gets all features.
     """
     file, about = out / "features.npz", out / "features.json"
     described = {**asdict(backbone), "images": str(folder.resolve())}
@@ -47,11 +50,15 @@ def cached_features(
             say(f"features: {pluralize(len(wanted), 'image', 'images')}, taken from {file}")
             rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
             return torch.from_numpy(kept.values[rows]), wanted
-    values, names = extract_features(
-        folder, images, backbone, workers=workers, skip_broken=skip_broken, say=say
+    shards = FeatureShards(folder, images, backbone, out / "parts")
+    values, names = shared_features(
+        shards, ranks, workers=workers, skip_broken=skip_broken, say=say
     )
+    if not ranks.first:
+        return values, names
     about.unlink(missing_ok=True)  # a crash between the two files must not pair old with new
     write_features(file, values, names)
     left_out = images.filter(pc.invert(pc.is_in(images, names)))
+    shards.discard()
     atomic_write(about, json.dumps({**described, "left_out": left_out.to_pylist()}, indent=2))
     return values, names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter
 from dataclasses import dataclass
 
@@ -46,35 +47,102 @@ class ClassProgress:
         """Whether the last answers speak for going on."""
         return self.recent < RECENT or self.recent_present / self.recent >= WORTH
 
+
+@dataclass(frozen=True)
+class _Share:
+    """What one pair adds to the counts of its class."""
+
+    outcome: str | None = None
+    disputed: bool = False
+    reviewers: tuple[str, ...] = ()
+    ranked: str | None = None
+    latest: tuple[tuple[str, str, str, bool], ...] = ()
+    drawn: str | None = None
+
     @classmethod
-    def of(cls, answers: Answers, class_name: str) -> ClassProgress:
-        """Count the answers of a class."""
-        outcomes: Counter[str] = Counter()
-        by_reviewer: Counter[str] = Counter()
-        disputed = 0
-        for _, votes in answers.pairs(class_name):
-            outcomes[resolve(votes.values())] += 1
-            by_reviewer.update(votes.keys())
-            disputed += differ(votes.values())
-        ranked: Counter[str] = Counter()
-        last: list[tuple[str, bool]] = []
-        for _, votes in answers.pairs(class_name, mode="ranked"):
-            ranked[resolve(votes.values())] += 1
-            last += [
-                (vote.time, vote.answer == "present")
-                for vote in votes.values()
-                if vote.answer != "unsure"
-            ]
-        recent = [found for _, found in sorted(last)[-RECENT:]]
+    def of(cls, answers: Answers, class_name: str, image: str) -> _Share:
+        votes = answers.votes(class_name, image)
+        if not votes:
+            return cls()
+        ranked = answers.votes(class_name, image, mode="ranked")
+        outcome = resolve(votes.values())
         return cls(
-            present=outcomes["present"],
-            absent=outcomes["absent"],
-            unsure=outcomes["unsure"],
-            disputed=disputed,
-            by_reviewer=dict(by_reviewer),
-            ranked_present=ranked["present"],
-            ranked_absent=ranked["absent"],
+            outcome=outcome,
+            disputed=differ(votes.values()),
+            reviewers=tuple(votes),
+            ranked=resolve(ranked.values()) if ranked else None,
+            latest=tuple(
+                (vote.time, image, reviewer, vote.answer == "present")
+                for reviewer, vote in ranked.items()
+                if vote.answer != "unsure"
+            ),
+            drawn=outcome if answers.votes(class_name, image, mode="random") else None,
+        )
+
+
+class RunningProgress:
+    """Keeps the counts of a class as answers come and go, at the same cost however many there are.
+
+    Example:
+        >>> from hilltop.audit.decisions.store import Answer
+        >>> answers, running = Answers(), RunningProgress("dog")
+        >>> said = Answer("1", "1", "Ann", "2026-01-31", "a", "dog", "present", "ranked", 0.9)
+        >>> for _, image in answers.take(said):
+        ...     running.update(answers, image)
+        >>> running.progress().present, running.progress().by_reviewer
+        (1, {'Ann': 1})
+    """
+
+    def __init__(self, class_name: str) -> None:
+        """Start without answers."""
+        self._class_name = class_name
+        self._shares: dict[str, _Share] = {}
+        self._outcomes: Counter[str | None] = Counter()
+        self._ranked: Counter[str | None] = Counter()
+        self._drawn: Counter[str | None] = Counter()
+        self._reviewers: Counter[str] = Counter()
+        self._disputed = 0
+        self._latest: list[tuple[str, str, str, bool]] = []
+
+    def update(self, answers: Answers, image: str) -> None:
+        """Count a pair anew, whose answers have changed."""
+        before = self._shares.pop(image, _Share())
+        self._add(before, -1)
+        for one in before.latest:
+            del self._latest[bisect_left(self._latest, one)]
+        share = _Share.of(answers, self._class_name, image)
+        self._add(share, 1)
+        for one in share.latest:
+            insort(self._latest, one)
+        if share.outcome is not None:
+            self._shares[image] = share
+
+    def progress(self) -> ClassProgress:
+        """Return the counts as they are now."""
+        recent = [found for *_, found in self._latest[-RECENT:]]
+        known = self._drawn["present"] + self._drawn["absent"]
+        return ClassProgress(
+            present=self._outcomes["present"],
+            absent=self._outcomes["absent"],
+            unsure=self._outcomes["unsure"],
+            disputed=self._disputed,
+            by_reviewer={name: count for name, count in self._reviewers.items() if count},
+            ranked_present=self._ranked["present"],
+            ranked_absent=self._ranked["absent"],
             recent_present=sum(recent),
             recent=len(recent),
-            sample=answers.sample(class_name),
+            sample=Sample(
+                self._drawn["present"], self._drawn["absent"], self._drawn_pairs() - known
+            ),
         )
+
+    def _drawn_pairs(self) -> int:
+        return sum(count for outcome, count in self._drawn.items() if outcome is not None)
+
+    def _add(self, share: _Share, sign: int) -> None:
+        self._outcomes[share.outcome] += sign
+        self._ranked[share.ranked] += sign
+        self._drawn[share.drawn] += sign
+        self._disputed += sign * share.disputed
+        for name in share.reviewers:
+            self._reviewers[name] += sign

@@ -1,7 +1,7 @@
 """Who may talk to the review server: Host, Origin and token are checked before anything else.
 
 The dangers are other pages in the same browser (they can send requests to 127.0.0.1, and rename
-their own host to it) and, beyond this machine, everyone on the network.
+their own host to it), other users of this machine and, beyond it, everyone on the network.
 """
 
 from __future__ import annotations
@@ -10,17 +10,24 @@ import hashlib
 import hmac
 import ipaddress
 import re
+import secrets
 import socket
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hilltop.errors import ArgumentError
+
 SHORTEST_TOKEN = 16
+SESSION = "hilltop_session"
+"""Under which a request's scope holds the session of the browser that sent it."""
+_COOKIE_S = 30 * 24 * 3600
+_MOST_NAMES = 50
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self';"
@@ -48,12 +55,12 @@ class Access:
 
     Attributes:
         host: What the server is bound to.
-        token: What a browser has to bring along once; None where it is not needed.
+        token: What a browser has to bring along once.
         cookie: Name of the cookie that stands for the token from then on.
     """
 
     host: str
-    token: str | None = field(default=None, repr=False)
+    token: str = field(repr=False)
     cookie: str = "hilltop_review"
 
     def host_allowed(self, header: str) -> bool:
@@ -75,21 +82,59 @@ class Access:
 
     def token_fits(self, given: str) -> bool:
         """Whether this is the token; takes equally long for every wrong one."""
-        return self.token is None or hmac.compare_digest(given.encode(), self.token.encode())
+        return hmac.compare_digest(given.encode(), self.token.encode())
 
-    def cookie_value(self) -> str:
-        """What the cookie holds: not the token itself, but what only its owner can compute."""
-        return hmac.new((self.token or "").encode(), b"review", hashlib.sha256).hexdigest()
+    def cookie_value(self, session: str) -> str:
+        """What the cookie of a session holds: not the token, but what only its owner can make."""
+        seal = hmac.new(self.token.encode(), session.encode(), hashlib.sha256).hexdigest()
+        return f"{session}.{seal}"
 
-    def cookie_fits(self, header: str) -> bool:
-        """Whether the cookies of a request show that its sender once brought the token."""
-        try:
-            found = SimpleCookie(header).get(self.cookie)
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(
-            found.value.encode(), self.cookie_value().encode()
-        )
+    def session_of(self, header: str) -> str | None:
+        """The session of a browser that once brought the token, by the cookies of a request.
+
+        Cookies of other programs on this host are passed over, whatever they hold.
+        """
+        for value in self._cookies(header):
+            session = value.partition(".")[0]
+            if hmac.compare_digest(value.encode(), self.cookie_value(session).encode()):
+                return session
+        return None
+
+    def _cookies(self, header: str) -> Iterator[str]:
+        for part in header.split(";"):
+            name, _, value = part.strip().partition("=")
+            if name == self.cookie:
+                yield value
+
+
+class NameTakenError(ArgumentError):
+    """Another browser answers under this name."""
+
+
+class ReviewerNames:
+    """Binds the names of reviewers to the sessions that used them first, while the server runs."""
+
+    def __init__(self) -> None:
+        """No name is bound yet."""
+        self._owner: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def claim(self, session: str, name: str) -> None:
+        """Let a session act under a name.
+
+        Raises:
+            NameTakenError: Another one does already.
+            ArgumentError: This session uses more names than people share a browser.
+        """
+        with self._lock:
+            if name not in self._owner:
+                if sum(owner == session for owner in self._owner.values()) >= _MOST_NAMES:
+                    raise ArgumentError(f"One browser may use at most {_MOST_NAMES} names.")
+                self._owner[name] = session
+            if self._owner[name] != session:
+                raise NameTakenError(
+                    f"Another browser answers as {name!r}. Choose another name, or go on there."
+                )
 
 
 class Guard:
@@ -110,10 +155,14 @@ class Guard:
         headers = Headers(scope=scope)
         refusal = self._refusal(scope, headers)
         brought = refusal is None and self._brings_token(scope)
-        if refusal is None and not brought and not self._known(headers):
+        session = self._access.session_of("; ".join(headers.getlist("cookie")))
+        if refusal is None and not brought and session is None:
             refusal = _refuse(scope, 401, "Open the address with the token that was printed.")
+        if brought and session is None:
+            session = secrets.token_hex(16)
         handler = self._app if refusal is None else refusal
-        await handler(scope, receive, self._with_headers(send, brought))
+        opened = session if brought else None
+        await handler({**scope, SESSION: session}, receive, self._with_headers(send, opened))
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         hosts = headers.getlist("host")
@@ -130,27 +179,26 @@ class Guard:
         return None
 
     def _brings_token(self, scope: Scope) -> bool:
-        if self._access.token is None or scope["path"] != "/":
+        if scope["path"] != "/":
             return False
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
         return self._access.token_fits(given[0])
 
-    def _known(self, headers: Headers) -> bool:
-        return self._access.token is None or self._access.cookie_fits(headers.get("cookie", ""))
+    def _with_headers(self, send: Send, opened: str | None) -> Send:
+        """Add what every reply carries, and the cookie of a session that is opened by it."""
 
-    def _with_headers(self, send: Send, brought: bool) -> Send:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
-                if brought:
+                if opened is not None:
                     # The page itself is sent, not a redirect: after a link from another page a
                     # strict cookie would be withheld from the redirected request.
                     headers["Set-Cookie"] = (
-                        f"{self._access.cookie}={self._access.cookie_value()}; Path=/; HttpOnly;"
-                        " SameSite=Strict"
+                        f"{self._access.cookie}={self._access.cookie_value(opened)}; Path=/;"
+                        f" HttpOnly; SameSite=Strict; Max-Age={_COOKIE_S}"
                     )
             await send(message)
 

@@ -9,8 +9,11 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import uvicorn
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -19,9 +22,16 @@ from starlette.routing import Route
 
 from hilltop.audit.decisions.incoming import check_reviewer
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.security import SHORTEST_TOKEN, Access, Guard, is_loopback
+from hilltop.audit.review.security import (
+    SESSION,
+    SHORTEST_TOKEN,
+    Access,
+    Guard,
+    NameTakenError,
+    ReviewerNames,
+)
 from hilltop.audit.review.session import VIEWS, Review, View
-from hilltop.audit.review.thumbnails import SIDES_PX, Size
+from hilltop.audit.review.thumbnails import DECODERS, SIDES_PX, Size
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError, DataError, HilltopError
 
@@ -35,15 +45,27 @@ _KINDS = {
 _SCRIPTS = ("client", "queue", "grid", "panels", "zoom", "keys", "page")
 _FILES = ("page.html", "page.css", "icon.svg", *(f"{name}.js" for name in _SCRIPTS))
 _MOST_BYTES = 2 << 20
+MOST_CONNECTIONS = 500
+"""Connections at once; further ones are told to try again instead of using up all files."""
 _IMAGE_CACHE = "private, max-age=3600"
 
 
 def build_app(review: Review, access: Access) -> Guard:
     """Return the application: the page, its questions, and the guard before them."""
     routes = [Route(f"/{name}".removesuffix("page.html"), _file(name)) for name in _FILES]
+    names = ReviewerNames()
+    decoding = CapacityLimiter(DECODERS)  # a page asks for dozens at once; answers do not queue
+
+    def named(request: Request, given: Any) -> str:
+        """The reviewer of a request, bound to its session; empty where none is named yet."""
+        if given in (None, ""):
+            return ""
+        name = check_reviewer(given)
+        names.claim(request.scope[SESSION], name)
+        return name
 
     def start(request: Request) -> Response:
-        return JSONResponse(review.start(request.query_params.get("reviewer", "")))
+        return JSONResponse(review.start(named(request, request.query_params.get("reviewer"))))
 
     def pairs(request: Request) -> Response:
         asked = request.query_params
@@ -54,22 +76,23 @@ def build_app(review: Review, access: Access) -> Guard:
                 view=cast(View, check_choice("view", asked.get("view", "ranked"), VIEWS)),
                 start=start_at,
                 count=_whole(request, "count"),
-                reviewer=asked.get("reviewer", ""),
+                reviewer=named(request, asked.get("reviewer")),
             )
         )
 
     async def events(request: Request) -> Response:
         content = await _json(request)
-        reviewer = check_reviewer(content.get("reviewer"))
+        reviewer = check_reviewer(named(request, content.get("reviewer")))
         return JSONResponse(await run_in_threadpool(review.record, reviewer, content.get("events")))
 
-    def image(request: Request) -> Response:
+    async def image(request: Request) -> Response:
         asked = request.query_params.get("size", "small")
         size = cast(Size, check_choice("size", asked, list(SIDES_PX)))
         if review.pictures is None:
             raise ArgumentError("This review has no images.")
         try:
-            content = review.pictures.jpeg(request.path_params["row"], size)
+            row = request.path_params["row"]
+            content = await run_sync(review.pictures.jpeg, row, size, limiter=decoding)
         except DataError:  # its message holds paths of this machine, which are not the page's
             return JSONResponse({"error": "This image cannot be shown."}, status_code=404)
         return Response(content, media_type="image/jpeg", headers={"Cache-Control": _IMAGE_CACHE})
@@ -101,13 +124,12 @@ def serve(
         images: Where the images are now, if not where the audit found them.
         host: Name or address to listen on.
         port: Port to listen on; 0 takes a free one.
-        token: Secret that a browser must bring; beyond this machine one is made if it is None.
+        token: Secret that a browser must bring; one is made if it is None.
         ready: Called with the address once the server listens.
     """
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii()):
         raise ArgumentError(f"--token must have at least {SHORTEST_TOKEN} ASCII characters.")
-    if token is None and not is_loopback(host):
-        token = secrets.token_urlsafe(32)
+    token = token or secrets.token_urlsafe(32)
     review = Review(folder, images=images)
     try:
         listening = _listen(host, port)
@@ -121,6 +143,7 @@ def serve(
             server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=3,
+            limit_concurrency=MOST_CONNECTIONS,
         )
         ready(_address(host, number, token), review)
         with contextlib.suppress(KeyboardInterrupt):  # the usual end
@@ -152,10 +175,10 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _address(host: str, port: int, token: str | None) -> str:
+def _address(host: str, port: int, token: str) -> str:
     name = socket.gethostname() if host in ("0.0.0.0", "::", "") else host
     shown = f"[{name}]" if ":" in name else name
-    return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+    return f"http://{shown}:{port}/?token={quote(token, safe='')}"
 
 
 def _file(name: str) -> Callable[[Request], Response]:
@@ -194,5 +217,7 @@ async def _json(request: Request) -> dict[str, Any]:
 
 
 def _reason(request: Request, error: Exception) -> Response:
-    status = 404 if isinstance(error, DataError) else 422
+    # What is wrong with our files may be mended: then the page keeps its answers and tries again.
+    status = 503 if isinstance(error, DataError) else 422
+    status = 409 if isinstance(error, NameTakenError) else status
     return JSONResponse({"error": str(error)}, status_code=status)

@@ -7,29 +7,34 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.audit.decisions.answers import Answers, Votes, differ
+from hilltop.audit.decisions.answers import Answers, Votes, differ, resolve
 from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer
 from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
+from hilltop.audit.find.directions import read_directions
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.progress import ClassProgress
+from hilltop.audit.review.ranking import Ranking
+from hilltop.audit.review.summaries import Summaries
 from hilltop.audit.review.thumbnails import ImageStore
-from hilltop.calibration.intervals import binomial_interval
 from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError
 
-View = Literal["ranked", "random", "disputed"]
-VIEWS: tuple[View, ...] = ("ranked", "random", "disputed")
+View = Literal["ranked", "random", "disputed", "wrong"]
+VIEWS: tuple[View, ...] = get_args(View)
 MOST_PAIRS = 200
 _UNDOABLE = 50
+_PAUSE = timedelta(minutes=30)
+"""After a longer pause a reviewer does not remember what an undo would take back."""
 
 
 class Review:
@@ -45,30 +50,39 @@ class Review:
         self.folder = folder
         self.labels = folder.table()
         self.index = CandidateIndex.read(folder, self.labels)
+        self.suspects: CandidateIndex | None = None
+        if folder.suspects.is_file():
+            self.suspects = CandidateIndex.read_file(folder.suspects, self.labels)
         where = images or folder.images
         shown = self.index.images()
+        if self.suspects is not None:
+            shown = np.union1d(shown, self.suspects.images())
         self.pictures = None if where is None else ImageStore(where, self.labels, shown)
         self.store = DecisionStore(folder.decisions)
         self._answers = Answers()
         self._rows: dict[str, int] = {}
-        self._progress: dict[str, ClassProgress] = {}
         self._lock = threading.Lock()
-        self._incoming = Incoming(self.labels, self.index, self._answers)
+        self._incoming = Incoming(self.labels, self.index, self._answers, self.suspects)
+        directions = read_directions(folder.directions, len(self.labels))
+        self.ranking = Ranking(self.index, directions, self._known)
         self._order = lru_cache(maxsize=8)(self.index.sample_order)
-        self._expected = [self.index.expected(column) for column in range(len(self.labels.classes))]
+        self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking)
+        self._summary = self._summaries.of
 
     def close(self) -> None:
         """Close the file of answers."""
+        self.ranking.close()
         self.store.close()
 
     def start(self, reviewer: str) -> dict[str, Any]:
         """Return all classes with their counts, and what the reviewer can undo."""
         with self._lock:
             self._catch_up()
-            last = self._answers.last_actions(reviewer, _UNDOABLE)
+            last = _this_session(self._answers.last_actions(reviewer, _UNDOABLE))
             return {
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
+                "views": [view for view in VIEWS if view != "wrong" or self.suspects is not None],
                 "classes": [
                     self._summary(column, reviewer)
                     for column in range(len(self.labels.classes))
@@ -84,7 +98,8 @@ class Review:
 
         Args:
             column: Number of the class.
-            view: By rank, a random sample, or the pairs that reviewers disagree on.
+            view: By rank, a random sample, the pairs that reviewers disagree on, or labels that
+                may be wrong.
             start: Number of the first pair, from 0; None for the page with the first open one.
             count: How many.
             reviewer: Whose answers to show.
@@ -103,6 +118,8 @@ class Review:
                 first = self._first_open(column, view, places, reviewer)
                 start = min(first, max(0, len(places) - 1)) // count * count
             chosen = places[max(0, start) : max(0, start) + count]
+            if view == "ranked":
+                self.ranking.show(column, max(0, start) + count)
             return {
                 "class": self._summary(column, reviewer),
                 "view": view,
@@ -134,6 +151,8 @@ class Review:
             about |= self._catch_up()
             # An undo may be about a class that a later audit does not have.
             numbers = [at for at, word in enumerate(self.labels.classes) if word in about]
+            for column in numbers:
+                self.ranking.answered(column, self._summaries.decided(column))
             return {
                 "stored": [event.id for event in events],
                 "classes": [self._summary(column, name) for column in numbers],
@@ -166,13 +185,26 @@ class Review:
     def _catch_up(self) -> set[str]:
         """Take in new events, and return the classes they are about."""
         touched = self._answers.catch_up(self.store)
-        classes = {name for name, _ in touched}
-        for name in classes:
-            self._progress.pop(name, None)
         unknown = sorted({image for _, image in touched if image not in self._rows})
         if unknown:
             self._rows |= zip(unknown, self._find(unknown), strict=True)
-        return classes
+        for name, image in touched:
+            self._summaries.update(self._answers, name, image, self._rows[image])
+        return {name for name, _ in touched}
+
+    def _known(self, column: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Places of candidates that are present or absent by now, and which of them."""
+        name = self.labels.classes[column]
+        with self._lock:
+            pairs = [
+                (self._rows[image], outcome == "present")
+                for image, votes in self._answers.pairs(name)
+                if (outcome := resolve(votes.values())) in ("present", "absent")
+            ]
+        present = dict(pairs)
+        rows = self.index.class_rows(column)
+        places = np.flatnonzero(np.isin(rows, np.array(list(present), dtype=np.int32)))
+        return places, np.array([present[row] for row in rows[places].tolist()], dtype=bool)
 
     def _find(self, images: list[str]) -> list[int]:
         """Rows of images; -1 for answers of an earlier audit whose images are gone."""
@@ -180,39 +212,12 @@ class Review:
         rows: list[int] = found.fill_null(-1).to_pylist()
         return rows
 
-    def _summary(self, column: int, reviewer: str) -> dict[str, Any]:
-        name = self.labels.classes[column]
-        if name not in self._progress:
-            self._progress[name] = ClassProgress.of(self._answers, name)
-        done = self._progress[name]
-        drawn = done.sample.present + done.sample.absent
-        low, high = binomial_interval(done.sample.present, drawn)
-        candidates = self.index.count(column)
-        return {
-            "number": column,
-            "name": name,
-            "candidates": candidates,
-            "expected": round(self._expected[column], 1),
-            "present": done.present,
-            "absent": done.absent,
-            "unsure": done.unsure,
-            "disputed": done.disputed,
-            "mine": done.by_reviewer.get(reviewer, 0),
-            "ranked": {"present": done.ranked_present, "absent": done.ranked_absent},
-            "recent": {"present": done.recent_present, "answers": done.recent},
-            "worthwhile": done.worthwhile,
-            "sample": {
-                "present": done.sample.present,
-                "answers": drawn,
-                "low": round(low * candidates),
-                "high": round(high * candidates),
-            },
-        }
-
     def _places(self, column: int, view: View) -> Ints:
         """Places among the candidates of a class, in the order of the view."""
         if view == "ranked":
-            return np.arange(self.index.count(column))
+            return self.ranking.order(column)
+        if view == "wrong":
+            return np.arange(0 if self.suspects is None else self.suspects.count(column))
         if view == "random":
             return self._order(column)
         name = self.labels.classes[column]
@@ -225,16 +230,21 @@ class Review:
         mode: Mode | None = "random" if view == "random" else None
         pairs = self._answers.pairs(self.labels.classes[column], mode=mode)
         rows = [self._rows[image] for image, votes in pairs if reviewer in votes]
-        still_open = ~self._among(column, rows)[places]
+        still_open = ~self._among(column, rows, view)[places]
         return int(np.argmax(still_open)) if still_open.any() else len(places)
 
-    def _among(self, column: int, rows: Iterable[int]) -> Any:
+    def _among(self, column: int, rows: Iterable[int], view: View = "ranked") -> Any:
         """Which candidates of a class are about one of these images."""
-        return np.isin(self.index.class_rows(column), np.fromiter(rows, dtype=np.int32))
+        return np.isin(self._index_of(view).class_rows(column), np.fromiter(rows, dtype=np.int32))
+
+    def _index_of(self, view: View) -> CandidateIndex:
+        return self.suspects if view == "wrong" and self.suspects is not None else self.index
 
     def _pairs(self, column: int, view: View, places: Ints, reviewer: str) -> list[dict[str, Any]]:
-        rows = self.index.class_rows(column)[places]
-        probabilities = self.index.class_probabilities(column)[places]
+        index = self._index_of(view)
+        rows = index.class_rows(column)[places]
+        known = self.ranking.probabilities(column) if index is self.index else None
+        probabilities = (index.class_probabilities(column) if known is None else known)[places]
         return [
             self._pair(column, view, reviewer, int(row), float(probability))
             for row, probability in zip(rows, probabilities, strict=True)
@@ -266,6 +276,17 @@ def _others(votes: Votes, reviewer: str) -> list[dict[str, str]]:
         for name, vote in sorted(votes.items())
         if name != reviewer
     ]
+
+
+def _this_session(actions: list[list[Answer]]) -> list[list[Answer]]:
+    """The last actions without a long pause between them, or since."""
+    after = datetime.now(UTC)
+    for place in range(len(actions) - 1, -1, -1):
+        time = datetime.fromisoformat(actions[place][0].time)
+        if after - time > _PAUSE:
+            return actions[place + 1 :]
+        after = time
+    return actions
 
 
 def _undoable(answers: list[Answer]) -> dict[str, Any]:

@@ -9,13 +9,15 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hilltop.audit.find.candidate_index import CandidateIndex, Ints
+from hilltop.audit.find.candidate_index import Ints
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.queues import Purpose, Queue, build_queue
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.checks import check_whole
 from hilltop.data import LabelTable
@@ -28,15 +30,23 @@ _SCRIPTS = ("file_client", "queue", "grid", "panels", "zoom", "keys", "page")
 
 
 def write_static_review(
-    folder: AuditFolder, out: Path, *, top: int = 200, images: Path | None = None
+    folder: AuditFolder,
+    out: Path,
+    *,
+    top: int = 200,
+    images: Path | None = None,
+    purpose: Purpose = "labels",
+    classes: Sequence[str] = (),
 ) -> int:
-    """Write a page with the most probable candidates of all classes.
+    """Write a page with pairs that nobody has answered yet.
 
     Args:
         folder: The audit.
         out: The HTML file to write.
         top: How many pairs; a picture takes about 30 kB.
         images: Where the images are now, if not where the audit found them.
+        purpose: What the answers are for, see :func:`build_queue`.
+        classes: Ask about these alone; about all without any.
 
     Returns:
         The number of pairs in the page.
@@ -45,43 +55,41 @@ def write_static_review(
     if not out.parent.is_dir():
         raise data_error(out, "its folder does not exist. Create it first.")
     labels = folder.table()
-    index = CandidateIndex.read(folder, labels)
-    classes = _classes(labels, index, top)
-    pictures = _pictures(folder, labels, images, classes)
+    queue = build_queue(folder, purpose, top, classes=classes)
+    shown = _classes(labels, queue)
+    pictures = _pictures(folder, labels, images, shown)
     content = {
         "audit": folder.created,
         "labels": folder.labels.name,
-        "classes": classes,
+        "classes": shown,
         "pictures": pictures,
     }
     # Two pages of one audit with different pairs must not share what the browser keeps.
-    digest = hashlib.sha256(json.dumps(classes, sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
     atomic_write(out, _html({**content, "id": digest[:16]}))
-    return sum(len(one["pairs"]) for one in classes)
+    return len(queue)
 
 
-def _classes(labels: LabelTable, index: CandidateIndex, top: int) -> list[dict[str, Any]]:
-    """The first candidates over all classes, each class with its own."""
-    columns = np.repeat(np.arange(len(labels.classes)), np.diff(index.starts))
-    chosen = np.sort(np.argsort(-index.probabilities, kind="stable")[:top])
+def _classes(labels: LabelTable, queue: Queue) -> list[dict[str, Any]]:
+    """The pairs of a queue, each class with its own."""
     return [
         {
             "number": int(column),
             "name": labels.classes[column],
-            "expected": round(float(index.probabilities[mine].sum(dtype=np.float64)), 1),
-            "pairs": [_pair(labels, index, int(at)) for at in mine],
+            "expected": round(float(queue.probabilities[mine].sum(dtype=np.float64)), 1),
+            "pairs": [_pair(labels, queue, int(at)) for at in mine],
         }
-        for column in np.unique(columns[chosen])
-        for mine in [chosen[columns[chosen] == column]]
+        for column in np.unique(queue.columns)
+        for mine in [np.flatnonzero(queue.columns == column)]
     ]
 
 
-def _pair(labels: LabelTable, index: CandidateIndex, at: int) -> dict[str, Any]:
-    row = int(index.rows[at])
+def _pair(labels: LabelTable, queue: Queue, at: int) -> dict[str, Any]:
+    row = int(queue.rows[at])
     return {
         "row": row,
         "image": labels.images[row].as_py(),
-        "probability": round(float(index.probabilities[at]), 4),
+        "probability": round(float(queue.probabilities[at]), 4),
         "labels": labels.labels_of(row),
     }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import stat
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -20,8 +23,38 @@ from hilltop.inputs.image_files import find_images
 Size = Literal["small", "large"]
 SIDES_PX: dict[Size, int] = {"small": 360, "large": 1600}
 _CACHE_BYTES = 96 << 20
-_MOST_PIXELS = 150_000_000
-_DECODERS = 3  # a page asks for dozens at once; each may need hundreds of megabytes
+MOST_PIXELS = 100_000_000
+"""Of one image, and of all that are decoded at the same time: about 4 bytes each."""
+DECODERS = max(1, min(3, (os.cpu_count() or 2) - 1))
+"""Images that are decoded at the same time; one core is left for the answers."""
+Image.init()
+FORMATS = tuple(name for name in ("JPEG", "PNG", "WEBP", "BMP") if name in Image.OPEN)
+"""What the endings of image files stand for; other decoders are not let near a file."""
+
+
+class PixelBudget:
+    """Lets threads decode side by side as long as their images together stay below a bound."""
+
+    def __init__(self, most: int) -> None:
+        """Nothing is being decoded yet."""
+        self._most, self._used, self._changed = most, 0, threading.Condition()
+
+    @contextlib.contextmanager
+    def spend(self, pixels: int) -> Iterator[None]:
+        """Wait until there is room for so many pixels, and keep it meanwhile."""
+        own = min(pixels, self._most)
+        with self._changed:
+            self._changed.wait_for(lambda: self._used + own <= self._most)
+            self._used += own
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= own
+                self._changed.notify_all()
+
+
+_BUDGET = PixelBudget(MOST_PIXELS)
 
 
 class ImageStore:
@@ -45,7 +78,6 @@ class ImageStore:
         self._kept: OrderedDict[tuple[int, Size], bytes] = OrderedDict()
         self._kept_bytes = 0
         self._lock = threading.Lock()
-        self._decoding = threading.Semaphore(_DECODERS)
 
     def __contains__(self, row: int) -> bool:
         """Whether there is a file for an image."""
@@ -62,8 +94,7 @@ class ImageStore:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        with self._decoding:
-            content = shrink(self._open(row), SIDES_PX[size])
+        content = shrink(self._open(row), SIDES_PX[size])
         self._keep(key, content)
         return content
 
@@ -93,7 +124,10 @@ def shrink(path: Path, side: int) -> bytes:
         DataError: The file is not a sound image, or is too large to be opened safely.
     """
     try:
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+        # Not to block: a pipe would wait for a writer that never comes.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise data_error(path, "the image cannot be read: it is not a regular file.")
             return _shrink(path, file, side)
     except OSError as error:
         reason = error.strerror or str(error).rstrip(".")
@@ -104,19 +138,25 @@ def shrink(path: Path, side: int) -> bytes:
 
 
 def _shrink(path: Path, file: io.BufferedReader, side: int) -> bytes:
-    with Image.open(file) as opened:
-        if opened.width * opened.height > _MOST_PIXELS:
+    with Image.open(file, formats=FORMATS) as opened:
+        if opened.width * opened.height > MOST_PIXELS:
             raise data_error(path, f"{opened.width} x {opened.height} pixels are too many to show.")
         opened.draft("RGB", (side, side))  # a JPEG is decoded at the nearest smaller scale
-        image = ImageOps.exif_transpose(opened)
-        if image.mode.startswith("I;16") or image.mode == "I":
-            image = image.point(lambda value: value / 256).convert("L")
-        image.thumbnail((side, side), Image.Resampling.BICUBIC, reducing_gap=2.0)
-        if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-            image = _on_white(image.convert("RGBA"))
-        written = io.BytesIO()
-        image.convert("RGB").save(written, "JPEG", quality=85)
-        return written.getvalue()
+        with _BUDGET.spend(opened.width * opened.height):
+            return _jpeg(opened, side)
+
+
+def _jpeg(opened: Image.Image, side: int) -> bytes:
+    image = opened
+    if image.mode.startswith("I;16") or image.mode == "I":
+        image = image.point(lambda value: value / 256).convert("L")
+    image.thumbnail((side, side), Image.Resampling.BICUBIC, reducing_gap=2.0)
+    image = ImageOps.exif_transpose(image)  # last, because it makes a copy
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        image = _on_white(image.convert("RGBA"))
+    written = io.BytesIO()
+    image.convert("RGB").save(written, "JPEG", quality=85)
+    return written.getvalue()
 
 
 def _on_white(image: Image.Image) -> Image.Image:

@@ -94,16 +94,26 @@ class ReadOptions:
         return {**{code: at for at, code in enumerate(codes)}, **places}
 
 
-def ready_command(path: Path, options: ReadOptions, **further: str) -> str:
-    """Return a command line that says again what was said, and something more."""
+def option_words(options: ReadOptions, **further: str) -> list[str]:
+    """The words of a command line that say how labels are read.
+
+    Example:
+        >>> option_words(ReadOptions(unlisted="unknown", merge_names=True))
+        ['--unlisted', 'unknown', '--merge-names']
+    """
     said: dict[str, Any] = {
         field.name: getattr(options, field.name)
         for field in fields(options)
         if getattr(options, field.name) != field.default
     }
-    words = ["hilltop", "inspect", shlex.quote(str(path))]
+    words = []
     for name, value in {**said, **further}.items():
         words.append(f"--{name.replace('_', '-')}")
         if value is not True:
-            words.append(shlex.quote(str(value)))
-    return " ".join(words)
+            words.append(str(value))
+    return words
+
+
+def ready_command(path: Path, options: ReadOptions, **further: str) -> str:
+    """Return a command line that says again what was said, and something more."""
+    return shlex.join(["hilltop", "inspect", str(path), *option_words(options, **further)])

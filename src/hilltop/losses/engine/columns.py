@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,17 +43,22 @@ class DenseColumns:
 
 @dataclass(frozen=True)
 class SparseColumns:
-    """Targets that are 0 except for some pairs, which are sorted by class."""
+    """Targets that are 0 except for some pairs, which are sorted by class.
+
+    ``on_host`` are the columns again, in plain numbers: where the classes of a part begin is then
+    known without waiting for a device. ``ones`` says that no value is NaN.
+    """
 
     rows: Tensor
     columns: Tensor
     values: Tensor
     shape: tuple[int, int]
+    on_host: list[int]
+    ones: bool
 
     def part(self, here: slice) -> Tensor:
         """Return the targets of some classes, dense."""
-        edges = torch.tensor([here.start, here.stop], device=self.columns.device)
-        first, last = torch.searchsorted(self.columns, edges).tolist()
+        first, last = (bisect_left(self.on_host, edge) for edge in (here.start, here.stop))
         rows, columns = self.rows[first:last], self.columns[first:last] - here.start
         dense = self.values.new_zeros(self.shape[0], here.stop - here.start)
         dense[rows, columns] = self.values[first:last]
@@ -60,7 +66,8 @@ class SparseColumns:
 
     def known(self) -> int:
         """Return the number of targets that are not NaN."""
-        return self.shape[0] * self.shape[1] - int((self.values != self.values).sum())
+        unknown = 0 if self.ones else int((self.values != self.values).sum())
+        return self.shape[0] * self.shape[1] - unknown
 
     def by_class(self) -> Tensor:
         """Return one row, the mean target of every class: its best constant is the same."""
@@ -96,16 +103,19 @@ def columns_of(
     if isinstance(given, Tensor) and given.layout == torch.strided:
         check_same_shape(name, given.shape, "features and classes", shape)
         return DenseColumns(given)
+    ones = not isinstance(given, Tensor)
     if isinstance(given, Tensor):
         check_same_shape(name, given.shape, "features and classes", shape)
         entries = given.to_sparse(layout=torch.sparse_coo).coalesce()
         (rows, columns), values = entries.indices(), entries.values()
     else:
-        rows, columns = (index.to(device) for index in _indices(name, given, shape))
+        rows, columns = _indices(name, given, shape)
         values = torch.ones_like(rows, dtype=torch.bool if flags else torch.float32)
     _check_indices(name, rows, columns, shape)
     columns, order = columns.sort(stable=True)
-    return SparseColumns(rows[order], columns, values[order], shape)
+    on_host: list[int] = columns.tolist()
+    rows, columns, values = (one.to(device) for one in (rows[order], columns, values[order]))
+    return SparseColumns(rows, columns, values, shape, on_host, ones)
 
 
 def _indices(name: str, given: Targets, shape: tuple[int, int]) -> tuple[Tensor, Tensor]:

@@ -9,20 +9,25 @@ import torch
 from torch import Tensor
 
 from hilltop.losses.base import PairBatch
-from hilltop.losses.engine import kernel
-from hilltop.losses.engine.one_pass import Summed
+from hilltop.losses.engine import device, kernel
+from hilltop.losses.engine.one_pass import Evaluated, Summed, usual_scale
 from hilltop.losses.targets import check_values
 from hilltop.losses.terms.base import fused_form, overrides_forward
-from hilltop.losses.terms.correction import Correction, SelectiveCorrection
+from hilltop.losses.terms.correction import Correction, PseudoAbove, SelectiveCorrection
 
 if TYPE_CHECKING:
     from hilltop.losses.compose import MultiLabelLoss
 
 
+_NEVER = PseudoAbove(math.inf)
+
+
 def kernel_form(loss: MultiLabelLoss, batch: PairBatch) -> kernel.FusedLoss | None:
-    """Return a loss for the kernel, or None if the kernel cannot run it on such a batch."""
+    """Return a loss for the kernels, or None if none of them can run it on such a batch."""
     logits = batch.logits
-    if logits.dtype == torch.float64 or not logits.is_cpu or kernel.library() is None:
+    on_device = device.runs_on(logits)
+    on_cpu = logits.is_cpu and logits.dtype != torch.float64 and kernel.library() is not None
+    if not on_cpu and not on_device:
         return None
     classes = logits.shape[-1] if logits.ndim else 1
     terms: dict[str, Any] = loss._modules  # read straight: for a small batch, look-ups count
@@ -32,10 +37,12 @@ def kernel_form(loss: MultiLabelLoss, batch: PairBatch) -> kernel.FusedLoss | No
     confirmed = None if loss.confirmed is None else fused_form(loss.confirmed, classes)
     if loss.correction is not None and loss.pseudo_positive is not None:
         pseudo = fused_form(loss.pseudo_positive, classes)
-    pseudo_above = _pseudo_above(loss.correction, batch.epoch)
-    if positive is None or negative is None or pseudo is None or pseudo_above is None:
+    above = _pseudo_above(loss.correction)
+    if above is not None and not (on_device and batch.epoch.device == logits.device):
+        above = _at(above, batch.epoch)
+    if positive is None or negative is None or pseudo is None or above is None:
         return None
-    if loss.confirmed is not None and confirmed is None:
+    if loss.confirmed is not None and (confirmed is None or confirmed.by_class):
         return None
     if loss.pseudo_positive is not None and pseudo.by_class:
         return None
@@ -47,22 +54,28 @@ def kernel_form(loss: MultiLabelLoss, batch: PairBatch) -> kernel.FusedLoss | No
         negative,
         pseudo,
         confirmed,
-        pseudo_above,
+        above.logit,
         loss.label_smoothing,
         adds_pseudo_labels,
+        above.start_epoch,
     )
 
 
-def _pseudo_above(correction: Correction | None, epoch: Tensor) -> float | None:
-    """The logit above which pairs are pseudo labels; None if the kernel cannot run a correction."""
+def _pseudo_above(correction: Correction | None) -> PseudoAbove | None:
+    """The logit above which pairs are pseudo labels; None if no kernel can run a correction."""
     if correction is None:
-        return math.inf
+        return _NEVER
     if type(correction).extra_loss is not Correction.extra_loss:
         return None
     if isinstance(correction, SelectiveCorrection):  # the kernel is told what was selected
-        return math.inf if overrides_forward(correction, "select") else None
-    simple = overrides_forward(correction, "pseudo_above")
-    return correction.pseudo_above(int(epoch)) if simple else None
+        return _NEVER if overrides_forward(correction, "select") else None
+    return correction.pseudo_above() if overrides_forward(correction, "pseudo_above") else None
+
+
+def _at(above: PseudoAbove, epoch: Tensor) -> PseudoAbove:
+    """What holds in an epoch, for a kernel that cannot compare it itself."""
+    begun = above.start_epoch == 0 or int(epoch) >= above.start_epoch
+    return PseudoAbove(above.logit) if begun else _NEVER
 
 
 def sum_by_kernel(
@@ -71,8 +84,49 @@ def sum_by_kernel(
     batch: PairBatch,
     weights: tuple[Tensor | None, Tensor | None],
     needs_grad: bool,
+) -> Summed | Evaluated:
+    """Return the sum of the loss and its gradient, found together; on a device reduced as well."""
+    run = _on_device if device.runs_on(batch.logits) else _on_cpu
+    return run(loss, form, batch, weights, needs_grad)
+
+
+def _on_device(
+    loss: MultiLabelLoss,
+    form: kernel.FusedLoss,
+    batch: PairBatch,
+    weights: tuple[Tensor | None, Tensor | None],
+    needs_grad: bool,
+) -> Evaluated:
+    selected = None
+    if isinstance(loss.correction, SelectiveCorrection):
+        exact = batch._replace(logits=batch.logits.float(), targets=batch.targets.float())
+        selected = loss.correction.selected(exact, learning=needs_grad).contiguous()
+    seen = loss.checks.seen(batch.logits.device)
+    by_class = _by_class(loss, form, batch.logits)
+    return Evaluated(
+        *device.loss_on_device(
+            form, batch, selected, weights, by_class, seen, loss.reduction, needs_grad
+        )
+    )
+
+
+def _by_class(
+    loss: MultiLabelLoss, form: kernel.FusedLoss, logits: Tensor
+) -> tuple[Tensor | None, Tensor | None]:
+    """The numbers for each class of the positive and of the negative term, where they have such."""
+    return (
+        loss.positive.by_class(logits) if form.positive.by_class else None,
+        loss.negative.by_class(logits) if form.negative.by_class else None,
+    )
+
+
+def _on_cpu(
+    loss: MultiLabelLoss,
+    form: kernel.FusedLoss,
+    batch: PairBatch,
+    weights: tuple[Tensor | None, Tensor | None],
+    needs_grad: bool,
 ) -> Summed:
-    """Return the sum of the loss and its gradient, found together."""
     logits, targets, observed, index, epoch = batch
     logits, targets = logits.float().contiguous(), targets.float().contiguous()
     observed = None if observed is None else observed.contiguous()
@@ -81,18 +135,17 @@ def sum_by_kernel(
     if isinstance(loss.correction, SelectiveCorrection):
         check_values(targets)  # or wrong targets would be remembered
         selected = loss.correction.selected(batch, learning=needs_grad).contiguous()
+    scale = usual_scale(targets, loss.reduction)
     result = kernel.loss_and_grad(
         form,
         batch,
         selected,
         *weights,
-        by_class=(
-            loss.positive.by_class(logits) if form.positive.by_class else None,
-            loss.negative.by_class(logits) if form.negative.by_class else None,
-        ),
+        by_class=_by_class(loss, form, logits),
         want_entries=loss.reduction == "none",
         needs_grad=needs_grad,
+        grad_scale=scale,
     )
     if result.invalid:
         check_values(targets)
-    return Summed(result.total, result.grad, result.entries, result.known)
+    return Summed(result.total, result.grad, result.entries, result.known, scale)

@@ -12,6 +12,7 @@ from hilltop.errors import ArgumentTypeError
 from hilltop.losses.catalogue import build
 from hilltop.losses.compose import MultiLabelLoss, check_separable
 from hilltop.losses.engine.columns import Targets, columns_of
+from hilltop.losses.engine.fused_step import FusedSgd
 from hilltop.losses.engine.linear_parts import FeatureBatch, evaluate
 from hilltop.losses.engine.one_pass import scaled
 from hilltop.losses.init import HasLabelShares, init_head
@@ -36,6 +37,8 @@ class FusedLinearLoss(nn.Module):
             that compares pairs, or a loss that counts labels, cannot be computed in parts.
         labels: The training labels, as a tensor or list like ``targets`` or a ``LabelTable``: the
             bias then starts at the best constant, see :func:`init_head`.
+        step: How the head learns by itself, in every forward pass of training: then its gradient
+            takes no memory, and an optimiser gets the parameters of the other layers alone.
 
     Shape:
         features ``(N, in_features)`` and targets ``(N, classes)`` to a number. Targets are a dense
@@ -69,6 +72,7 @@ class FusedLinearLoss(nn.Module):
         loss: MultiLabelLoss | str,
         *,
         labels: Labels | None = None,
+        step: FusedSgd | None = None,
     ) -> None:
         """Make the head, and start its bias where the labels put it."""
         super().__init__()
@@ -78,6 +82,8 @@ class FusedLinearLoss(nn.Module):
         self.linear = nn.Linear(in_features, classes)
         if labels is not None:
             init_head(self.linear, self.loss, _by_class(labels, classes))
+        self.step = step
+        self.linear.requires_grad_(step is None)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]  # torch gives it no type
     def forward(
@@ -104,8 +110,11 @@ class FusedLinearLoss(nn.Module):
         learned = [number for number in self.loss.parameters() if number.requires_grad]
         inputs = (features, self.linear.weight, self.linear.bias, *learned)
         if not torch.is_grad_enabled():
-            return evaluate(batch, *inputs[1:3], wanted=[False] * len(inputs))[0]
-        total: Tensor = _InParts.apply(batch, *inputs)
+            return evaluate(batch, self.linear, wanted=[False] * len(inputs))[0]
+        step = self.step if self.training else None
+        if step is not None:
+            step.check_alone()
+        total: Tensor = _InParts.apply((batch, self.linear, step), *inputs)
         return total
 
     def logits(self, features: Tensor, *, start: int = 0, stop: int | None = None) -> Tensor:
@@ -132,10 +141,12 @@ class _InParts(torch.autograd.Function):
     """A loss whose gradients were found in the forward pass."""
 
     @staticmethod
-    def forward(ctx: Any, batch: FeatureBatch, *inputs: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, work: tuple[FeatureBatch, nn.Linear, FusedSgd | None], *inputs: Tensor
+    ) -> Tensor:
         """Evaluate, keep the gradients and return the loss."""
-        _, weight, bias, *_ = inputs
-        loss, gradients = evaluate(batch, weight, bias, wanted=ctx.needs_input_grad[1:])
+        batch, head, step = work
+        loss, gradients = evaluate(batch, head, wanted=ctx.needs_input_grad[1:], step=step)
         ctx.save_for_backward(*gradients)
         return loss
 

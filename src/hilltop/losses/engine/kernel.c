@@ -31,6 +31,7 @@ typedef struct {
     float pseudo_above; /* logits above it count as missing labels; +inf: none do */
     float smoothing;
     int32_t adds_pseudo_labels; /* selected pairs count as missing labels; otherwise not at all */
+    float grad_scale; /* what the gradient is multiplied by while it is at hand */
 } loss_t;
 
 /* What is said of each pair, at the first of a block; NULL stands for: nothing of any. */
@@ -38,7 +39,7 @@ typedef struct {
     const uint8_t *observed, *selected;
 } marks_t;
 
-int32_t hilltop_kernel_abi(void) { return 4; }
+int32_t hilltop_kernel_abi(void) { return 5; }
 
 INLINE void cubic(const term_t *h, const float *z, const float *u, int n, float *loss,
                   float *grad) {
@@ -226,6 +227,8 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
     if (found) mix(h, class, found, where, x, t, marks, pos_weight, l, d, total);
     if (class_weight)
         for (int i = 0; i < n; i++) l[i] *= class_weight[i], d[i] *= class_weight[i];
+    if (grad)
+        for (int i = 0; i < n; i++) d[i] *= h->grad_scale;
     double lanes[16] = {0};
     int i = 0;
     for (; i + 16 <= n; i += 16)

@@ -25,13 +25,13 @@ from hilltop.losses.terms.base import FusedTerm
 if TYPE_CHECKING:
     from hilltop.losses.base import PairBatch
 
-_ABI = 4
+_ABI = 5
 _KINDS = {"focal": 0, "cubic": 1, "kept": 2}
 _ENTRIES_PER_THREAD = 1 << 18  # below this, starting a thread costs more than it saves
 
 
 class FusedLoss(NamedTuple):
-    """A whole loss in the form that the kernel knows: see ``loss_t`` in kernel.c."""
+    """A whole loss in the form that the kernels know: see ``loss_t`` in kernel.c."""
 
     positive: FusedTerm
     negative: FusedTerm
@@ -40,6 +40,7 @@ class FusedLoss(NamedTuple):
     pseudo_above: float
     smoothing: float
     adds_pseudo_labels: bool = False
+    start_epoch: int = 0  # of pseudo_above; a device compares it, for the CPU it is done before
 
 
 class KernelResult(NamedTuple):
@@ -83,6 +84,7 @@ class _Loss(ctypes.Structure):
         ("pseudo_above", ctypes.c_float),
         ("smoothing", ctypes.c_float),
         ("adds_pseudo_labels", ctypes.c_int32),
+        ("grad_scale", ctypes.c_float),
     )
 
 
@@ -139,12 +141,14 @@ def loss_and_grad(
     by_class: tuple[Tensor | None, Tensor | None] = (None, None),
     want_entries: bool,
     needs_grad: bool,
+    grad_scale: float = 1.0,
 ) -> KernelResult:
     """Run the kernel over a batch of contiguous CPU tensors, float32 or bool.
 
     ``selected`` are pairs that count as labels or not at all, see ``adds_pseudo_labels``. Weights
     have one entry for each class; ``by_class`` is what :meth:`Term.by_class` gives for the
-    positive and for the negative term.
+    positive and for the negative term. The gradient comes multiplied by ``grad_scale``, which costs
+    nothing here and a pass over memory later.
     """
     logits, targets, observed, _, _ = batch
     entries = torch.empty_like(logits) if want_entries else None
@@ -153,7 +157,7 @@ def loss_and_grad(
     # Without weights the kernel need not know where a row ends: one long row is fastest.
     weighted = weights != (None, None) or by_class != (None, None)
     classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
-    call, parameters = _compiled(), _parameters(loss)
+    call, parameters = _compiled(), _parameters(loss, grad_scale)
     if by_class != (None, None):
         parameters = _with_arrays(parameters, *by_class)
 
@@ -193,7 +197,7 @@ def address(tensor: Tensor | None, offset: int = 0) -> int | None:
 
 
 @lru_cache(maxsize=64)
-def _parameters(loss: FusedLoss) -> _Loss:
+def _parameters(loss: FusedLoss, grad_scale: float) -> _Loss:
     return _Loss(
         _term(loss.positive),
         _term(loss.negative),
@@ -206,6 +210,7 @@ def _parameters(loss: FusedLoss) -> _Loss:
         loss.pseudo_above,
         loss.smoothing,
         loss.adds_pseudo_labels,
+        grad_scale,
     )
 
 

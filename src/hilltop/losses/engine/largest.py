@@ -18,7 +18,7 @@ def highest(scores: Tensor, selected: Tensor, many: Tensor) -> Tensor:
     if not selected.numel():
         return selected
     few = selected.sum() <= many
-    if not traced() and few:
+    if scores.is_cpu and not traced() and few:
         return selected
     ranks = torch.where(selected, scores, -torch.inf).flatten()
     first_out = value_at_place(ranks, many.clamp(max=ranks.numel() - 1))
@@ -27,14 +27,14 @@ def highest(scores: Tensor, selected: Tensor, many: Tensor) -> Tensor:
 
 def value_at_place(values: Tensor, place: Tensor) -> Tensor:
     """Return the value at a place of the values from the largest down, counting from 0."""
-    if traced():
-        # Sorting takes far longer, but the place may then change from epoch to epoch.
+    if traced() or not values.is_cpu:
+        # Sorting takes far longer, but the place may then change from epoch to epoch, and nobody
+        # has to wait for a device to know it.
         return values.sort(descending=True).values.gather(0, place.reshape(1))
     from_below = values.numel() - 1 - int(place)
-    if values.is_cpu:
-        with contextlib.suppress(ImportError):  # losses need torch alone
-            import numpy as np
+    with contextlib.suppress(ImportError):  # losses need torch alone
+        import numpy as np
 
-            # A tenth of the time that torch takes.
-            return values.new_tensor(np.partition(values.numpy(), from_below)[from_below])
+        # A tenth of the time that torch takes.
+        return values.new_tensor(np.partition(values.numpy(), from_below)[from_below])
     return values.kthvalue(from_below + 1).values

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import HilltopError
+from hilltop.losses.engine import device
 from hilltop.losses.reduction import Reduction, divisor
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ class Summed(NamedTuple):
         grad: Its gradient by the logits, None if it is not needed.
         entries: The loss of every pair, where the reduction is ``"none"``.
         known: Number of targets that are not NaN, where they have been counted.
+        grad_scale: What the gradient has been multiplied by already.
     """
 
     total: Tensor | float
     grad: Tensor | None
     entries: Tensor | None = None
     known: int | None = None
+    grad_scale: float = 1.0
 
 
 class Evaluated(NamedTuple):
@@ -41,7 +44,7 @@ class Evaluated(NamedTuple):
 
 def divide(summed: Summed, targets: Tensor, reduction: Reduction) -> Evaluated:
     """Reduce what was summed up."""
-    total, grad, entries, known = summed
+    total, grad, entries, known, done = summed
     if entries is not None:
         return Evaluated(entries, grad, None)
     parts = divisor(targets, reduction, known=known)
@@ -52,7 +55,16 @@ def divide(summed: Summed, targets: Tensor, reduction: Reduction) -> Evaluated:
     else:
         total = total if parts is None else total / float(parts)
         loss = targets.new_full((), total, dtype=torch.float32)
-    return Evaluated(loss, grad, None if parts is None else 1 / parts)
+    if isinstance(parts, Tensor):
+        return Evaluated(loss, grad, 1 / (parts * done))
+    scale = 1.0 if parts is None else 1 / parts
+    return Evaluated(loss, grad, None if scale == done else scale / done)
+
+
+def usual_scale(targets: Tensor, reduction: Reduction) -> float:
+    """What a gradient will be multiplied by if no target is NaN, as hardly ever one is."""
+    parts = divisor(targets, reduction, known=targets.numel())
+    return 1.0 if parts is None else 1 / float(parts)
 
 
 class OnePass(torch.autograd.Function):
@@ -66,13 +78,16 @@ class OnePass(torch.autograd.Function):
     def forward(
         ctx: Any,
         logits: Tensor,
-        sum_up: Callable[[bool], Summed],
+        sum_up: Callable[[bool], Summed | Evaluated],
         needs_grad: bool,
         reduced: tuple[PairBatch, Reduction],
     ) -> Tensor:
         """Sum up, reduce, keep the gradient and return the loss."""
         batch, reduction = reduced
-        loss, grad, scale = divide(sum_up(needs_grad), batch.targets, reduction)
+        found = sum_up(needs_grad)
+        if isinstance(found, Summed):
+            found = divide(found, batch.targets, reduction)
+        loss, grad, scale = found
         if grad is not None:
             ctx.save_for_backward(grad)
             ctx.scale, ctx.dtype = scale, logits.dtype
@@ -82,6 +97,11 @@ class OnePass(torch.autograd.Function):
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None, None, None]:
         """Scale the gradient."""
         (grad,) = ctx.saved_tensors
+        if isinstance(ctx.scale, Tensor) and device.runs_on(grad):
+            gradient = device.scale_grad(
+                grad, grad_loss, ctx.scale, ctx.dtype, in_place=not _kept()
+            )
+            return _final(gradient), None, None, None
         factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
         return scaled(grad, factor).to(ctx.dtype), None, None, None
 
@@ -92,14 +112,25 @@ def scaled(grad: Tensor, factor: Tensor) -> Tensor:
     A gradient that is not needed again is scaled in place: new memory of that size costs more time
     than the multiplication, and for the weights of very many classes it may not be there.
     """
-    if torch._C._autograd._get_current_graph_task_keep_graph():
-        gradient = grad * factor
-        if torch.is_grad_enabled():  # create_graph=True
-            gradient = _Final.apply(gradient.detach().requires_grad_())
-        return gradient
+    if _kept():
+        return _final(grad * factor)
     if factor.is_cpu and factor.ndim == 0 and factor == 1:
         return grad
     return grad.mul_(factor)
+
+
+def _kept() -> bool:
+    """Whether backward may be called again, inside a backward."""
+    kept: bool = torch._C._autograd._get_current_graph_task_keep_graph()
+    return kept
+
+
+def _final(gradient: Tensor) -> Tensor:
+    """The gradient, which with create_graph=True must not be differentiated."""
+    if not torch.is_grad_enabled():
+        return gradient
+    final: Tensor = _Final.apply(gradient.detach().requires_grad_())
+    return final
 
 
 class _Final(torch.autograd.Function):
@@ -143,7 +174,9 @@ def needs_graph(logits: Tensor, *others: Tensor | None) -> bool:
     """
     if traced():
         return True
-    plain = (torch.Tensor, torch.nn.Parameter)
+    plain: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
+    if device.is_fake(logits) and logits.is_cuda:  # the operators of device.py know such tensors
+        plain = (*plain, type(logits))
     tensors = [logits, *(other for other in others if other is not None)]
     if any(type(tensor) not in plain or tensor.is_neg() for tensor in tensors):
         return True

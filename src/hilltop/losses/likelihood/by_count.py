@@ -87,10 +87,6 @@ class KeptByCount(Loss):
             return self
         return KeptIndependently(KeepRate(2 / 3), reduction=self.reduction, watch=False)
 
-    def check_targets(self, targets: Tensor) -> None:
-        """Raise unless every target is 0, 1 or NaN."""
-        check_hard(targets)
-
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the loss of every entry; what the candidates of an image share, spread evenly."""
         warmed: Tensor | float = 1.0

@@ -63,6 +63,7 @@ class KeepRate(nn.Module):
         self.number = None if numbers.ndim else float(numbers)
         self.register_buffer("keep", numbers.float(), persistent=False)
         self.register_buffer("warmed", torch.ones(()), persistent=False)
+        self.share = 1.0  # the same number, known without waiting for a device
         self.offset = nn.Parameter(torch.zeros(numbers.shape)) if learn else None
 
     def forward(self) -> Tensor:
@@ -72,6 +73,7 @@ class KeepRate(nn.Module):
     def warm(self, share: float) -> None:
         """Move c the given share of the way from 1 to its value."""
         self.warmed.fill_(share)
+        self.share = share
 
     def log_lost(self, logits: Tensor, *, warm: bool = True) -> Tensor:
         """Return log(1 - c) in the dtype of the logits, for one or for every class."""
@@ -100,7 +102,7 @@ class KeepRate(nn.Module):
         """Return c with its warm-up, if it is one number that is not learned."""
         if self.number is None or self.offset is not None:
             return None
-        return 1 - float(self.warmed) * (1 - self.number)
+        return 1 - self.share * (1 - self.number)
 
     def extra_repr(self) -> str:
         """Show the given rate."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from hilltop.checks import check_number
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms.negative import FocalNegative, ShiftedFocalNegative
@@ -21,19 +22,29 @@ from hilltop.losses.terms.positive import FocalPositive
         ),
     ),
 )
-def focal(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
+def focal(
+    *,
+    gamma: float = 2.0,
+    alpha_pos: float = 1.0,
+    alpha_neg: float = 1.0,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
     r"""Focal loss, the equation: hard entries count more.
 
-    .. math:: \ell^+ = -(1-p)^\gamma \log p, \qquad \ell^- = -p^\gamma \log(1 - p)
+    .. math::
+        \ell^+ = -\alpha_+ (1-p)^\gamma \log p, \qquad \ell^- = -\alpha_- p^\gamma \log(1 - p)
 
     Args:
         gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        alpha_pos: Factor on all positives; together they balance positives and negatives.
+        alpha_neg: Factor on all negatives. The paper prints both and uses 1; Focal loss for object
+            detection has 0.25 and 0.75.
         **common: Options of :class:`MultiLabelLoss`.
 
     Note:
         The gradient flows through the weights; :func:`focal_released` holds them constant.
     """
-    return _focal(gamma, False, common)
+    return _focal(gamma, (alpha_pos, alpha_neg), False, common)
 
 
 @LOSSES.register(
@@ -44,19 +55,29 @@ def focal(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
         when="To compare with numbers in papers. Otherwise as `focal`.",
     ),
 )
-def focal_released(*, gamma: float = 2.0, **common: Unpack[Common]) -> MultiLabelLoss:
+def focal_released(
+    *,
+    gamma: float = 2.0,
+    alpha_pos: float = 1.0,
+    alpha_neg: float = 1.0,
+    **common: Unpack[Common],
+) -> MultiLabelLoss:
     r"""Focal loss as in the released code: the weights are constants in the gradient.
 
-    .. math:: \ell^+ = -[(1-p)^\gamma] \log p, \qquad \ell^- = -[p^\gamma] \log(1 - p)
+    .. math::
+        \ell^+ = -\alpha_+ [(1-p)^\gamma] \log p, \qquad \ell^- = -\alpha_- [p^\gamma] \log(1 - p)
 
     What stands in brackets is not differentiated.
     The value is that of :func:`focal`; the paper's numbers come from this form.
 
     Args:
         gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        alpha_pos: Factor on all positives; together they balance positives and negatives.
+        alpha_neg: Factor on all negatives. The paper prints both and uses 1; Focal loss for object
+            detection has 0.25 and 0.75.
         **common: Options of :class:`MultiLabelLoss`.
     """
-    return _focal(gamma, True, common)
+    return _focal(gamma, (alpha_pos, alpha_neg), True, common)
 
 
 @LOSSES.register(
@@ -128,10 +149,16 @@ def asl_released(
     return _asl(gamma_pos, gamma_neg, shift, True, common)
 
 
-def _focal(gamma: float, detach_weight: bool, common: Common) -> MultiLabelLoss:
+def _focal(
+    gamma: float, alphas: tuple[float, float], detach_weight: bool, common: Common
+) -> MultiLabelLoss:
+    alpha_pos, alpha_neg = (
+        check_number(name, alpha, low=0)
+        for name, alpha in zip(("alpha_pos", "alpha_neg"), alphas, strict=True)
+    )
     return MultiLabelLoss(
-        positive=FocalPositive(gamma=gamma, detach_weight=detach_weight),
-        negative=FocalNegative(gamma=gamma, detach_weight=detach_weight),
+        positive=FocalPositive(gamma=gamma, detach_weight=detach_weight, alpha=alpha_pos),
+        negative=FocalNegative(gamma=gamma, detach_weight=detach_weight, alpha=alpha_neg),
         **common,
     )
 

@@ -119,7 +119,8 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         self.images.add_(len(scores) * (batch.epoch == 0))
         span = self.window * self.images.clamp(min=len(scores))
         self.scores.mul_(torch.exp(-len(scores) / span))
-        bins = ((scores + _LIMIT) * (_BINS / (2 * _LIMIT))).clamp(0, _BINS - 1).long().t()
+        places = (scores + _LIMIT) * (_BINS / (2 * _LIMIT))
+        bins = places.nan_to_num().clamp(0, _BINS - 1).long().t()  # NaN shows in the loss, not here
         weights = torch.stack([labels.t(), rest.t()]).to(self.scores.dtype)
         self.scores.scatter_add_(2, bins.expand(2, -1, -1), weights)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +11,13 @@ from hilltop.losses.base import LabelStats, PairBatch
 from hilltop.losses.capabilities import Capabilities
 from hilltop.losses.memory import learns_from
 from hilltop.registry import Registry
+
+
+class PseudoAbove(NamedTuple):
+    """A logit above which unconfirmed pairs are pseudo labels, from an epoch on."""
+
+    logit: float
+    start_epoch: int = 0
 
 
 class Correction(Capabilities, nn.Module):
@@ -52,10 +61,10 @@ class Correction(Capabilities, nn.Module):
         """Return a sentence on memory that grows with images x classes, or None."""
         return None
 
-    def pseudo_above(self, epoch: int) -> float | None:
+    def pseudo_above(self) -> PseudoAbove | None:
         """Return the logit above which a pair is a pseudo label, or None if it is not that simple.
 
-        A correction of this simple form runs in the compiled kernel.
+        A correction of this simple form runs in the compiled kernels.
         """
         return None
 

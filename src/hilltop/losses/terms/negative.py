@@ -94,7 +94,7 @@ class WeakNegative(NegativeTerm):
 class FocalNegative(NegativeTerm):
     r"""Negative term of Focal loss.
 
-    .. math:: \ell^-(p) = -p^\gamma \log(1 - p), \qquad p = \sigma(x)
+    .. math:: \ell^-(p) = -\alpha\,p^\gamma \log(1 - p), \qquad p = \sigma(x)
 
     Easy negatives are played down, hard ones kept: a missing label, which looks like a hard
     negative, keeps its full weight.
@@ -103,6 +103,7 @@ class FocalNegative(NegativeTerm):
         gamma: How strongly easy negatives are played down; 0 gives the log term.
         detach_weight: Whether the factor :math:`p^\gamma` is held constant in the gradient, as
             the released code does.
+        alpha: Factor on the whole term.
 
     Shape:
         logits of any shape to a loss of the same shape.
@@ -115,26 +116,30 @@ class FocalNegative(NegativeTerm):
         Lin et al., Focal loss for dense object detection, ICCV 2017.
     """
 
-    def __init__(self, *, gamma: float = 2.0, detach_weight: bool = False) -> None:
+    def __init__(
+        self, *, gamma: float = 2.0, detach_weight: bool = False, alpha: float = 1.0
+    ) -> None:
         """Check and keep the constants."""
         super().__init__()
         self.gamma = check_number("gamma", gamma, low=0)
         self.detach_weight = self.stops_gradient = detach_weight
+        self.alpha = check_number("alpha", alpha, low=0)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
-        return functional.focal_negative(logits, self.gamma, self.detach_weight)
+        return self.alpha * functional.focal_negative(logits, self.gamma, self.detach_weight)
 
     def fused(self, classes: int) -> FusedTerm | None:
         """Return the same term for the compiled kernel, if gamma is a small whole number."""
         gamma = kernel_gamma(self.gamma)
         if gamma is None:
             return None
-        return FusedTerm("focal", gamma=gamma, detach_weight=self.detach_weight)
+        return FusedTerm("focal", gamma=gamma, scale=self.alpha, detach_weight=self.detach_weight)
 
     def extra_repr(self) -> str:
         """Show the constants."""
-        return f"gamma={self.gamma:g}, detach_weight={self.detach_weight}"
+        alpha = "" if self.alpha == 1 else f", alpha={self.alpha:g}"
+        return f"gamma={self.gamma:g}, detach_weight={self.detach_weight}{alpha}"
 
 
 @NEGATIVES.register("shifted_focal")

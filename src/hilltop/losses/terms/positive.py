@@ -39,7 +39,7 @@ class LogPositive(PositiveTerm):
 class FocalPositive(PositiveTerm):
     r"""Positive term of Focal loss; with a margin, of Focal margin.
 
-    .. math:: \ell^+(p_m) = -(1 - p_m)^\gamma \log p_m, \qquad p_m = \sigma(x - m)
+    .. math:: \ell^+(p_m) = -\alpha\,(1 - p_m)^\gamma \log p_m, \qquad p_m = \sigma(x - m)
 
     Without a margin the hardest positives dominate. A margin of 0.5 to 1 moves the weight to the
     semi-hard ones, whose probability is near one half.
@@ -49,6 +49,7 @@ class FocalPositive(PositiveTerm):
         margin: The m of the paper, subtracted from the logit.
         detach_weight: Whether the factor :math:`(1-p_m)^\gamma` is held constant in the
             gradient, as the released code of Focal loss and ASL does.
+        alpha: Factor on the whole term.
 
     Shape:
         logits of any shape to a loss of the same shape.
@@ -63,17 +64,24 @@ class FocalPositive(PositiveTerm):
     """
 
     def __init__(
-        self, *, gamma: float = 2.0, margin: float = 0.0, detach_weight: bool = False
+        self,
+        *,
+        gamma: float = 2.0,
+        margin: float = 0.0,
+        detach_weight: bool = False,
+        alpha: float = 1.0,
     ) -> None:
         """Check and keep the constants."""
         super().__init__()
         self.gamma = check_number("gamma", gamma, low=0)
         self.margin = check_number("margin", margin, low=-1e4, high=1e4)
         self.detach_weight = self.stops_gradient = detach_weight
+        self.alpha = check_number("alpha", alpha, low=0)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
-        return functional.focal_positive(logits, self.gamma, self.margin, self.detach_weight)
+        loss = functional.focal_positive(logits, self.gamma, self.margin, self.detach_weight)
+        return self.alpha * loss
 
     def fused(self, classes: int) -> FusedTerm | None:
         """Return the same term for the compiled kernel, if gamma is a small whole number."""
@@ -85,9 +93,12 @@ class FocalPositive(PositiveTerm):
             sign=-1.0,
             offset=self.margin,
             gamma=gamma,
+            scale=self.alpha,
             detach_weight=self.detach_weight,
         )
 
     def extra_repr(self) -> str:
         """Show the constants."""
-        return f"gamma={self.gamma:g}, margin={self.margin:g}, detach_weight={self.detach_weight}"
+        alpha = "" if self.alpha == 1 else f", alpha={self.alpha:g}"
+        constants = f"gamma={self.gamma:g}, margin={self.margin:g}"
+        return f"{constants}, detach_weight={self.detach_weight}{alpha}"

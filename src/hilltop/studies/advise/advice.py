@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from hilltop.calibration.observation import describe_model
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable
 from hilltop.errors import DataError
@@ -63,8 +62,8 @@ class Advice:
             content["trial"] = {
                 "learned_images": self.trial.learned,
                 "judged_images": self.trial.judged,
-                "lost_as_in": describe_model(self.trial.belief.loss),
-                "share_of_labels_there": self.trial.belief.share,
+                "lost_as_in": self.trial.simulation.lost_as_in,
+                "share_of_labels_there": self.trial.simulation.share,
                 "results": {name: asdict(tried) for name, tried in self.trial.results.items()},
             }
         return content
@@ -163,7 +162,7 @@ def _sheet(trial: Trial, chosen: str) -> Sheet:
     draws = len(next(iter(trial.results.values())).own)
     note = (
         f"In %, on {trial.judged:,} held-out images, after learning from {trial.learned:,}; mean of"
-        f" {pluralize(draws, 'draw', 'draws')}. Simulated: {trial.belief}; complete labels were"
+        f" {pluralize(draws, 'draw', 'draws')}. Simulated: {trial.simulation}; complete labels were"
         " drawn accordingly, and lost again. Own labels are incomplete: they reward predicting what"
         " was written down."
     )

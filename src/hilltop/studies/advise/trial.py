@@ -14,13 +14,13 @@ from hilltop.checks import check_whole, pluralize
 from hilltop.data import LabelTable
 from hilltop.errors import DataError
 from hilltop.metrics import classification_report
-from hilltop.studies.advise.belief import Belief, believe
+from hilltop.studies.advise.simulation import Simulation, simulation_of
 from hilltop.training.in_memory import fit_head
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS
 from hilltop.training.task import label_stats, training_batch
 
-METHODS = ("bce", "hill", "splc", "kept_independently", "kept_by_count", "auto")
+METHODS = ("bce", "hill", "splc_bounded", "kept_independently", "kept_by_count", "auto")
 MOST_IMAGES = 4000
 LEAST_IMAGES = 40
 HELD_OUT = 0.25
@@ -50,13 +50,13 @@ class Trial:
 
     Attributes:
         results: By name of the loss.
-        belief: How labels were probably lost.
+        simulation: How labels were probably lost.
         learned: Images that each head learned from.
         judged: Images that it was judged by.
     """
 
     results: dict[str, Tried]
-    belief: Belief
+    simulation: Simulation
     learned: int
     judged: int
 
@@ -86,14 +86,14 @@ def run_trial(
     check_whole("draws", draws, low=1)
     some = _some(table, seed)
     table, features = table.select(some), features[torch.from_numpy(some)]
-    belief = believe(table, features, seed=seed)
-    say(str(belief))
+    simulation = simulation_of(table, features, seed=seed)
+    say(str(simulation))
     numbers: dict[str, list[tuple[float, float, float]]] = {method: [] for method in methods}
     for draw in range(draws):
         say(f"draw {draw + 1} of {draws}: training {len(methods)} losses, twice each")
         learn, judge = _deal(len(table), [seed, draw])
-        complete = belief.draw([seed, draw])
-        reduced = belief.lose(complete, seed + draw)
+        complete = simulation.draw([seed, draw])
+        reduced = simulation.lose(complete, seed + draw)
         answers, _ = complete.batch(judge)
         own = table.select(judge).eval_targets()
         if not (own == 1).any():
@@ -106,7 +106,7 @@ def run_trial(
             on_own = classification_report(plain, own).mAP
             numbers[method].append((simulated.mAP, simulated.OF1, on_own))
     results = {method: Tried(*zip(*found, strict=True)) for method, found in numbers.items()}
-    return Trial(results, belief, len(learn), len(judge))
+    return Trial(results, simulation, len(learn), len(judge))
 
 
 def _some(table: LabelTable, seed: int) -> Rows:

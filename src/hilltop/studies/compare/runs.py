@@ -191,9 +191,9 @@ def _run_cell(cell: Cell, config: TrainConfig, folder: Path) -> Result:
     ):
         try:
             if RunFolder(folder).config.is_file():
-                resume(folder)
+                resume(folder, calibrate=False)
             else:
-                train(config, folder)
+                train(config, folder, calibrate=False)
         except HilltopError as problem:
             error = str(problem)
         except Exception as problem:  # a fault of ours must not take the other runs with it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,9 +196,7 @@ def _write_once(table: LabelTable, path: Path) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.writing.parquet")
-    write_labels(table, temporary, format="hilltop")
-    os.replace(temporary, path)
+    write_labels(table, path, format="hilltop")
 
 
 def _digest(table: LabelTable) -> str:

@@ -171,8 +171,12 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
     return rows
 
 
+TABLES = ("table.md", "table.tex", "summary.csv", "results.csv")
+"""What :func:`write_tables` writes."""
+
+
 def write_tables(results: Results, folder: Path) -> list[Sheet]:
-    """Write table.md, table.tex, summary.csv and results.csv; return the tables."""
+    """Write :data:`TABLES` and return the tables."""
     sheets = [level_sheet(results, level) for level in results.levels]
     write_sheets(sheets, folder / "table")
     write_rows(folder / "summary.csv", summary_rows(results))

@@ -10,7 +10,7 @@ import numpy as np
 
 from hilltop.data import write_labels
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, replacing
 from hilltop.inputs.descriptor import describe_files
 from hilltop.inputs.synthetic import write_dataset
 from hilltop.studies.reproduce.source import Source
@@ -123,4 +123,5 @@ def _make(folder: Path, size: EmbeddedSize) -> None:
         seed=SEED,
     )
     features = values.numpy().astype(np.float16)
-    np.savez(folder / "features.npz", ids=np.array(names), X=features)
+    with replacing(folder / "features.npz") as temporary:
+        np.savez(temporary, ids=np.array(names), X=features)

@@ -31,6 +31,7 @@ from hilltop.studies.compare import Result
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.reproduce.source import Source
 from hilltop.training.config import TrainConfig
+from hilltop.training.decisions import Which
 from hilltop.training.predict import load_run, predict_rows
 from hilltop.training.recovered import Histograms, read_histograms
 from hilltop.training.run_folder import RunFolder
@@ -192,7 +193,7 @@ def warmup_epochs(folder: Path) -> int:
     return max(1, min(config.epochs, round(config.warmup * length)))
 
 
-def _probabilities(run: Result, images: pa.StringArray, *, which: str) -> npt.NDArray[Any]:
+def _probabilities(run: Result, images: pa.StringArray, *, which: Which) -> npt.NDArray[Any]:
     """Probabilities of some images by the best or the last epoch of a run."""
     trained = load_run(run.folder, which=which)
     return np.asarray(predict_rows(trained, images).values)

@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from hilltop.data import LabelTable
+from hilltop.data.files import atomic_write
 from hilltop.errors import HilltopError
 from hilltop.report.paper_figures import render_figure
 from hilltop.report.tables import Sheet, write_rows, write_sheets
@@ -205,8 +206,8 @@ def _figure(
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     png = render_figure(figure, kind="png")
-    (folder / f"{recipe.name}.png").write_bytes(png)
-    (folder / f"{recipe.name}.pdf").write_bytes(render_figure(figure, kind="pdf"))
+    atomic_write(folder / f"{recipe.name}.png", png)
+    atomic_write(folder / f"{recipe.name}.pdf", render_figure(figure, kind="pdf"))
     return Made(recipe, png=png)
 
 

@@ -22,6 +22,8 @@ PAIRS = [list(pair) for pair in itertools.combinations(NAMES, 2)]
         (["27", "2,27"], Separator(",")),
         (["/m/01,/t/02", "/m/03"], Separator(",", inferred=True)),
         (['["a"]', "[]"], Separator(JSON_TEXT)),
+        (["<c#><winforms>", "<html>"], Separator("><")),
+        (["a b", "a b, c", "c", "a b, d", "c, d", "d"], Separator(",", inferred=True)),
         ([" ".join(pair) for pair in PAIRS], Separator(" ", inferred=True)),
         ([", ".join(pair) for pair in PAIRS], Separator(",", inferred=True)),
     ],

@@ -29,7 +29,9 @@ window.Hilltop = window.Hilltop || {};
     if (response.status === 401) {
       throw new Away("The server has a new token: open the address that it printed.");
     }
-    if (response.status >= 500) throw new Away("The server failed.");
+    if (response.status === 409 || response.status >= 500) {
+      throw new Away(content.error || "The server failed.");
+    }
     throw new Refused(content.error || "The server refused.");
   }
 

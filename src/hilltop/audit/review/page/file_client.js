@@ -7,26 +7,44 @@ window.Hilltop = window.Hilltop || {};
   const RECENT = 20;
   const WORTH = 0.1;
   const data = JSON.parse(document.getElementById("review-data").textContent);
-  const key = `hilltop-answers:${data.audit}:${data.id}`;
-  const kept = load();
-
-  function load() {
-    try {
-      return JSON.parse(localStorage.getItem(key)) || { events: [], downloaded: 0 };
-    } catch {
-      return { events: [], downloaded: 0 };
-    }
-  }
+  const prefix = `hilltop-answers:${data.audit}:${data.id}`;
+  // Each tab writes an entry of its own and reads those of all, so that none is written over.
+  const key = `${prefix}:${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+  const own = { events: [], saved: [] };
+  let reviewing = "";
 
   function keep() {
     try {
-      localStorage.setItem(key, JSON.stringify(kept));
+      localStorage.setItem(key, JSON.stringify(own));
     } catch { /* a forbidden storage: the answers last as long as the page is open */ }
+  }
+
+  function entries() {
+    const found = [own];
+    try {
+      for (const one of Object.keys(localStorage)) {
+        if (one === key || !(one === prefix || one.startsWith(`${prefix}:`))) continue;
+        try { found.push(JSON.parse(localStorage.getItem(one))); } catch { /* not one of ours */ }
+      }
+    } catch { /* a forbidden storage */ }
+    return found.filter((one) => Array.isArray(one?.events));
+  }
+
+  // What a reviewer did in any tab, in order, each event once.
+  function eventsOf(reviewer) {
+    const events = entries().flatMap((one) => one.events).filter((one) => one.reviewer === reviewer);
+    const unique = [...new Map(events.map((event) => [event.id, event])).values()];
+    return unique.sort((one, other) => (one.time < other.time ? -1 : one.time > other.time ? 1 : 0));
+  }
+
+  function unsaved(reviewer) {
+    const saved = new Set(entries().flatMap((one) => one.saved || []));
+    return eventsOf(reviewer).some((event) => !saved.has(event.id));
   }
 
   // The answers of a reviewer that were not taken back, the latest of each pair last.
   function answers(reviewer) {
-    const mine = kept.events.filter((event) => event.reviewer === reviewer);
+    const mine = eventsOf(reviewer);
     const undone = new Set(mine.filter((event) => event.undo).map((event) => event.action));
     return mine.filter((event) => !event.undo && !undone.has(event.action));
   }
@@ -78,7 +96,7 @@ window.Hilltop = window.Hilltop || {};
   }
 
   function download(reviewer) {
-    const events = kept.events.filter((event) => event.reviewer === reviewer);
+    const events = eventsOf(reviewer);
     const content = { kind: "hilltop answers", audit: data.audit, reviewer, events };
     const blob = new Blob([JSON.stringify(content, null, 1)], { type: "application/json" });
     const link = document.createElement("a");
@@ -86,7 +104,7 @@ window.Hilltop = window.Hilltop || {};
     link.download = `answers-${reviewer.replace(/[^A-Za-z0-9._-]+/g, "-")}.json`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    kept.downloaded = kept.events.length;
+    own.saved.push(...events.map((event) => event.id));
     keep();
   }
 
@@ -95,13 +113,16 @@ window.Hilltop = window.Hilltop || {};
     Refused: class Refused extends Error {},
     client: {
       views: ["ranked"],
-      start: async (reviewer) => ({
-        audit: `${data.audit}:${data.id}`, labels: data.labels, undoable: undoable(reviewer),
-        classes: data.classes.map((one) => summary(one, reviewer)),
-      }),
+      start: async (reviewer) => {
+        reviewing = reviewer;
+        return {
+          audit: `${data.audit}:${data.id}`, labels: data.labels, undoable: undoable(reviewer),
+          classes: data.classes.map((one) => summary(one, reviewer)),
+        };
+      },
       pairs: async (asked) => pairs(asked),
       send: async (reviewer, events) => {
-        kept.events.push(...events.map((event) => ({ ...event, reviewer })));
+        own.events.push(...events.map((event) => ({ ...event, reviewer })));
         keep();
         return {
           stored: events.map((event) => event.id), others: [],
@@ -109,7 +130,7 @@ window.Hilltop = window.Hilltop || {};
         };
       },
       picture: (row) => data.pictures[row],
-      unsaved: () => kept.events.length > kept.downloaded,
+      unsaved: () => unsaved(reviewing),
       download,
     },
   });

@@ -24,6 +24,16 @@ window.Hilltop = window.Hilltop || {};
     return name.replace(/[\u0000-\u001f\u007f]/g, "␣");
   }
 
+  // The end of a file name tells most: where there is no room, its beginning is cut.
+  const END = 14;
+  function fileName(text) {
+    const name = make("span", "name");
+    const letters = [...text];
+    name.append(make("span", "start", letters.slice(0, -END).join("")), make("span", "end", letters.slice(-END).join("")));
+    name.title = text;
+    return name;
+  }
+
   class Grid {
     constructor(element, { picture, opened, moved, clicked }) {
       this.element = element;
@@ -110,6 +120,16 @@ window.Hilltop = window.Hilltop || {};
       this.#selectRange(0, this.tiles.length - 1);
     }
 
+    // "All but these": what is selected, or has the focus, is left out; so is what was answered.
+    invert() {
+      const left = new Set(this.targets());
+      this.selection.clear();
+      this.pairs.forEach((pair, place) => {
+        if (!left.has(place) && !pair.answer) this.selection.add(place);
+      });
+      this.#showSelection();
+    }
+
     clear() {
       this.selection.clear();
       this.anchor = this.at;
@@ -175,7 +195,7 @@ window.Hilltop = window.Hilltop || {};
       if (pair.picture) frame.append(this.#image(pair, place, missing));
       frame.append(missing, make("span", "mark"));
       const caption = make("span", "caption");
-      caption.append(make("span", "name", visible(pair.image)));
+      caption.append(fileName(visible(pair.image)));
       if (pair.probability !== null) caption.append(make("span", "chance", percent(pair.probability)));
       const chips = make("span", "chips");
       chips.append(...window.Hilltop.chips(pair.labels));

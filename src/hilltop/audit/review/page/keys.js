@@ -7,7 +7,7 @@ window.Hilltop = window.Hilltop || {};
   const ARROWS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
   const byId = (id) => document.getElementById(id);
 
-  // `can` holds what the page can do: answer, undo, move, turn, step, zoom, close, find, help.
+  // `can` holds what the page can do: answer, undo, move, turn, step, zoom, close, find, help, invert.
   function listenToKeys(grid, zoom, can) {
     function pressed(event) {
       const typing = event.target.closest("input, textarea, select");
@@ -35,6 +35,8 @@ window.Hilltop = window.Hilltop || {};
         if (!event.repeat) can.answer(ANSWERS[letter]);
       } else if (ARROWS.includes(key)) can.move(key, event.shiftKey && !zoom.isOpen);
       else if ((key === " " || key === "Enter") && !event.target.closest("button")) can.zoom();
+      else if (letter === "i" && !zoom.isOpen) can.invert();
+      else if (zoom.isOpen && (key === "+" || key === "-")) zoom.closer(key === "+" ? 1.5 : 1 / 1.5);
       else return false;
       return true;
     }

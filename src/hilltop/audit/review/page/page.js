@@ -3,8 +3,8 @@
 
 (() => {
   const {
-    Away, Grid, ClassList, Queue, Reviewer, Zoom, client, freshId, plural, showEmpty, showPager,
-    visible, WORDS,
+    Away, Grid, ClassList, Queue, Reviewer, Zoom, asked, client, freshId, plural, showEmpty,
+    showPager, visible, WORDS,
   } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
   const COUNT = 48;
@@ -36,6 +36,7 @@
       const started = await client.start(reviewer.name);
       queue ??= new Queue(client, started.audit, { changed: showQueue, stored });
       state.undoable = started.undoable;
+      client.views = started.views || client.views;
       classes.show(started.classes);
       byId("reviewer").textContent = reviewer.name;
       document.title = `Review of ${started.labels}`;
@@ -83,7 +84,9 @@
     classes.update(page.class);
     classes.choose(page.class.number);
     const name = visible(page.class.name);
-    byId("question").replaceChildren("Is “", window.Hilltop.make("b", "", name), "” in the picture?");
+    const [before, behind] = asked(view);
+    byId("question").replaceChildren(before, window.Hilltop.make("b", "", name), behind);
+    byId("purpose").parentElement.hidden = client.views.length < 2;
     byId("picked").textContent = name;
     byId("views").querySelectorAll("button").forEach((button) => {
       button.hidden = !client.views.includes(button.dataset.view);
@@ -228,14 +231,19 @@
     if (next) open(next.number, state.view);
   }
 
+  function zoomed() {
+    const chance = state.view === "wrong" ? "Probability that it is wrong" : "Probability";
+    return [state.page.pairs[grid.at], asked(state.view).join(visible(state.page.class.name)), chance];
+  }
+
   function openZoom() {
     if (!grid.tiles.length) return;
     grid.clear();
-    zoom.open(state.page.pairs[grid.at], state.page.class.name);
+    zoom.open(...zoomed());
   }
 
   function showZoom() {
-    zoom.show(state.page.pairs[grid.at], state.page.class.name);
+    zoom.show(...zoomed());
   }
 
   function showTargets() {
@@ -261,6 +269,7 @@
     zoom: () => (zoom.isOpen ? zoom.close() : openZoom()),
     find: () => showClasses(true),
     help: () => byId("keys").showModal(),
+    invert: () => grid.invert(),
     close: () => { showClasses(false); grid.clear(); },
   });
   document.querySelectorAll("button[data-answer]").forEach((button) => {
@@ -273,6 +282,9 @@
   on("undo", undo);
   on("select", () => { grid.selecting = !grid.selecting; grid.clear(); });
   on("zoom-button", openZoom);
+  on("invert", () => grid.invert());
+  byId("purpose").addEventListener("change", (event) => classes.order(event.target.value));
+  window.Hilltop.listenToSize(byId("size"), byId("grid"));
   on("previous", () => turn(-1));
   on("next", () => turn(1));
   on("next-class", () => open(classes.neighbour(1, true).number, "ranked"));

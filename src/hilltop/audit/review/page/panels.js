@@ -16,6 +16,7 @@ window.Hilltop = window.Hilltop || {};
       this.buttons = [];
       this.places = new Map();
       this.current = -1;
+      this.purpose = "labels";
       this.filter.addEventListener("input", () => this.#filter());
       this.filter.addEventListener("keydown", (event) => {
         const first = this.buttons.find((button) => !button.parentElement.hidden);
@@ -29,9 +30,17 @@ window.Hilltop = window.Hilltop || {};
       });
     }
 
-    // The classes with the most missing labels to be found come first.
+    // For labels, the classes with the most missing ones to be found come first; for the model,
+    // those of which an answer teaches it most.
+    order(purpose) {
+      this.purpose = purpose;
+      this.show(this.classes);
+      this.choose(this.current);
+    }
+
     show(classes) {
-      this.classes = [...classes].sort((a, b) => b.expected - a.expected || a.number - b.number);
+      const key = this.purpose === "model" ? "worth" : "expected";
+      this.classes = [...classes].sort((a, b) => b[key] - a[key] || a.number - b.number);
       this.places = new Map(this.classes.map((one, place) => [one.number, place]));
       this.buttons = this.classes.map((one) => {
         const button = make("button");
@@ -112,6 +121,7 @@ window.Hilltop = window.Hilltop || {};
       this.buttons.forEach((button, place) => {
         button.parentElement.hidden = !this.classes[place].name.toLowerCase().includes(wanted);
       });
+      byId("none-found").hidden = this.buttons.some((button) => !button.parentElement.hidden);
     }
 
     #walk(event) {
@@ -139,7 +149,12 @@ window.Hilltop = window.Hilltop || {};
   function showFigures(summary, view) {
     const shown = [];
     const { ranked, recent, sample } = summary;
-    if (view === "random") {
+    if (view === "wrong") {
+      const { labels, expected, right, struck } = summary.wrong;
+      shown.push(figure("Struck", number(struck), `of about ${about(expected)} wrong`));
+      shown.push(figure("Right", number(right)));
+      shown.push(figure("Labels", number(labels)));
+    } else if (view === "random") {
       shown.push(figure("Sample answered", number(sample.answers)));
       shown.push(figure("Label missing", share(sample.present, sample.answers),
         sample.answers ? `${sample.present} of ${sample.answers}` : ""));
@@ -163,12 +178,33 @@ window.Hilltop = window.Hilltop || {};
     const hint = byId("hint");
     hint.hidden = summary.worthwhile || view !== "ranked";
     if (hint.hidden) return;
-    const { present, answers } = summary.recent;
+    const { present, answers, low, high } = summary.recent;
+    const between = high === undefined ? "" : ` With 90% confidence it is ${percent(low)} to ${percent(high)}.`;
     hint.querySelector("p").textContent = `${present || "None"} of the last ${answers} answers found a`
-      + ` missing label (${percent(present / answers)}). This class is hardly worth more of your time.`;
+      + ` missing label (${percent(present / answers)}).${between} You may stop here: this class is`
+      + " hardly worth more of your time.";
     const button = byId("next-class");
     button.hidden = !next;
     if (next) button.textContent = `Next: ${visible(next.name)}`;
+  }
+
+  // What is asked, before and behind the name of the class.
+  function asked(view) {
+    return view === "wrong" ? ["Is the label “", "” right?"] : ["Is “", "” in the picture?"];
+  }
+
+  // How large pictures are; the browser keeps it.
+  function listenToSize(slider, grid) {
+    const show = (size) => grid.style.setProperty("--tile", `${size}rem`);
+    slider.value = 11;
+    try {
+      const kept = localStorage.getItem("hilltop-size");
+      if (kept) { slider.value = kept; show(slider.value); }
+    } catch { /* the usual size then */ }
+    slider.addEventListener("input", () => {
+      show(slider.value);
+      try { localStorage.setItem("hilltop-size", slider.value); } catch { /* lost when closed */ }
+    });
   }
 
   function showPager({ start, total, pairs, view }) {
@@ -176,7 +212,7 @@ window.Hilltop = window.Hilltop || {};
     byId("where").textContent = `${number(start + 1)} to ${number(start + pairs.length)} of ${number(total)}`;
     byId("previous").disabled = start === 0;
     byId("next").disabled = start + pairs.length >= total;
-    const none = view === "disputed" ? "Reviewers do not disagree on any picture of this class."
+    const none = view === "wrong" ? "This class has no labels." : view === "disputed" ? "Reviewers do not disagree on any picture of this class."
       : "There are no candidates for this class.";
     showEmpty(pairs.length ? "" : none);
   }
@@ -223,6 +259,6 @@ window.Hilltop = window.Hilltop || {};
   }
 
   Object.assign(window.Hilltop, {
-    ClassList, showEmpty, showFigures, showHint, showPager, showQueue, plural,
+    ClassList, asked, listenToSize, showEmpty, showFigures, showHint, showPager, showQueue, plural,
   });
 })();

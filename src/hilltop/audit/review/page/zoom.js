@@ -3,7 +3,7 @@
 window.Hilltop = window.Hilltop || {};
 
 (() => {
-  const { chips, visible, WORDS } = window.Hilltop;
+  const { chips, percent, visible, WORDS } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
 
   class Zoom {
@@ -17,24 +17,63 @@ window.Hilltop = window.Hilltop || {};
       this.large.addEventListener("error", () => this.#showPicture(false));
       this.dialog.addEventListener("cancel", (event) => { event.preventDefault(); this.close(); });
       byId("close-zoom").addEventListener("click", () => this.close());
+      this.frame = this.large.parentElement;
+      this.frame.addEventListener("wheel", (event) => {
+        event.preventDefault();
+        this.closer(event.deltaY < 0 ? 1.25 : 0.8, event);
+      }, { passive: false });
+      this.frame.addEventListener("pointermove", (event) => {
+        if (event.buttons === 1) this.#place(this.x + event.movementX, this.y + event.movementY);
+      });
+      this.large.draggable = false;
+      this.far();
+    }
+
+    // The whole picture.
+    far() {
+      this.scale = 1;
+      this.#place(0, 0);
+    }
+
+    // Go closer, or further away, around where the pointer is; else around the middle.
+    closer(factor, at = null) {
+      const box = this.frame.getBoundingClientRect();
+      const [x, y] = at ? [at.clientX - box.left, at.clientY - box.top] : [box.width / 2, box.height / 2];
+      const scale = Math.min(12, Math.max(1, this.scale * factor));
+      const change = scale / this.scale;
+      this.scale = scale;
+      this.#place(x - change * (x - this.x), y - change * (y - this.y));
+    }
+
+    #place(x, y) {
+      const box = this.frame.getBoundingClientRect();
+      const within = (value, size) => Math.min(0, Math.max(size * (1 - this.scale), value));
+      this.x = within(x, box.width);
+      this.y = within(y, box.height);
+      this.large.style.transform = this.scale > 1
+        ? `translate(${this.x}px, ${this.y}px) scale(${this.scale})` : "";
+      this.frame.classList.toggle("close", this.scale > 1);
     }
 
     get isOpen() {
       return this.dialog.open;
     }
 
-    open(pair, name) {
-      this.show(pair, name);
+    open(pair, question, chance) {
+      this.show(pair, question, chance);
       if (!this.isOpen) this.dialog.showModal();
     }
 
-    show(pair, name) {
+    show(pair, question, chance) {
+      this.far();
       this.#showPicture(pair.picture);
       if (pair.picture) this.large.src = this.picture(pair.row, "large");
       else this.large.removeAttribute("src");
       this.dialog.dataset.answer = pair.answer || "";
       const said = pair.answer ? ` Answered ${WORDS[pair.answer]}.` : "";
-      byId("zoom-question").textContent = `Is “${visible(name)}” in the picture?${said}`;
+      byId("zoom-question").textContent = `${question}${said}`;
+      byId("zoom-chance").textContent = pair.probability === null ? ""
+        : `${chance}: ${percent(pair.probability)}`;
       byId("zoom-name").textContent = visible(pair.image);
       byId("zoom-labels").replaceChildren(...chips(pair.labels));
     }

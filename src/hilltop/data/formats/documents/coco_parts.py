@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
+from hilltop.data.files import atomic_write
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, of_state
 from hilltop.data.formats.source import LabelSource
@@ -119,7 +123,7 @@ def write_parts(
         "categories": categories,
     }
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    path.write_text(text, encoding="utf-8")
+    atomic_write(path, text)
 
 
 def _parts(source: LabelSource) -> dict[str, list[Any]]:
@@ -269,3 +273,31 @@ def _annotation(number: int, image: Any, category: Any) -> JsonObject:
         "bbox": [0, 0, 0, 0],
         "segmentation": [],
     }
+
+
+def box_sizes(source: LabelSource, table: LabelTable) -> npt.NDArray[np.float64] | None:
+    """Return the share of its picture that the largest box of each pair of a table fills.
+
+    Args:
+        source: The file that the table was read from.
+        table: Its labels.
+
+    Returns:
+        ``(images, classes)``, 0 where there is no box; None if this is not such a file.
+    """
+    if not has_parts(source):
+        return None
+    content = source.json
+    images = {image["id"]: image for image in content["images"]}
+    classes = {one["id"]: one.get("name") for one in content["categories"]}
+    rows = {name: row for row, name in enumerate(table.images.to_pylist())}
+    columns = {name: column for column, name in enumerate(table.classes)}
+    sizes = np.zeros((len(rows), len(columns)))
+    for one in content["annotations"]:
+        image = images.get(one.get("image_id"), {})
+        row = rows.get(str(image.get("file_name")))
+        column = columns.get(str(classes.get(one["category_id"])))
+        box, area = one.get("bbox"), image.get("width", 0) * image.get("height", 0)
+        if row is not None and column is not None and box and area:
+            sizes[row, column] = max(sizes[row, column], box[2] * box[3] / area)
+    return sizes

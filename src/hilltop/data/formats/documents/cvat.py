@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.files import replacing
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
@@ -85,7 +86,8 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         for present in table.labels_of(row):
             ET.SubElement(image, "tag", label=present, source="manual")
     ET.indent(root, "  ")
-    ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    with replacing(path) as temporary:
+        ET.ElementTree(root).write(temporary, encoding="utf-8", xml_declaration=True)
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:

@@ -19,6 +19,7 @@ from hilltop.data.formats.base import Format, Handoff, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.express import check_expressible
+from hilltop.data.formats.text.folder_files import file_to_write
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import DataError
@@ -81,7 +82,7 @@ def hand_off(table: LabelTable, path: Path, handoff: Handoff) -> list[Path]:
     The latter have the attribute ``missing``. Load the file with ``data_path`` naming the folder of
     images.
     """
-    target = path / "labels.json" if path.is_dir() else path
+    target = file_to_write(path, "labels.json")
     keys = [_ENDING.sub("", file) for file in handoff.files]
     if len(set(keys)) < len(keys):
         raise data_error(path, "this format cannot express images that differ only in the ending.")

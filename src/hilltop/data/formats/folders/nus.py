@@ -96,12 +96,16 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     )
     check_names(path, "image", table.images.to_pylist(), without="")
     check_file_words(path, table.classes)
-    new_folder(path)
-    labels = path / "Groundtruth" / _LABELS["all"][0]
-    for folder in (path / "ConceptsList", path / "ImageList", labels):
+    with new_folder(path) as root:
+        _write_folder(table, root)
+
+
+def _write_folder(table: LabelTable, root: Path) -> None:
+    labels = root / "Groundtruth" / _LABELS["all"][0]
+    for folder in (root / "ConceptsList", root / "ImageList", labels):
         folder.mkdir(parents=True)
-    write_lines(path / "ConceptsList" / _CONCEPTS, table.classes)
-    write_lines(path / "ImageList" / _LISTS["all"], table.images.to_pylist())
+    write_lines(root / "ConceptsList" / _CONCEPTS, table.classes)
+    write_lines(root / "ImageList" / _LISTS["all"], table.images.to_pylist())
     present = table.states == State.PRESENT
     rows, columns = table.rows[present], table.columns[present]
     order = np.argsort(columns, kind="stable")

@@ -100,8 +100,11 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     check_file_words(path, table.classes)
     if not table.classes:
         raise data_error(path, "this format cannot express a table without classes.")
-    new_folder(path)
-    folder = path / SETS
+    with new_folder(path) as root:
+        _write_sets(table, root / SETS)
+
+
+def _write_sets(table: LabelTable, folder: Path) -> None:
     folder.mkdir(parents=True)
     images = _without_endings(table.images.to_pylist())
     dense = table.dense()

@@ -89,11 +89,11 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     check_names(path, "class", table.classes, without=NOT_XML)
     if not images:
         raise data_error(path, "this format cannot express a table without images.")
-    new_folder(path)
-    for row, (image, name) in enumerate(zip(images, _file_names(images), strict=True)):
-        root = _element(table, row, image, path.name)
-        ET.indent(root, "\t")
-        ET.ElementTree(root).write(path / name, encoding="utf-8")
+    with new_folder(path) as folder:
+        for row, (image, name) in enumerate(zip(images, _file_names(images), strict=True)):
+            root = _element(table, row, image, path.name)
+            ET.indent(root, "\t")
+            ET.ElementTree(root).write(folder / name, encoding="utf-8")
 
 
 def _xml_files(root: Path) -> dict[str, Path]:

@@ -110,13 +110,17 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         raise data_error(path, "this format cannot express images that differ only in the ending.")
     if not images or not table.classes:
         raise data_error(path, "this format cannot express a table without images or classes.")
-    new_folder(path)
-    folder = path / LABELS / _SPLIT
+    with new_folder(path) as root:
+        _write_folder(table, root, images, stems)
+
+
+def _write_folder(table: LabelTable, root: Path, images: list[str], stems: list[str]) -> None:
+    folder = root / LABELS / _SPLIT
     folder.mkdir(parents=True)
     content = {"path": ".", "train": f"{_SPLIT}.txt", "names": dict(enumerate(table.classes))}
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    (path / "data.yaml").write_text(text, encoding="utf-8")
-    write_lines(path / f"{_SPLIT}.txt", (f"./{IMAGES}/{_SPLIT}/{name}" for name in images))
+    (root / "data.yaml").write_text(text, encoding="utf-8")
+    write_lines(root / f"{_SPLIT}.txt", (f"./{IMAGES}/{_SPLIT}/{name}" for name in images))
     number = {name: at for at, name in enumerate(table.classes)}
     for row, stem in enumerate(stems):
         lines = (f"{number[name]} 0.5 0.5 1 1" for name in table.labels_of(row))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.files import atomic_write
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
@@ -81,7 +82,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
             video, start = image, 0
         labels = ",".join(table.labels_of(row))
         lines.append(f'{video}, {start}.000, {start + _SEGMENT_SECONDS}.000, "{labels}"')
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    atomic_write(path, "\n".join(lines) + "\n")
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:

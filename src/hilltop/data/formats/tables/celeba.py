@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched
@@ -72,7 +73,10 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     check_names(path, "class", table.classes, without=" ")
     if not table.classes:
         raise data_error(path, "this format cannot express a table without classes.")
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         file.write(f"{len(images)}\n{' '.join(table.classes)}\n")
         for row, image in enumerate(images):
             states = table.dense([row])[0].tolist()

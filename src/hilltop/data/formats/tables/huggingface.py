@@ -8,7 +8,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.text.folder_files import choose_split
+from hilltop.data.formats.text.folder_files import choose_split, file_to_write
 from hilltop.data.formats.text.label_lists import (
     open_rows,
     pick_column,
@@ -47,7 +47,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
 
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
     """Write a metadata file; into a folder, as ``metadata.jsonl``."""
-    target = path / "metadata.jsonl" if path.is_dir() else path
+    target = file_to_write(path, "metadata.jsonl")
     if target.name not in METADATA_NAMES:
         raise data_error(
             path,

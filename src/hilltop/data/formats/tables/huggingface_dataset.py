@@ -18,6 +18,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_files import write_parquet
 from hilltop.data.formats.text.express import check_expressible, check_lines
 from hilltop.data.formats.text.folder_files import choose_split, files_in, folders_in
 from hilltop.data.formats.text.hf_features import (
@@ -132,7 +133,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         "labels": {"feature": classes, "_type": "Sequence"},
     }
     content = pa.table({"image": table.images, "labels": labels})
-    pq.write_table(content.replace_schema_metadata(description(columns)), path)
+    write_parquet(content.replace_schema_metadata(description(columns)), path)
 
 
 def _open(source: LabelSource, options: ReadOptions) -> _Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.tables import long
 from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.label_lists import (
@@ -30,7 +32,11 @@ from hilltop.data.label_table import LabelTable
 
 def fits(source: LabelSource) -> bool:
     """Whether one column holds images and one their labels: by name, by content, or as said."""
+    if not source.is_folder and re.match(r"\s*\[\s*\{", source.head):
+        return False  # A JSON document, not a table.
     names, options = peek_names(source), source.options or ReadOptions()
+    if options.label_column is None and long.fits(source):
+        return False
     if options.label_column is not None:
         return len(names) > 1
     if is_json_lines(source):

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector
@@ -17,6 +15,7 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_files import write_arrow
 from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.express import check_expressible, check_lines
 from hilltop.data.formats.text.table_file import TableFile, column_names, is_binary
@@ -66,10 +65,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
             STATE: words.take(pa.array(table.states)),
         }
     )
-    if path.suffix.lower() == ".parquet":
-        pq.write_table(content, path)
-    else:
-        pa_csv.write_csv(content, path, pa_csv.WriteOptions(quoting_style="needed"))
+    write_arrow(content, path)
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:

@@ -18,6 +18,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_files import write_parquet
 from hilltop.data.formats.text.table_file import read_parquet
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
@@ -53,7 +54,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         columns[_SCOPE] = pa.array(table.scopes.of_image)
         metadata["scopes"] = _written_scopes(table.scopes)
     content = pa.table(columns).replace_schema_metadata({_KEY: json.dumps(metadata).encode()})
-    pq.write_table(content, path, compression="zstd", row_group_size=1 << 18)
+    write_parquet(content, path, compression="zstd", row_group_size=1 << 18)
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
 from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
@@ -25,6 +23,7 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched
 from hilltop.data.formats.source import LabelSource, read_class_file, read_lines
+from hilltop.data.formats.text.arrow_files import write_arrow
 from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.express import check_expressible, with_listed_absents
 from hilltop.data.formats.text.table_file import TableFile, column_names, is_binary
@@ -93,10 +92,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
             CONFIDENCE: pa.array(table.states[chosen] == State.PRESENT).cast(pa.int8()),
         }
     )
-    if path.suffix.lower() == ".parquet":
-        pq.write_table(content, path)
-    else:
-        pa_csv.write_csv(content, path, pa_csv.WriteOptions(quoting_style="needed"))
+    write_arrow(content, path)
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:

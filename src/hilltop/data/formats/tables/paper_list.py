@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.files import atomic_write
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
@@ -85,7 +86,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
     check_expressible(table, path, lossy, states=(State.PRESENT,), unlisted=(State.UNKNOWN,))
     check_names(path, "image", table.images.to_pylist(), without=",")
     write_names_beside(path, table.classes, used=int(table.columns.max(initial=-1)) + 1)
-    path.write_text("".join(_lines(table)), encoding="utf-8")
+    atomic_write(path, "".join(_lines(table)))
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:

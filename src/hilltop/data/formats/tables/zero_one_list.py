@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, of_state
@@ -85,7 +86,10 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
             path, "this format cannot express a table without images or with fewer than 2 classes."
         )
     write_names_beside(path, table.classes, used=len(table.classes))
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         for row, image in enumerate(images):
             states = table.dense([row])[0].tolist()
             values = ("1" if state == State.PRESENT else "0" for state in states)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing_folder
 from hilltop.data.formats.source import LabelSource
 from hilltop.errors import OptionNeeded
 
@@ -71,13 +73,27 @@ def choose_split(path: Path, splits: Iterable[str], wanted: str | None) -> str:
     return known[0]
 
 
-def new_folder(path: Path) -> None:
-    """Create a folder to write to; an old one must be empty, so that nothing old mixes in."""
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a folder to write to, which takes the name at the end.
+
+    An old one must be empty, so that nothing old mixes in.
+    """
     if path.exists() and not path.is_dir():
         raise data_error(path, "this format is a folder, but there is a file of that name.")
     if path.is_dir() and any(path.iterdir()):
         raise data_error(path, "the folder is not empty. Name a new one, or empty it first.")
-    path.mkdir(exist_ok=True)
+    with replacing_folder(path) as folder:
+        yield folder
+
+
+def file_to_write(path: Path, name: str) -> Path:
+    """The path, or the file of that name in it where it is a folder, unless it is there already."""
+    if not path.is_dir():
+        return path
+    if (path / name).exists():
+        raise data_error(path / name, "there is such a file already. Name another file or folder.")
+    return path / name
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""JSON lines as columns: one object on every line, with its line number for messages."""
+"""JSON objects as columns: one on every line, or in a list, with a place for messages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from hilltop.checks import did_you_mean
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.source import read_lines
 
+NAME_KEYS = ("name", "category", "label", "class", "class_name", "tag", "title")
+"""Keys of an object within a list of labels that hold its name."""
 _MISSING = object()
 _MOST = 1 << 62
 _SAMPLE_ROWS = 200
@@ -125,6 +127,32 @@ class JsonLines:
         self._errors.add(message, line=self._lines[row])
 
 
+class JsonRecords(JsonLines):
+    """The objects of a list in one JSON document."""
+
+    def __init__(self, path: Path, content: list[Any]) -> None:
+        """Take the objects.
+
+        Raises:
+            DataError: An entry is not an object.
+        """
+        self.path = path
+        self._errors = ErrorCollector(path)
+        self._lines = list(range(1, len(content) + 1))
+        self._records = []
+        for row, record in enumerate(content):
+            if isinstance(record, dict):
+                self._records.append(_flat(dict(record)))
+            else:
+                self._records.append({})
+                self._add_error(row, f"expected a JSON object, but got {_shown(record)}.")
+        self._errors.check()
+        self.names = list(dict.fromkeys(name for record in self._records for name in record))
+
+    def _add_error(self, row: int, message: str) -> None:
+        self._errors.add(f"entry {self._lines[row]}: {message}")
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object whose keys are all different: of two, JSON would silently keep the last."""
     record = dict(pairs)
@@ -141,7 +169,23 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once)
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
     for name in [name for name, value in record.items() if isinstance(value, dict) and value]:
         record.update({f"{name}.{key}": value for key, value in record.pop(name).items()})
+    for name, value in record.items():
+        if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+            record[name] = _names(value)
     return record
+
+
+def _names(parts: list[dict[str, Any]]) -> list[Any]:
+    """The names of objects that say more than a name; the objects as they are if one has none."""
+    key = next((key for key in NAME_KEYS if all(key in part for part in parts)), None)
+    return parts if key is None else list(dict.fromkeys(part[key] for part in parts))
+
+
+def is_label_list(value: Any) -> bool:
+    """Whether a value is a list of names, of numbers, or of objects with a name."""
+    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+        value = _names(value)
+    return isinstance(value, list) and _kind(value) != "?"
 
 
 def _scalar(value: Any) -> str | int | None:

@@ -17,7 +17,7 @@ from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.text.repetitions import repetitions
-from hilltop.data.formats.text.separators import JSON_TEXT, Separator, find_separator
+from hilltop.data.formats.text.separators import ANGLES, JSON_TEXT, Separator, find_separator
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -162,6 +162,8 @@ def _split(rows: ImageRows, name: str, cells: pa.Array, mark: str | None) -> Ent
         return at, filled
     if mark == JSON_TEXT:
         lists = _json_lists(rows, name, at, filled)
+    elif mark == ANGLES:
+        lists = pc.split_pattern(pc.utf8_trim(filled, "<>"), mark)
     elif mark == " ":
         lists = pc.utf8_split_whitespace(filled)
     else:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
+from hilltop.data.files import replacing
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_files import write_arrow
 from hilltop.data.formats.text.column_roles import Sample, resolve_column
 from hilltop.data.formats.text.express import check_expressible, check_lines
 from hilltop.data.formats.text.json_lines import JsonLines
-from hilltop.data.formats.text.known_names import LABEL_NAMES, is_label_name
+from hilltop.data.formats.text.known_names import LABEL_NAMES, is_class_name, is_label_name
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
 from hilltop.data.formats.text.sample import is_json_lines
 from hilltop.data.formats.text.separators import find_separator
@@ -64,6 +64,9 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
     if known:
         exact = [name for name in known if name.strip().lower() in LABEL_NAMES]
         return exact if len(exact) == 1 else known
+    single = [name for name in names if is_class_name(name)]
+    if len(single) == 1:  # One class a row, and an image in several rows.
+        return single
     return [name for name in names if _holds_labels(sample[name])]
 
 
@@ -112,13 +115,11 @@ def write_list_rows(table: LabelTable, path: Path, lossy: bool, *, image_column:
         _write_json_lines(pa.table({image_column: table.images, **lists}), path)
         return
     check_lines(table, path, classes=False)
-    if suffix == ".parquet":
-        pq.write_table(pa.table({image_column: table.images, **lists}), path)
-    else:
+    cells = lists
+    if suffix != ".parquet":
         as_text = _delimited if _delimiter_is_clear(table, lists) else _json_text
         cells = {name: as_text(column) for name, column in lists.items()}
-        content = pa.table({image_column: table.images, **cells})
-        pa_csv.write_csv(content, path, pa_csv.WriteOptions(quoting_style="needed"))
+    write_arrow(pa.table({image_column: table.images, **cells}), path)
 
 
 def _is_label_column(name: str) -> bool:
@@ -127,7 +128,10 @@ def _is_label_column(name: str) -> bool:
 
 def _write_json_lines(content: pa.Table, path: Path) -> None:
     encode = json.JSONEncoder(ensure_ascii=False).encode
-    with path.open("w", encoding="utf-8", newline="\n") as file:
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
         for batch in content.to_batches(max_chunksize=1 << 14):
             rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             records = (dict(zip(content.column_names, cells, strict=True)) for cells in rows)

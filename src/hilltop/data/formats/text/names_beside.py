@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from hilltop.data.files import atomic_write
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Original
 from hilltop.data.formats.source import read_class_file
 from hilltop.data.formats.text.express import check_names
-from hilltop.data.formats.text.folder_files import write_lines
 
 _BESIDE = ".classes.txt"
 
@@ -41,7 +41,7 @@ def write_names_beside(path: Path, classes: Sequence[str], *, used: int) -> None
     # An old file of names must not rename the classes of a new list.
     if list(classes) != numbered_names(used) or beside.exists():
         check_names(path, "class", classes, without="")
-        write_lines(beside, classes)
+        atomic_write(beside, "".join(f"{name}\n" for name in classes))
 
 
 def keep_names_beside(original: Original) -> dict[str, bytes]:

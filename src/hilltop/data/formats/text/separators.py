@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +10,14 @@ from hilltop.data.formats.text.dialect import looks_numeric
 
 JSON_TEXT = "JSON"
 """Stands for "every cell is a list in brackets" in place of a separator."""
+ANGLES = "><"
+"""Stands between names that each have angle brackets of their own: ``<c#><winforms>``."""
+_ANGLED = re.compile(r"(<[^<>]+>)+")
 _FEWER = 1.5
 """So many times fewer parts than whole cells must there be, for parts to be the names."""
-_ENOUGH = 10
-"""Fewer different cells than this do not show whether their parts come back."""
+_ENOUGH = {",": 6, " ": 10}
+"""Fewer different cells than this do not show whether their parts come back; names rarely have a
+comma, but often a blank."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ def find_separator(cells: Iterable[str]) -> Separator:
     brackets = [word.startswith("[") for word in words]
     if words and all(brackets):
         return Separator(JSON_TEXT)
+    if words and all(_ANGLED.fullmatch(word) for word in words):
+        return Separator(ANGLES)
     found = [mark for mark in ";|" if any(mark in word for word in words)]
     if len(found) == 1:
         return Separator(found[0])
@@ -59,4 +66,4 @@ def find_separator(cells: Iterable[str]) -> Separator:
 def _parts_come_back(words: Sequence[str], mark: str) -> bool:
     """Whether cells are combinations of far fewer parts, so that the parts are the names."""
     parts = {part.strip() for word in words for part in word.split(mark)} - {""}
-    return len(words) >= _ENOUGH and _FEWER * len(parts) <= len(words)
+    return len(words) >= _ENOUGH[mark] and _FEWER * len(parts) <= len(words)

@@ -14,9 +14,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_files import CSV_STYLE
 from hilltop.data.formats.text.cell_values import MINUS_ONE, ONE, ZERO, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column
 from hilltop.data.formats.text.csv_text import CsvText
@@ -44,7 +46,7 @@ def write_wide(table: LabelTable, path: Path, lossy: bool) -> None:
     free = [name for name in ("image", *sorted(IMAGE_NAMES)) if name not in table.classes]
     names = [free[0], *table.classes]
     schema = pa.schema([pa.field(names[0], pa.string()), *((n, pa.int8()) for n in names[1:])])
-    with _writer(path, schema, as_parquet) as file:
+    with replacing(path) as temporary, _writer(temporary, schema, as_parquet) as file:
         for start in range(0, max(1, len(table)), _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(table)))
             cells = _written(table, rows)
@@ -127,8 +129,7 @@ def _check_names(table: LabelTable, path: Path, as_parquet: bool) -> None:
 def _writer(path: Path, schema: pa.Schema, as_parquet: bool) -> Any:
     if as_parquet:
         return pq.ParquetWriter(path, schema)
-    quoting = pa_csv.WriteOptions(quoting_style="needed")
-    return pa_csv.CSVWriter(path, schema, write_options=quoting)
+    return pa_csv.CSVWriter(path, schema, write_options=CSV_STYLE)
 
 
 def _written(table: LabelTable, rows: npt.NDArray[np.int64]) -> list[pa.Array]:

@@ -12,43 +12,47 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from hilltop.audit.find.score_blocks import label_block
-from hilltop.calibration.observation import describe_model, select_model
-from hilltop.calibration.posterior import present_probability
+from hilltop.calibration.belief import believe
+from hilltop.calibration.observation import describe_model
 from hilltop.data import LabelTable, State, Step, drop_positives, keep_each
 from hilltop.losses import KeptByCount
-from hilltop.losses.likelihood.choose import Likelihood, choose_observation
+from hilltop.losses.likelihood.summed import Likelihood
 from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.learner import head_loss
 
 
 @dataclass(frozen=True)
-class Belief:
+class Simulation:
     """How labels of some images were lost.
 
     Attributes:
         table: The labels that are there.
-        loss: The observation model under which they are most probable.
+        loss: How they were lost; None if none is missing.
         present: Probability that each pair is really present ``(images, classes)``.
+        sentence: What scores say about it.
     """
 
     table: LabelTable
-    loss: Likelihood
+    loss: Likelihood | None
     present: npt.NDArray[np.float32]
+    sentence: str
 
     @property
     def share(self) -> float:
         """Share of the true labels that is there."""
         return self.table.count(State.PRESENT) / float(self.present.sum())
 
+    @property
+    def lost_as_in(self) -> str:
+        """The observation model by name."""
+        return "nothing is missing" if self.loss is None else describe_model(self.loss)
+
     def __str__(self) -> str:
         """Return a sentence."""
-        return (
-            f"labels were probably lost as in {describe_model(self.loss)}: about {self.share:.0%}"
-            " of the true ones are there"
-        )
+        return self.sentence
 
     def draw(self, seed: Sequence[int]) -> LabelTable:
         """Return complete labels: those that are there, and others as they are probable."""
@@ -60,31 +64,33 @@ class Belief:
             rows,
             columns,
             states[rows, columns],
-            step=Step("draw_complete", by=describe_model(self.loss), seed=seed),
+            step=Step("draw_complete", by=self.lost_as_in, seed=seed),
             unlisted=State.UNKNOWN,
         )
 
     def lose(self, complete: LabelTable, seed: int) -> LabelTable:
         """Return the labels with some lost, in the same way."""
+        if self.loss is None:
+            return complete
         if isinstance(self.loss, KeptByCount):
             return drop_positives(complete, 1 - self.loss.rule.keep, seed=seed).table
         return keep_each(complete, float(self.loss.rate().mean()), seed=seed).table
 
 
-def believe(table: LabelTable, features: Tensor, *, seed: int) -> Belief:
+def simulation_of(table: LabelTable, features: Tensor, *, seed: int) -> Simulation:
     """Find out how labels were lost, with heads that never saw the labels they are asked about.
 
     Args:
         table: The labels.
         features: One row for each image of the table.
-        seed: The same seed gives the same belief.
+        seed: The same seed gives the same simulation.
     """
     targets, observed, _ = label_block(table, slice(None))
-    loss = choose_observation(torch.bincount(targets.nansum(dim=1).long())).loss
-    logits = out_of_fold_logits(features, targets, loss, observed=observed, seed=seed)
-    best = select_model(logits, targets, observed=observed).best
-    present = present_probability(
-        best.loss, best.calibration(logits), targets, observed=observed
-    ).numpy()
-    present[~table.looked_for()] = 0.0
-    return Belief(table, best.loss, present)
+    heads = head_loss("bce", reduction="sum")
+    logits = out_of_fold_logits(features, targets, heads, observed=observed, seed=seed)
+    belief = believe(logits, targets, observed=observed)
+    present = belief.present_probability(logits, targets, observed=observed).numpy()
+    unlikely = ~table.looked_for() if belief.kind != "nothing" else targets.numpy() != 1
+    present[unlikely] = 0.0
+    loss = None if belief.kind == "nothing" else belief.model.loss
+    return Simulation(table, loss, present, belief.sentence)

@@ -1,0 +1,196 @@
+"""How good tags are that were decided by incomplete labels alone, on any folder of data sets.
+
+A set is an .npz file with features X and complete labels Y (0 or 1). A file like losing.py, with
+WAYS and lose(way, Y, seed=..., X=...), says how labels get lost. 60% of the rows are trained on, a
+permutation from the seed; classes with fewer than 10 labels there are left out. Heads of
+cross-entropy learn from the labels that are left; thresholds are chosen from out-of-fold scores and
+those labels, and judged by complete labels of the other rows. Nothing is chosen by the other rows.
+
+Run it with: python reproduction/decisions.py SETS --losing losing.py --out decisions.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hilltop.calibration import TruthCalibrator
+from hilltop.metrics import classification_report, fit_thresholds
+from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.in_memory import fit_head
+from hilltop.training.learner import head_loss
+
+TRAIN_SHARE, LEAST_LABELS, BINS = 0.6, 10, 15
+COLUMNS = ("set", "way", "seed", "kept", "rule", "OF1", "CF1", "ECE")
+
+
+def main() -> None:
+    """Measure every cell and write a row for each rule."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sets", type=Path, nargs="*", help="folders or files with X and Y")
+    parser.add_argument("--losing", type=Path, help="Python file with WAYS and lose()")
+    parser.add_argument("--ways", nargs="*", help="some of its ways; all without it")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
+    parser.add_argument("--cells", type=Path, required=True, help="where scores are kept")
+    parser.add_argument("--out", type=Path, default=Path("decisions.csv"))
+    options = parser.parse_args()
+    options.cells.mkdir(parents=True, exist_ok=True)
+    if options.sets:
+        compute_cells(options)
+    rows: list[dict[str, Any]] = []
+    paths = [(split_name(path.stem), path) for path in options.cells.glob("*.npz")]
+    with options.out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for (name, way, seed), path in sorted(paths, key=lambda one: (one[0][2], one[0])):
+            if seed in options.seeds:
+                found = measure(path)
+                rows += found
+                writer.writerows(found)
+                file.flush()
+                print(name, way, seed, flush=True)
+    print("\n".join(summary(rows)))
+
+
+def compute_cells(options: argparse.Namespace) -> None:
+    """Train the heads of every set, way and seed that is not there yet."""
+    losing = load_module(options.losing)
+    files = [file for path in options.sets for file in (sorted(path.glob("*.npz")) or [path])]
+    for file in files:
+        data = np.load(file)
+        if not {"X", "Y"} <= set(data.files):
+            continue
+        for seed in options.seeds:
+            for way in options.ways or losing.WAYS:
+                target = options.cells / f"{file.stem}.{way}.{seed}.npz"
+                if not target.exists():
+                    compute_cell(data["X"], data["Y"], way, seed, losing, target)
+
+
+def load_module(path: Path) -> Any:
+    """The ways of losing labels."""
+    spec = importlib.util.spec_from_file_location("losing", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compute_cell(x: Any, y: Any, way: str, seed: int, losing: Any, target: Path) -> None:
+    """Out-of-fold scores of training rows, and scores of other rows, of cross-entropy."""
+    order = np.random.default_rng(seed).permutation(len(x))
+    train, test = np.split(order, [int(TRAIN_SHARE * len(x))])
+    wanted = y[train].sum(0) >= LEAST_LABELS
+    y = y[:, wanted]
+    try:
+        kept = losing.lose(way, y[train], seed=seed, X=x[train].astype(np.float32))
+    except (TypeError, AttributeError):  # a way that asks for more than X
+        return
+    features, others = (torch.from_numpy(x[rows].astype(np.float32)) for rows in (train, test))
+    s, st = scores(features, others, kept, seed)
+    _, complete = scores(features, others, y[train], seed, folds=False)
+    labels = {"Z": kept.astype(bool), "Y": y[train].astype(bool), "Yt": y[test].astype(bool)}
+    np.savez(target, s=s, st=st, complete=complete, **labels)
+
+
+def scores(features: Any, others: Any, labels: Any, seed: int, *, folds: bool = True) -> Any:
+    """Logits of heads of cross-entropy on rows they did not learn from."""
+    targets = torch.from_numpy(labels.astype(np.float32))
+    loss = head_loss("bce", reduction="sum")
+    unseen = None
+    if folds:
+        unseen = out_of_fold_logits(features, targets, loss, seed=seed).numpy()
+    head = fit_head(
+        features, lambda rows: (targets[rows], None), loss, classes=targets.shape[1], seed=seed
+    ).head
+    with torch.no_grad():
+        return unseen, head(others).numpy()
+
+
+def measure(path: Path) -> list[dict[str, Any]]:
+    """A row for each rule of one cell."""
+    name, way, seed = split_name(path.stem)
+    cell = np.load(path)
+    s, kept, true, st, truth = (cell[key].astype(np.float32) for key in ("s", "Z", "Y", "st", "Yt"))
+    calibrator = TruthCalibrator().fit(s, kept)
+    plain, probs = 1 / (1 + np.exp(-st)), calibrator.transform(st)
+    one, complete = (fit_one(s, labels) for labels in (kept, true))
+    rules = {
+        "0.5": (plain, 0.5),
+        "fitted to what is left, by class": (st, fit_thresholds(s, kept)),
+        "fitted to what is left, one": (st, one),
+        "expected f1": (probs, calibrator.truth_.decide("f1").thresholds),
+        "expected class_f1": (probs, calibrator.decision_.thresholds),
+        "fitted to complete, by class": (st, fit_thresholds(s, true)),
+        "fitted to complete, one": (st, complete),
+    }
+    if "complete" in cell.files:
+        rules["complete labels, 0.5"] = (1 / (1 + np.exp(-cell["complete"])), 0.5)
+    same = {"set": name, "way": way, "seed": seed, "kept": round(kept.sum() / true.sum(), 3)}
+    rows = []
+    for rule, (values, threshold) in rules.items():
+        report = classification_report(values, truth, threshold)
+        made = probs if rule.startswith("expected") else plain
+        numbers = {"OF1": 100 * report.OF1, "CF1": 100 * report.CF1, "ECE": 100 * ece(made, truth)}
+        rows.append(
+            {**same, "rule": rule, **{key: round(value, 2) for key, value in numbers.items()}}
+        )
+    return rows
+
+
+def fit_one(scores: Any, labels: Any) -> float:
+    """The threshold for all classes that is best on these labels."""
+    return float(fit_thresholds(scores.reshape(-1, 1), labels.reshape(-1, 1))[0])
+
+
+def split_name(stem: str) -> tuple[str, str, int]:
+    """Set, way (which may hold a dot) and seed.
+
+    Example:
+        >>> split_name("yeast.r0.8.1")
+        ('yeast', 'r0.8', 1)
+    """
+    name, _, rest = stem.partition(".")
+    way, _, seed = rest.rpartition(".")
+    return name, way, int(seed)
+
+
+def ece(probs: Any, truth: Any) -> float:
+    """Expected calibration error over all pairs, in bins of one width."""
+    at = np.minimum((probs * BINS).astype(int), BINS - 1).ravel()
+    sums = [np.bincount(at, values.ravel(), BINS) for values in (probs, truth)]
+    return float(np.abs(sums[0] - sums[1]).sum() / probs.size)
+
+
+def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines of a table: means by rule, over all cells and by way."""
+    rules = list(dict.fromkeys(row["rule"] for row in rows))
+    ways = ["all", *dict.fromkeys(row["way"] for row in rows)]
+    yield "| rule, OF1 / CF1 / ECE | " + " | ".join(ways) + " |"
+    yield "|---" * (len(ways) + 1) + "|"
+    for rule in rules:
+        cells = []
+        for way in ways:
+            mine = [row for row in rows if row["rule"] == rule and way in ("all", row["way"])]
+            means = [np.mean([row[key] for row in mine]) for key in ("OF1", "CF1", "ECE")]
+            cells.append(" / ".join(f"{mean:.1f}" for mean in means))
+        yield f"| {rule} | " + " | ".join(cells) + " |"
+    by_cell: dict[Any, dict[str, Any]] = {}
+    for row in rows:
+        by_cell.setdefault((row["set"], row["way"], row["seed"]), {})[row["rule"]] = row
+    for ours in ("expected f1", "expected class_f1"):
+        for key in ("OF1", "CF1"):
+            below = [cell for cell in by_cell.values() if cell[ours][key] < cell["0.5"][key]]
+            yield f"{key} of {ours} is below that at 0.5 in {len(below)} of {len(by_cell)} cells"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,256 @@
+"""Are scores from incomplete test labels right, and their intervals?
+
+Takes a folder of ``.npz`` files as ``anybody.py`` does. Heads learn from incomplete training
+labels; those of the test rows are lost in the same way, and metrics are estimated from the rest:
+
+- with 0, 200 and 1,000 answers about pairs that ``plan`` chose, and as many chosen evenly: whether
+  the 90% intervals cover the true value, and how wide they are;
+- for pairs of models with 500 answers: whether the order is right, against labels as they are.
+
+Files ``SET.WAY.SEED.npz`` that hold out-of-fold logits ``s``, labels that are left ``Z`` and the
+truth ``Y`` are taken as they are: one model, nothing to train.
+
+Run it with: python reproduction/incomplete_tests.py FOLDER --out reproduction/incomplete_tests.csv
+Rows that the file holds already are not made again; ``--table`` prints what it holds, ``--figure``
+draws it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from anybody import WAYS, Array, Cell
+from incomplete_summary import draw_figure, print_table, read_rows
+
+from hilltop.data import State
+from hilltop.losses import LabelStats
+from hilltop.metrics import average_precision, classification_report
+from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate, SampledAnswers
+from hilltop.metrics.incomplete.judged_model import TOP_KS, top_pairs
+from hilltop.training import fit_head
+from hilltop.training.learner import head_loss
+
+COLUMNS = (
+    "set", "way", "seed", "model", "metric", "sample", "answers", "draw", "true", "naive",
+    "estimate", "low", "high", "covered", "width",
+)  # fmt: skip
+THRESHOLD = 0.25
+MOST_TRAIN, MOST_TEST = 4000, 1500
+MODELS = {"bce": ("bce", 1), "hill": ("hill", 1), "bce third": ("bce", 3)}
+"""Loss of each model, and of how many training rows it saw one."""
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Models and the test set they are judged by."""
+
+    probs: dict[str, Array]
+    labels: Array
+    true: Array
+
+    @classmethod
+    def make(cls, place: Place) -> Tested:
+        """Train heads, and lose labels of the test rows."""
+        way, seed = place.way, int(place.seed)
+        cell = Cell.read(place.path, seed)
+        train = Cell(
+            cell.features[:MOST_TRAIN], cell.labels[:MOST_TRAIN], cell.features[:1], cell.labels[:1]
+        )
+        rows = cell.test_features[:MOST_TEST], cell.test_labels[:MOST_TEST]
+        left = WAYS[way](train, seed).table.dense() == State.PRESENT
+        test_left = WAYS[way](Cell(*rows, *rows), seed + 100).table.dense() == State.PRESENT
+        there = test_left.sum(axis=0) >= 3
+        probs = {
+            name: trained(train.features[::every], left[::every], loss, seed, rows[0])[:, there]
+            for name, (loss, every) in MODELS.items()
+        }
+        return cls(probs, test_left[:, there], rows[1][:, there])
+
+    @classmethod
+    def read(cls, path: Path) -> Tested:
+        """Take a file that holds scores already."""
+        content = np.load(path)
+        scores, left, true = (content[name][:MOST_TEST] for name in ("s", "Z", "Y"))
+        there = left.sum(axis=0) >= 3
+        probs = 1 / (1 + np.exp(-scores[:, there].astype(np.float64)))
+        return cls({"bce": probs}, left[:, there], true[:, there])
+
+
+def trained(features: Array, left: Array, name: str, seed: int, test: Array) -> Array:
+    """Probabilities on test rows, by a head that learned from incomplete labels."""
+    targets = torch.from_numpy(left).float()
+    unknown = torch.zeros(targets.shape, dtype=torch.bool)
+    fitted = fit_head(
+        torch.from_numpy(np.ascontiguousarray(features)),
+        lambda rows: (targets[rows], unknown[rows]),
+        head_loss(name, reduction="sum"),
+        classes=targets.shape[1],
+        stats=LabelStats.of(targets),
+        seed=seed,
+    )
+    with torch.no_grad():
+        return torch.sigmoid(fitted.head(torch.from_numpy(test))).double().numpy()
+
+
+def measured(probs: Array, labels: Array) -> dict[str, float]:
+    """All metrics, by labels that are taken to be complete."""
+    found = classification_report(probs, labels, THRESHOLD).as_dict()
+    tops = top_pairs(probs, np.ones(labels.shape, dtype=bool), TOP_KS)
+    for k, top in zip(TOP_KS, tops, strict=True):
+        found[f"P@{k}"] = float(labels[top].mean())
+    return found
+
+
+def judged(tested: Tested, draws: int) -> Iterator[dict[str, Any]]:
+    """Rows about one model, and about pairs of models."""
+    yield from one_model(tested, "bce", draws)
+    for first, second in combinations(tested.probs, 2):
+        yield from two_models(tested, first, second)
+
+
+def one_model(tested: Tested, name: str, draws: int) -> Iterator[dict[str, Any]]:
+    """Intervals of one model's metrics."""
+    probs = tested.probs[name]
+    true, naive = measured(probs, tested.true), measured(probs, tested.labels)
+    by_class = average_precision(probs, tested.true)
+    test = IncompleteTest([probs], tested.labels, threshold=THRESHOLD)
+    for sample, number in (
+        ("none", 0),
+        *((s, n) for s in ("planned", "even") for n in (200, 1000)),
+    ):
+        for draw in range(draws if number else 1):
+            answers = answered(test, tested, sample, number, draw)
+            report = test.with_answers(answers).report()
+            keys = {"model": name, "sample": sample, "answers": number, "draw": draw}
+            for metric, found in report.metrics.items():
+                yield {**keys, "metric": metric, **row(found, true[metric], naive[metric])}
+            pairs = zip(report.average_precision, by_class, strict=True)
+            rows = [row(found, value, np.nan) for found, value in pairs if value == value]
+            means = {key: np.mean([one[key] for one in rows]) for key in rows[0]}
+            yield {**keys, "metric": "AP of a class", **means}
+
+
+def two_models(tested: Tested, first: str, second: str) -> Iterator[dict[str, Any]]:
+    """The difference of two models, without answers and with 500."""
+    both = [tested.probs[name] for name in (first, second)]
+    true, naive = (
+        float(np.subtract(*(measured(probs, labels)["mAP"] for probs in both)))
+        for labels in (tested.true, tested.labels)
+    )
+    test = IncompleteTest(both, tested.labels, threshold=THRESHOLD)
+    for number in (0, 500):
+        answers = answered(test, tested, "planned", number, 0)
+        found = test.with_answers(answers).compare().differences["mAP"]
+        keys = {"model": f"{first} - {second}", "metric": "mAP", "sample": "planned"}
+        yield {**keys, "answers": number, "draw": 0, **row(found, true, naive)}
+
+
+def answered(
+    test: IncompleteTest, tested: Tested, sample: str, number: int, draw: int
+) -> SampledAnswers:
+    """Answers of somebody who knows the truth."""
+    if not number:
+        return SampledAnswers.none()
+    if sample == "planned":
+        plan = test.plan(number, seed=draw)
+        rows, columns, sampled_with = plan.rows, plan.columns, plan.sampled_with
+    else:
+        rows, columns = np.nonzero(~tested.labels)
+        number = min(number, len(rows))
+        drawn = np.random.default_rng(draw).choice(len(rows), number, replace=False)
+        sampled_with = np.full(number, number / len(rows))
+        rows, columns = rows[drawn], columns[drawn]
+    present = tested.true[rows, columns]
+    return SampledAnswers(rows, columns, present, sampled_with, np.zeros(len(rows), dtype=np.int64))
+
+
+def row(found: MetricEstimate, true: float, naive: float) -> dict[str, float]:
+    """Numbers of one estimate."""
+    return {
+        "true": true,
+        "naive": naive,
+        "estimate": found.estimate,
+        "low": found.low,
+        "high": found.high,
+        "covered": float(found.low <= true <= found.high),
+        "width": found.high - found.low,
+    }
+
+
+def main() -> None:
+    """Fill the file, and print what it says."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("reproduction/incomplete_tests.csv"))
+    parser.add_argument("--seeds", default="0,1")
+    parser.add_argument("--sets", default=None)
+    parser.add_argument("--ways", default="r0.8,r1,class,clarity")
+    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--figure", type=Path, help="draw what the file holds, and do no more")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.figure is not None:
+        draw_figure(read_rows(given.out), given.figure)
+        return
+    if not given.table:
+        wanted = None if given.sets is None else given.sets.split(",")
+        for cell in cells(given.folder, given.ways.split(","), given.seeds.split(",")):
+            if wanted is None or cell.name in wanted:
+                fill(cell, given.out, given.draws)
+    print_table(read_rows(given.out))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file, and how its labels are lost."""
+
+    path: Path
+    name: str
+    way: str
+    seed: str
+
+    def tested(self) -> Tested:
+        """Read scores, or train."""
+        content = set(np.load(self.path))
+        return Tested.read(self.path) if "s" in content else Tested.make(self)
+
+
+def cells(folder: Path, ways: list[str], seeds: list[str]) -> Iterator[Place]:
+    """What a folder offers."""
+    for seed in seeds:
+        for path in sorted(folder.glob("*.npz")):
+            name, *parts = path.stem.split(".")
+            if parts and parts[-1] == seed and ".".join(parts[:-1]) in ways:
+                yield Place(path, name, ".".join(parts[:-1]), seed)
+            elif not parts and {"X", "X_train"} & set(np.load(path)):
+                yield from (Place(path, name, one, seed) for one in ways)
+
+
+def fill(cell: Place, out: Path, draws: int) -> None:
+    """Measure what the file does not hold yet."""
+    keys = {"set": cell.name, "way": cell.way, "seed": cell.seed}
+    if any(keys.items() <= one.items() for one in read_rows(out)):
+        return
+    rows = [{**keys, **one} for one in judged(cell.tested(), draws)]
+    new = not out.is_file()
+    with out.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        for one in rows:
+            short = {k: f"{v:.5g}" if isinstance(v, float) else v for k, v in one.items()}
+            writer.writerow(short)
+    print(*keys.values(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

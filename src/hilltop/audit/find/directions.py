@@ -1,0 +1,68 @@
+"""Directions of features: few numbers for each image, by which the review page learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from hilltop.data.scores import Places
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MOST_DIRECTIONS = 128
+MOST_IMAGES = 300_000
+"""With more images than this the page does not learn: it would not fit into memory beside them."""
+_SAMPLE_ROWS = 20_000
+
+
+def main_directions(features: Tensor) -> npt.NDArray[np.float16]:
+    """Project features on their principal components, each scaled to unit variance.
+
+    Args:
+        features: One row an image ``(N, F)``.
+
+    Example:
+        >>> import torch
+        >>> main_directions(torch.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])).shape
+        (3, 1)
+    """
+    import torch  # the review page, which reads directions, does without it
+
+    step = max(1, len(features) // _SAMPLE_ROWS)
+    some = features[::step].double()
+    mean, std = some.mean(dim=0), some.std(dim=0).clamp(min=1e-9)
+    scaled = (some - mean) / std
+    values, vectors = torch.linalg.eigh(scaled.T @ scaled / len(scaled))
+    used = int((values > 1e-6 * values[-1].clamp(min=1e-12)).sum().clamp(max=MOST_DIRECTIONS))
+    chosen = vectors[:, -used:] / values[-used:].sqrt()
+    parts = [(part.double() - mean) / std @ chosen for part in torch.split(features, 1 << 14)]
+    found: npt.NDArray[np.float16] = torch.cat(parts).clamp(-1e4, 1e4).half().numpy()
+    return found
+
+
+def write_directions(features: Tensor, rows: Places, path: Path) -> None:
+    """Write the directions of images, if there are not too many of them.
+
+    Args:
+        features: One row for each of ``rows``.
+        rows: Image numbers in the label table.
+        path: The ``.npz`` file.
+    """
+    path.unlink(missing_ok=True)
+    if len(features) <= MOST_IMAGES:
+        np.savez(path, rows=rows, values=main_directions(features.float()))
+
+
+def read_directions(path: Path, images: int) -> npt.NDArray[np.float32] | None:
+    """Return the directions of all images, 0 where an image has none; None without a file."""
+    if not path.is_file():
+        return None
+    with np.load(path, allow_pickle=False) as content:
+        values = content["values"]
+        found = np.zeros((images, values.shape[1]), dtype=np.float32)
+        found[content["rows"]] = values
+    return found

@@ -1,0 +1,148 @@
+"""From probabilities of truth to tags: thresholds for what a person wants, and what to expect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from hilltop.calibration.expected import GRID, Expected, ExpectedCounts
+from hilltop.calibration.profile import Floats
+from hilltop.checks import check_choice, check_number
+from hilltop.errors import ArgumentError
+
+Goal = Literal["class_f1", "f1", "precision", "recall", "tags"]
+
+OWN_LABELS = 5.0
+"""True labels of a class at which its own threshold counts as much as that of all classes."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Thresholds, and what may be expected of them.
+
+    Attributes:
+        goal: What they were chosen for.
+        wanted: The precision, recall or number of tags that was asked for.
+        logits: Logit of the probability of truth above which a label is said, for each class;
+            infinity for never.
+        expected: What they give, all classes together.
+        by_class: Expected precision, recall and F1 of each class ``(3, C)``.
+    """
+
+    goal: Goal
+    wanted: float | None
+    logits: Floats
+    expected: Expected
+    by_class: Floats
+
+    @property
+    def thresholds(self) -> Floats:
+        """Probabilities of truth above which a label is said ``(C,)``."""
+        return probability(self.logits)
+
+    def describe(self) -> str:
+        """Say what was chosen and what to expect, in a sentence."""
+        aims = {
+            "class_f1": "the best F1 of each class",
+            "f1": "the best F1 of all classes together",
+            "precision": f"a precision of at least {self.wanted or 0:.0%}",
+            "recall": f"a recall of at least {self.wanted or 0:.0%}",
+            "tags": f"{self.wanted or 0:g} tags an image",
+        }
+        return f"thresholds for {aims[self.goal]}; expected: {self.expected}"
+
+
+def decide(
+    counts: ExpectedCounts, goal: Goal = "class_f1", *, wanted: float | None = None
+) -> Decision:
+    """Choose thresholds by what may be expected of them.
+
+    Args:
+        counts: Of calibrated scores.
+        goal: ``class_f1``, the best F1 of each class, drawn towards the common threshold where
+            labels are few; ``f1``, one threshold with the best F1 of all; ``precision`` or
+            ``recall``, the threshold of each class that just reaches it; ``tags``, one threshold
+            with so many tags an image.
+        wanted: The precision, the recall or the number of tags.
+
+    Raises:
+        ArgumentError: The goal is unknown, or what is wanted is missing or out of range.
+    """
+    check_choice("goal", goal, get_args(Goal))
+    _check_wanted(goal, wanted)
+    classes = len(counts.accepted)
+    if goal == "class_f1":
+        logits = _class_f1(counts)
+    elif goal == "f1":
+        logits = np.full(classes, _best(counts.pooled())[0])
+    elif goal == "precision":
+        logits = _reaching_precision(counts, float(wanted or 0))
+    elif goal == "recall":
+        logits = _reaching_recall(counts, float(wanted or 0))
+    else:
+        tags = counts.pooled().accepted[0] / max(1, counts.rows)
+        logits = np.full(classes, np.interp(-float(wanted or 0), -tags, GRID))
+    return Decision(goal, wanted, logits, counts.expect(logits), _by_class(counts, logits))
+
+
+def probability(logits: Floats) -> Floats:
+    """The sigmoid; 1 at infinity."""
+    probs: Floats = 0.5 * (1 + np.tanh(logits / 2))
+    return probs
+
+
+def _check_wanted(goal: str, wanted: float | None) -> None:
+    if goal in ("class_f1", "f1"):
+        if wanted is not None:
+            raise ArgumentError(f"wanted does not belong to the goal {goal!r}.")
+        return
+    if wanted is None:
+        raise ArgumentError(f"The goal {goal!r} needs a number: wanted.")
+    if goal == "tags":
+        check_number("wanted", wanted, low=0, low_open=True)
+    else:
+        check_number("wanted", wanted, low=0, high=1, low_open=True)
+
+
+def _best(counts: ExpectedCounts) -> Floats:
+    """The logit at which the F1 of each class is best."""
+    best: Floats = GRID[counts.f1().argmax(axis=1)]
+    return best
+
+
+def _class_f1(counts: ExpectedCounts) -> Floats:
+    common = _best(counts.pooled())[0]
+    own = counts.present[1] / (counts.present[1] + OWN_LABELS)
+    drawn: Floats = common + own * (_best(counts) - common)
+    return drawn
+
+
+def _reaching_precision(counts: ExpectedCounts, wanted: float) -> Floats:
+    """The lowest threshold of each class with that precision; infinity if there is none."""
+    # A class without any pair above a threshold has no precision there to speak of.
+    shares = np.divide(
+        counts.hits[1], counts.accepted, out=np.zeros_like(counts.accepted),
+        where=counts.accepted >= 1,
+    )  # fmt: skip
+    return np.array([_first(line >= wanted) for line in shares])
+
+
+def _reaching_recall(counts: ExpectedCounts, wanted: float) -> Floats:
+    """The highest threshold of each class with that recall; the lowest of all if there is none."""
+    shares = counts.hits[1] / np.maximum(counts.present[1], 1e-9)[:, None]
+    below = [np.flatnonzero(line >= wanted) for line in shares]
+    return np.array([GRID[found[-1]] if len(found) else GRID[0] for found in below])
+
+
+def _first(reached: np.ndarray) -> float:
+    found = np.flatnonzero(reached)
+    return float(GRID[found[0]]) if len(found) else float("inf")
+
+
+def _by_class(counts: ExpectedCounts, logits: Floats) -> Floats:
+    """Precision, recall and F1 of each class in the middle case."""
+    accepted, hits = counts.at(logits)
+    wholes = (accepted, counts.present[1], (accepted + counts.present[1]) / 2)
+    return np.stack([hits[1] / np.maximum(whole, 1e-9) for whole in wholes])

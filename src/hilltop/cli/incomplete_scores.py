@@ -1,0 +1,139 @@
+"""What ``hilltop evaluate`` does where labels are incomplete: estimates, comparison, plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hilltop.checks import check_whole, pluralize
+from hilltop.data import LabelTable, State
+from hilltop.data.scores import ScoreTable
+from hilltop.errors import ArgumentError
+from hilltop.metrics.incomplete import (
+    EstimatedReport,
+    IncompleteTest,
+    ModelComparison,
+    read_sampled_answers,
+    write_planned_pairs,
+)
+
+
+@dataclass(frozen=True)
+class IncompleteRequest:
+    """What was asked of an incomplete test.
+
+    Attributes:
+        scores: Files with scores of one model or two.
+        answers: Files with answers, one for each sample.
+        threshold: Above it is a prediction.
+        harmonic: Whether CF1 is the harmonic mean of CP and CR.
+        as_json: Whether to print JSON.
+    """
+
+    scores: tuple[Path, ...]
+    answers: tuple[Path, ...]
+    threshold: float
+    harmonic: bool
+    as_json: bool
+
+    def test(self, table: LabelTable) -> IncompleteTest:
+        """Join by name and find out what is probably true."""
+        if table.unlisted == State.ABSENT:
+            raise ArgumentError(
+                "With --incomplete, pairs that are not listed are not known to be absent."
+                " Say --unlisted unknown."
+            )
+        targets, observed = table.batch()
+        loaded = [ScoreTable.load(path) for path in self.scores]
+        return IncompleteTest(
+            [scores.aligned(table.images, table.classes) for scores in loaded],
+            targets,
+            observed=observed,
+            answers=read_sampled_answers(self.answers, table),
+            threshold=self.threshold,
+            harmonic=self.harmonic,
+        )
+
+    def evaluate(self, table: LabelTable) -> None:
+        """Print estimates of all metrics, and how two models compare."""
+        test = self.test(table)
+        reports = [test.report(number) for number in range(len(self.scores))]
+        compared = test.compare() if len(self.scores) == 2 else None
+        if self.as_json:
+            print(json.dumps(_as_json(test, reports, compared, table.classes), indent=2))
+        else:
+            _print(test, self.scores, reports, compared)
+
+    def plan(self, table: LabelTable, number: int, out: Path, *, seed: int) -> None:
+        """Write the pairs to ask about next."""
+        check_whole("--plan", number, low=1)
+        pairs = self.test(table).plan(number, seed=seed)
+        write_planned_pairs(pairs, table, out)
+        written = pluralize(len(pairs.rows), "pair", "pairs")
+        print(
+            f"{out}: {written} to ask about. Write yes, no or unsure into a column 'answer', and"
+            f" pass the file to --answers."
+        )
+
+
+def _as_json(
+    test: IncompleteTest,
+    reports: list[EstimatedReport],
+    compared: ModelComparison | None,
+    classes: tuple[str, ...],
+) -> dict[str, Any]:
+    models = [
+        {name: found.as_dict() for name, found in report.metrics.items()}
+        | {"classes": {name: one.as_dict() for name, one in _named(classes, report)}}
+        for report in reports
+    ]
+    result: dict[str, Any] = {"answers": len(test.answers), "labels": test.sentence}
+    if compared is None:
+        return result | models[0]
+    return result | {
+        "models": models,
+        "difference": {name: one.as_dict() for name, one in compared.differences.items()},
+        "first_better": compared.first_better,
+        "answers_needed": compared.answers_needed,
+    }
+
+
+def _named(classes: tuple[str, ...], report: EstimatedReport) -> Any:
+    return zip(classes, report.average_precision, strict=True)
+
+
+def _print(
+    test: IncompleteTest,
+    paths: tuple[Path, ...],
+    reports: list[EstimatedReport],
+    compared: ModelComparison | None,
+) -> None:
+    answers = pluralize(len(test.answers), "answer", "answers")
+    print(f"Labels are incomplete: {test.sentence}.")
+    print(f"Estimates of the true values, with 90% intervals, from labels and {answers}:")
+    if compared is None:
+        for name, found in reports[0].metrics.items():
+            print(f"{name:>5}  {found}")
+        return
+    columns = [path.name for path in paths]
+    print(f"{'':5}  {columns[0]:<22}{columns[1]:<22}difference")
+    for name, difference in compared.differences.items():
+        one, other = (str(report.metrics[name]) for report in reports)
+        print(f"{name:>5}  {one:<22}{other:<22}{difference}")
+    print(_verdict(columns, compared))
+
+
+def _verdict(names: list[str], compared: ModelComparison) -> str:
+    """Say which of two models has the higher mAP, and how sure that is."""
+    ahead = compared.first_better >= 0.5
+    sure = compared.first_better if ahead else 1 - compared.first_better
+    words = f"{sure:.0%}" if sure < 0.99 else "more than 99%"
+    sentence = f"{names[0] if ahead else names[1]} has the higher mAP: {words} sure."
+    if compared.answers_needed == 0:
+        return sentence
+    if compared.answers_needed is None:
+        return f"{sentence} The models are too much alike to tell."
+    more = pluralize(compared.answers_needed, "more answer", "more answers")
+    return f"{sentence} About {more} would make it 95%; --plan chooses what to ask."

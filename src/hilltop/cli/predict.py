@@ -1,0 +1,115 @@
+"""``predict``: tags and probabilities for new images."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import tyro
+
+from hilltop.checks import check_number, check_whole, pluralize
+from hilltop.cli.outputs import Force, check_written
+from hilltop.data.tags import choose_tags, write_tags
+from hilltop.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hilltop.calibration import Decision
+    from hilltop.training.predict import TrainedModel
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Tag the images of a folder, or the rows of a features file, with the model of a run.
+
+    Tags are those whose probability of being true exceeds the threshold of their class. The run
+    found thresholds with the best expected F1 from its own labels; --min-precision and --top ask
+    for others. With an --out that ends in .npy all probabilities are written instead.
+
+    Example: hilltop predict runs/2026-01-31-labels-hill --images photos --out tags.csv
+    """
+
+    run_folder: tyro.conf.Positional[Path]
+    """The run folder."""
+    out: Path
+    """The .csv, .jsonl or .parquet file with the tags, any file with --to, or .npy for scores."""
+    images: Path | None = None
+    """Folder with images; also for a run on features that hilltop features has computed."""
+    features: Path | None = None
+    """Features file, for a run that was trained on features."""
+    labels: Path | None = None
+    """Score the images in this label file alone."""
+    allow_missing: bool = False
+    """With --labels: go on without rows that have no image or features."""
+    top: int | None = None
+    """Most tags of an image; alone, so many of every image."""
+    min_precision: float | None = None
+    """Tag only what is expected to be right so often, from 0 to 1, in every class."""
+    to: str | None = None
+    """Write the tags in this label format, such as coco or wide."""
+    which: Literal["best", "last"] | None = None
+    """Weights of the best epoch on the validation images, or of the last. Without it the last,
+    unless the validation labels are known to be complete."""
+    force: Force = False
+
+    def run(self) -> None:
+        """Predict, decide and write."""
+        from hilltop.inputs.matching import labelled_inputs
+        from hilltop.training.predict import load_run, predict_run, truth_probs
+        from hilltop.training.run_folder import RunFolder
+
+        self._check()
+        check_written(self, self.out, inputs=RunFolder(self.run_folder).files)
+        trained = load_run(self.run_folder, which=self.which)
+        chosen, source = None, self.images or self.features
+        if self.labels is not None and source is not None:
+            allowed = self.allow_missing
+            chosen = labelled_inputs(self.labels, source, allow_missing=allowed, say=print)
+        scores, broken = predict_run(
+            trained, images=self.images, features=self.features, chosen=chosen
+        )
+        probs = truth_probs(trained, scores)
+        decision = self._decision(trained)
+        thresholds = np.full(len(probs.classes), 0.5)
+        if decision is not None:
+            thresholds = decision.thresholds
+        images = pluralize(len(probs.images), "image", "images")
+        if self.out.suffix == ".npy" and self.to is None:
+            dataclasses.replace(probs, thresholds=tuple(thresholds.tolist())).save(self.out)
+            print(f"{self.out}: {images}, {pluralize(len(probs.classes), 'class', 'classes')}")
+        else:
+            alone = self.top is not None and self.min_precision is None
+            said = choose_tags(probs, -1.0 if alone else thresholds, top=self.top)
+            write_tags(self.out, probs, said, to=self.to)
+            print(f"{self.out}: {images}, {pluralize(int(said.sum()), 'tag', 'tags')}")
+            print(_explained(decision, self.top if alone else None))
+        if broken:
+            print(f"left out: {pluralize(len(broken), 'image', 'images')} that could not be read")
+
+    def _check(self) -> None:
+        if self.top is not None:
+            check_whole("--top", self.top, low=1)
+        if self.min_precision is not None:
+            check_number("--min-precision", self.min_precision, low=0, high=1, low_open=True)
+
+    def _decision(self, trained: TrainedModel) -> Decision | None:
+        if trained.truth is None:
+            if self.min_precision is not None:
+                raise ArgumentError(
+                    "--min-precision needs a run that knows what its scores mean; this one was"
+                    " trained on fewer than 100 images, or before runs did. Train it again."
+                )
+            return None
+        if self.min_precision is not None:
+            return trained.truth.decide("precision", wanted=self.min_precision)
+        return trained.truth.decide()
+
+
+def _explained(decision: Decision | None, top: int | None) -> str:
+    if top is not None:
+        return f"the {top} most probable tags of every image, however probable they are"
+    if decision is None:
+        return "scores above 0.5: this run does not know what its scores mean"
+    return decision.describe()

@@ -1,0 +1,159 @@
+"""``simulate``: labels lost on purpose, by a rule or as people lose them."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import tyro
+
+from hilltop.checks import pluralize
+from hilltop.cli.labels import ReadFormat, WriteFormat, describe_counts, positives_only
+from hilltop.cli.outputs import Force, check_written
+from hilltop.data import (
+    LabelTable,
+    ReadOptions,
+    ScoreTable,
+    State,
+    Thinned,
+    drop_positives,
+    keep_each,
+    lose_by_annotator,
+    lose_by_batch,
+    lose_by_clarity,
+    lose_by_class,
+    lose_by_size,
+    read_labels,
+    single_positive,
+    write_labels,
+)
+from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.formats import LabelSource
+from hilltop.data.formats.documents.coco_parts import box_sizes
+from hilltop.errors import ArgumentError
+
+By = Literal["class", "batch", "annotator", "clarity", "size"]
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """Drop labels from a complete file, to see how methods cope; the dropped ones are kept aside.
+
+    Give one of --r (the paper's rule), --keep (each label by itself), --single and --by (as people
+    lose labels). Beside OUT, a file such as reduced.dropped.parquet lists what was dropped, so that
+    recovery can be scored.
+
+    Example: hilltop simulate labels.csv --r 0.8 --seed 0 --out reduced.parquet
+    """
+
+    labels: tyro.conf.Positional[Path]
+    """The complete labels."""
+    out: Path
+    """The file to write."""
+    seed: int = 0
+    """The same seed drops the same labels on every machine."""
+    r: str | None = None
+    """Of n labels, floor(n (1 - r)) + 1 stay: 0.5, 0.8, 1 are "75% left", "40% left", "single"."""
+    keep: str | None = None
+    """Probability that a label stays: one number, or a CSV file with the columns class and keep."""
+    single: bool = False
+    """Keep one label of each image, as --r 1 does."""
+    by: By | None = None
+    """A probability for each class; complete batches of images; a hasty and a careful annotator;
+    clear cases first (with --scores); large objects first (boxes of a COCO file, or --scores)."""
+    scores: Path | None = None
+    """With --by clarity or size: how clear each pair is, or the share of the picture it fills."""
+    format: ReadFormat = None
+    to: WriteFormat = None
+    lossy: bool = False
+    """Leave out what the new format cannot express, instead of stopping."""
+    force: Force = False
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+    def run(self) -> None:
+        """Read, thin, write both files."""
+        aside = self.out.with_name(f"{self.out.stem}.dropped.parquet")
+        read = [] if self.keep is None else [Path(self.keep)]
+        check_written(self, self.out, aside, inputs=read)
+        # In the result unlisted pairs are unknown, whatever they were: there is no need to ask.
+        table = read_labels(self.labels, format=self.format, options=positives_only(self.reading))
+        thinned = self._thin(table)
+        write_labels(thinned.table, self.out, format=self.to, lossy=self.lossy)
+        write_labels(thinned.dropped, aside, format="hilltop")
+        dropped = thinned.dropped.count(State.PRESENT)
+        print(f"{self.labels}: {describe_counts(table)}")
+        print(f"{self.out}: {describe_counts(thinned.table)}")
+        print(f"{aside}: {pluralize(dropped, 'label', 'labels')} dropped")
+
+    def _thin(self, table: LabelTable) -> Thinned:
+        given = [self.r is not None, self.keep is not None, self.single, self.by is not None]
+        if sum(given) != 1:
+            raise ArgumentError(
+                f"Give one of --r, --keep, --single and --by, but got {sum(given)} of them."
+            )
+        if self.scores is not None and self.by not in ("clarity", "size"):
+            raise ArgumentError("--scores belongs to --by clarity and --by size.")
+        if self.single:
+            return single_positive(table, seed=self.seed)
+        if self.r is not None:
+            return drop_positives(table, self.r, seed=self.seed)
+        if self.keep is not None:
+            return keep_each(table, _keep(self.keep), seed=self.seed)
+        return self._as_people(table)
+
+    def _as_people(self, table: LabelTable) -> Thinned:
+        if self.by == "class":
+            return lose_by_class(table, seed=self.seed)
+        if self.by == "batch":
+            return lose_by_batch(table, seed=self.seed)
+        if self.by == "annotator":
+            return lose_by_annotator(table, seed=self.seed)
+        if self.by == "size":
+            return lose_by_size(table, self._sizes(table), seed=self.seed)
+        if self.scores is None:
+            raise ArgumentError(
+                "--by clarity needs --scores, a file that `hilltop predict` wrote for these images."
+            )
+        return lose_by_clarity(table, _matrix(self.scores, table), seed=self.seed)
+
+    def _sizes(self, table: LabelTable) -> npt.NDArray[np.float64]:
+        if self.scores is not None:
+            return _matrix(self.scores, table)
+        sizes = box_sizes(LabelSource(self.labels, self.reading), table)
+        if sizes is None:
+            raise ArgumentError(
+                f"{self.labels}: only COCO and LVIS files tell how large objects are; give the"
+                " share of the picture that each fills with --scores."
+            )
+        return sizes
+
+
+def _matrix(path: Path, table: LabelTable) -> npt.NDArray[np.float64]:
+    """Scores of the pairs of a table."""
+    scores = ScoreTable.load(path)
+    rows, columns = scores.positions(table.images, table.classes)
+    return np.asarray(scores.values[rows][:, columns], dtype=np.float64)
+
+
+def _keep(text: str) -> float | dict[str, float]:
+    """A probability, or the probabilities in a CSV file with the columns class and keep."""
+    try:
+        return float(text)
+    except ValueError:
+        path = Path(text)
+    if not path.is_file():
+        raise ArgumentError(f"--keep must be a number or a CSV file, but got {text!r}.")
+    errors = ErrorCollector(path)
+    chances: dict[str, float] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            try:
+                chances[row["class"]] = float(row["keep"])
+            except (KeyError, TypeError, ValueError):
+                errors.add("expected a class and a number in the columns class and keep.")
+    errors.check()
+    return chances

@@ -1,0 +1,131 @@
+"""Reading numpy arrays from files of others: whole, small enough for memory, no objects."""
+
+from __future__ import annotations
+
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hilltop.data.data_errors import data_error
+
+_FAULTS = (
+    ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, MemoryError,
+    NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError,
+)  # fmt: skip
+"""What numpy and zipfile raise for damaged files."""
+_GIB = 1 << 30
+
+
+def read_npy(path: Path, *, mapped: bool = False) -> npt.NDArray[Any]:
+    """Read an array; a mapped one stays on disk until it is used.
+
+    Raises:
+        DataError: The file is cut or damaged, or does not fit into memory.
+    """
+    try:
+        with path.open("rb") as file:
+            size = _check_size(path, file, path.stat().st_size)
+        if not mapped:
+            check_memory(path, size)
+        return np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)  # type: ignore[no-any-return]
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
+
+
+def read_npz(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
+    """Read some arrays of an archive.
+
+    Raises:
+        DataError: The file is cut or damaged, lacks one of them, or does not fit into memory.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            held = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+            for name in names:
+                if name not in held:
+                    raise data_error(
+                        path,
+                        f"there is no array {name!r}; the file holds {', '.join(held) or 'none'}."
+                        f" Expected {' and '.join(names)}.",
+                    )
+                with archive.open(held[name]) as file:
+                    check_memory(path, _check_size(path, file, held[name].file_size))
+        with np.load(path, allow_pickle=False) as content:
+            return [content[name] for name in names]
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
+
+
+def read_npz_texts(path: Path, names: tuple[str, ...]) -> dict[str, str]:
+    """Read those of some short texts that an archive holds.
+
+    Raises:
+        DataError: The file is cut or damaged.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            held = [name for name in names if name in content.files]
+            return {name: str(content[name]) for name in held}
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
+
+
+def check_memory(path: Path, size: int) -> None:
+    """Raise if something in a file would take more bytes than there are to be had."""
+    free = free_memory()
+    if size > free:
+        raise data_error(
+            path,
+            f"reading it would take {size / _GIB:.1f} GiB of memory, but {free / _GIB:.1f} are"
+            " free. Split the file, or use a machine with more memory.",
+        )
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take: of the machine, and of its control group."""
+    found = [1 << 62]
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            found.append(int(line.split()[1]) << 10)
+    limit, used = (_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    if limit and used and limit[0].isdecimal():
+        found.append(max(0, int(limit[0]) - int(used[0])))
+    return min(found)
+
+
+def _check_size(path: Path, file: IO[bytes], held: int) -> int:
+    """Compare the size that the header of an array declares with what is there, and return it."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2
+    shape, _, dtype = read(file)
+    size = int(np.prod([int(length) for length in shape], dtype=object)) * dtype.itemsize
+    if dtype.hasobject:
+        raise data_error(path, "it holds Python objects, which are not read. Save numbers or text.")
+    if size != held - file.tell():
+        raise data_error(
+            path,
+            f"an array of {shape} {dtype} takes {size:,} bytes, but {held - file.tell():,} are"
+            " there: the file is cut or damaged.",
+        )
+    return size
+
+
+def _read_header_2(file: IO[bytes]) -> Any:
+    return np.lib.format.read_array_header_2_0(file)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _unreadable(path: Path, error: BaseException) -> Exception:
+    reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+    return data_error(path, f"this file cannot be read, it is cut or damaged: {reason}.")

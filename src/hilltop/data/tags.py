@@ -1,0 +1,113 @@
+"""Tags of images as a person or program wants them: CSV, JSON lines, Parquet, any label format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import atomic_write
+from hilltop.data.formats.registry import write_labels
+from hilltop.data.label_table import LabelTable
+from hilltop.data.scores import ScoreTable
+
+SEPARATOR = ";"
+ENDINGS = (".csv", ".jsonl", ".parquet")
+
+Said = npt.NDArray[np.bool_]
+Row = tuple[str, list[str], list[float]]
+
+
+def choose_tags(
+    probs: ScoreTable, thresholds: npt.NDArray[np.float64] | float, *, top: int | None = None
+) -> Said:
+    """Return which labels are said of each image.
+
+    Args:
+        probs: Probabilities.
+        thresholds: What a probability must exceed, of all classes or each.
+        top: Most tags of an image, the most probable ones.
+    """
+    values = np.asarray(probs.values, dtype=np.float64)
+    said: Said = values > thresholds
+    if top is not None and top < values.shape[1]:
+        order = np.argsort(np.argsort(-np.where(said, values, -1.0), axis=1, kind="stable"), axis=1)
+        said &= order < top
+    return said
+
+
+def write_tags(path: Path, probs: ScoreTable, said: Said, *, to: str | None = None) -> None:
+    """Write the tags of every image, the most probable ones first.
+
+    Args:
+        path: A .csv (file, tags, probabilities; several in a cell, with ; between them), .jsonl or
+            .parquet file (with lists); any file with ``to``.
+        probs: Probabilities.
+        said: Which labels are said ``(images, classes)``.
+        to: A label format to write instead; what is not said is left open.
+
+    Raises:
+        DataError: The ending is another one, or a class name cannot stand in a cell.
+    """
+    if to is not None:
+        names = [tags for _, tags, _ in _rows(probs, said)]
+        table = LabelTable.from_lists(
+            probs.images.to_pylist(), names, probs.classes, unlisted="unknown"
+        )
+        write_labels(table, path, format=to, lossy=True)
+    elif path.suffix == ".csv":
+        atomic_write(path, _csv(path, probs, said))
+    elif path.suffix == ".jsonl":
+        lines = (
+            json.dumps({"file": file, "tags": tags, "probabilities": values}, ensure_ascii=False)
+            for file, tags, values in _rows(probs, said)
+        )
+        atomic_write(path, "".join(f"{line}\n" for line in lines))
+    elif path.suffix == ".parquet":
+        files, tags, values = zip(*_rows(probs, said), strict=True) if len(said) else ((), (), ())
+        lists = {
+            "file": pa.array(files, pa.string()),
+            "tags": pa.array(tags, pa.list_(pa.string())),
+            "probabilities": pa.array(values, pa.list_(pa.float64())),
+        }
+        pq.write_table(pa.table(lists), path)
+    else:
+        raise data_error(
+            path,
+            f"tags are written to {', '.join(ENDINGS)} files; --to writes any label format, and"
+            " an --out that ends in .npy all scores.",
+        )
+
+
+def _rows(probs: ScoreTable, said: Said) -> Iterator[Row]:
+    """File, tags and their probabilities, the most probable first."""
+    for file, values, chosen in zip(probs.images.to_pylist(), probs.values, said, strict=True):
+        places = np.flatnonzero(chosen)
+        places = places[np.argsort(-np.asarray(values)[places], kind="stable")]
+        tags = [probs.classes[place] for place in places]
+        yield file, tags, [round(float(values[place]), 4) for place in places]
+
+
+def _csv(path: Path, probs: ScoreTable, said: Said) -> str:
+    for name in probs.classes:
+        if SEPARATOR in name:
+            raise data_error(
+                path,
+                f"the class {name!r} cannot stand in a cell with {SEPARATOR!r} between tags."
+                " Write a .jsonl or .parquet file, which have lists.",
+            )
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["file", "tags", "probabilities"])
+    for file, tags, values in _rows(probs, said):
+        shown = SEPARATOR.join(f"{value:.4f}" for value in values)
+        writer.writerow([file, SEPARATOR.join(tags), shown])
+    return text.getvalue()

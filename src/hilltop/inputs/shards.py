@@ -1,0 +1,151 @@
+"""Features of very many images: in shards that any process computes, and that outlive a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import atomic_write
+from hilltop.inputs.backbone import BATCH, Backbone, FeatureExtractor, write_features
+from hilltop.inputs.ranks import Ranks
+
+SHARD_IMAGES = 64 * BATCH
+"""Images in a shard: whole batches, so that every image meets the same ones as in one process."""
+
+
+@dataclass(frozen=True)
+class FeatureShards:
+    """The features of a list of images, shard by shard, in a folder that all machines see.
+
+    Each shard is one file, there completely or not at all, and depends on no other: map
+    :meth:`compute` over ``range(shards.count)`` with whatever spreads work over machines, then
+    :meth:`merge`.
+
+    Attributes:
+        folder: Where the images are.
+        images: Image ids.
+        backbone: The network that looks at them.
+        parts: The folder of the shards.
+        size: Images in a shard.
+
+    Example:
+        >>> shards = FeatureShards(
+        ...     Path("photos"),
+        ...     pa.array([f"{n}.jpg" for n in range(10)]),
+        ...     Backbone("resnet50", "timm", 224),
+        ...     Path("parts"),
+        ...     size=4,
+        ... )
+        >>> shards.count, shards.images_of(2).to_pylist()
+        (3, ['8.jpg', '9.jpg'])
+    """
+
+    folder: Path
+    images: pa.StringArray
+    backbone: Backbone
+    parts: Path
+    size: int = SHARD_IMAGES
+
+    @property
+    def count(self) -> int:
+        """Number of shards."""
+        return -(-len(self.images) // self.size)
+
+    def images_of(self, number: int) -> pa.StringArray:
+        """Return the ids of a shard."""
+        return self.images.slice(number * self.size, self.size)
+
+    def file(self, number: int) -> Path:
+        """Return where a shard is kept."""
+        return self.parts / f"shard-{number:06}.npz"
+
+    def begin(self) -> None:
+        """Make the folder; shards in it that belong to something else are removed."""
+        about, described = self.parts / "about.json", json.dumps(self._described(), indent=2)
+        if not about.is_file() or about.read_text(encoding="utf-8") != described:
+            shutil.rmtree(self.parts, ignore_errors=True)
+            self.parts.mkdir(parents=True)
+            atomic_write(about, described)
+
+    def compute(
+        self,
+        number: int,
+        extractor: FeatureExtractor,
+        *,
+        workers: int,
+        skip_broken: bool,
+        say: Callable[[str], None],
+    ) -> Path:
+        """Compute a shard, unless it is there already, and return its file."""
+        path, images = self.file(number), self.images_of(number)
+        if not path.is_file():
+            values, names = extractor(
+                self.folder, images, workers=workers, skip_broken=skip_broken, say=say
+            )
+            write_features(path, values, names)
+        return path
+
+    def merge(self) -> tuple[Tensor, pa.StringArray]:
+        """Return the features of all shards, and the ids of their rows."""
+        rows, names = [], []
+        for number in range(self.count):
+            if not self.file(number).is_file():
+                raise data_error(self.file(number), "this shard was not computed yet.")
+            with np.load(self.file(number), allow_pickle=False) as content:
+                if len(content["ids"]):
+                    rows.append(content["X"])
+                    names.append(pa.array(content["ids"].astype(str), pa.string()))
+        if not rows:
+            raise data_error(self.folder, "no image here could be read. Is this the right folder?")
+        return torch.from_numpy(np.concatenate(rows)), pa.concat_arrays(names)
+
+    def discard(self) -> None:
+        """Remove the shards."""
+        shutil.rmtree(self.parts)
+
+    def _described(self) -> dict[str, object]:
+        ids = hashlib.blake2b("\n".join(self.images.to_pylist()).encode(), digest_size=16)
+        settings = {**asdict(self.backbone), "images": str(self.folder.resolve())}
+        return {**settings, "ids": ids.hexdigest(), "size": self.size}
+
+
+def shared_features(
+    shards: FeatureShards,
+    ranks: Ranks,
+    *,
+    workers: int,
+    skip_broken: bool,
+    say: Callable[[str], None],
+) -> tuple[Tensor, pa.StringArray]:
+    """Compute what is missing of the shards, in all processes, and return the whole in each.
+
+    The shards stay, until the caller has put the result to use and discards them.
+    """
+    if ranks.first:
+        shards.begin()
+    ranks.wait()
+    missing = [number for number in range(shards.count) if not shards.file(number).is_file()]
+    if len(missing) < shards.count:
+        say(f"features: {shards.count - len(missing)} of {shards.count} shards are there already")
+    ranks.wait()  # before the first shard appears, or processes would see different ones missing
+    mine = ranks.share(missing)
+    extractor = FeatureExtractor(shards.backbone) if mine else None
+    for at, number in enumerate(mine, start=1):
+        assert extractor is not None
+        shards.compute(number, extractor, workers=workers, skip_broken=skip_broken, say=say)
+        if len(missing) > 1:
+            say(f"features: {at} of {len(mine)} shards of this process")
+    ranks.wait()
+    whole = shards.merge()
+    ranks.wait()  # or one process would discard what another still reads
+    return whole

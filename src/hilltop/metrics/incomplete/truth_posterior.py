@@ -1,0 +1,220 @@
+"""What is probably true of every pair, given labels and answers, and how far off that may be.
+
+The observation model gives each open pair a probability. It may be off: all together, class by
+class, and in how steeply truth falls with the scores. Answers tell; without any, a prior does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hilltop.metrics.arrays import Floats
+from hilltop.metrics.incomplete.answers import SampledAnswers
+
+SLOPE_ERROR = 0.4
+"""How far off the slope may be, as a standard deviation of its logarithm."""
+OWN_SLOPE_ERROR = 0.3
+"""The same for each class by itself, which answers are too few to tell."""
+SHARED = 2
+"""Numbers that all classes share: a slope and a shift."""
+_NEWTON_STEPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class TruthPosterior:
+    r"""Probabilities of truth with a posterior of their calibration.
+
+    .. math:: \operatorname{logit} P(y_{ic}) = m_c + e^a (x_{ic} - m_c) + b + d_c
+
+    Attributes:
+        odds: Log odds x that each pair is true ``(N, C)``: infinite where that is known, NaN for a
+            pair that takes no part.
+        middle: Log odds m of each class around which the slope turns ``(C,)``.
+        place: Most probable a, b and d ``(2 + C,)``.
+        shared: Precision of a and b ``(2, 2)``.
+        border: Precision between a, b and d ``(2, C)``.
+        own: Precision of d ``(C,)``.
+        before: Log odds before any answers.
+    """
+
+    odds: Floats
+    middle: Floats
+    place: Floats
+    shared: Floats
+    border: Floats
+    own: Floats
+    before: Floats
+
+    @classmethod
+    def of(
+        cls, odds: Floats, shift: Floats, *, common_error: float, own_error: Floats
+    ) -> TruthPosterior:
+        """Return what is known without answers.
+
+        Args:
+            odds: As in the class.
+            shift: What is expected to be missing from the odds of each class.
+            common_error: How far off the shift of all classes may be, a standard deviation.
+            own_error: How far off that of each class may be besides ``(C,)``.
+        """
+        middle = np.array([_middle(column) for column in odds.T])
+        place = np.concatenate([[0.0, shift.mean()], shift - shift.mean()])
+        shared = np.diag([SLOPE_ERROR**-2, common_error**-2])
+        border = np.zeros((SHARED, odds.shape[1]))
+        return cls(odds, middle, place, shared, border, own_error**-2.0, odds)
+
+    def moved(self, column: int, places: Floats) -> Floats:
+        """Probabilities of truth of one class, for each place ``(places, N)``; NaN as in odds.
+
+        Args:
+            column: Number of the class.
+            places: a, b, d and what is added to the slope of each class ``(places, 2 + 2 C)``.
+        """
+        own = [SHARED + column, SHARED + len(self.own) + column]
+        slope, shift, own_shift, own_slope = places[:, [0, 1, *own]].T[:, :, None]
+        middle = self.middle[column]
+        apart = np.exp(slope + own_slope) * (self.odds[:, column] - middle)
+        return expit(middle + apart + shift + own_shift)
+
+    def probs(self, column: int) -> Floats:
+        """Most probable probabilities of truth of one class ``(N,)``."""
+        place = np.concatenate([self.place, np.zeros(len(self.own))])
+        probs: Floats = self.moved(column, place[None])[0]
+        return probs
+
+    def expected_answers(self, answers: SampledAnswers) -> Floats:
+        """Probability of yes for each answer, had it not been given; NaN where that was known."""
+        odds, middle = self.before[answers.rows, answers.columns], self.middle[answers.columns]
+        shift = self.place[1] + self.place[SHARED + answers.columns]
+        probs = expit(middle + np.exp(self.place[0]) * (odds - middle) + shift)
+        return np.where(np.isfinite(odds), probs, np.nan)
+
+    def uncertainty(self, column: int) -> tuple[Floats, Floats]:
+        """Variance of each pair of a class, and how far all are off if its slope is ``(N,)``."""
+        probs = np.nan_to_num(self.probs(column))
+        variance = probs * (1 - probs)
+        apart = np.where(variance > 0, self.odds[:, column] - self.middle[column], 0.0)
+        return variance, OWN_SLOPE_ERROR * variance * np.exp(self.place[0]) * apart
+
+    def with_answers(self, answers: SampledAnswers) -> TruthPosterior:
+        """Return the posterior after answers, by Newton's method and Laplace's approximation.
+
+        Answers about pairs that were open tell how far off probabilities are; all of them are known
+        from now on, but for pairs that take no part.
+        """
+        rows, columns = answers.rows, answers.columns
+        odds, given = self.odds.copy(), self.odds[rows, columns]
+        odds[rows, columns] = np.where(
+            np.isnan(given), np.nan, np.where(answers.present, np.inf, -np.inf)
+        )
+        open_pairs = np.isfinite(given)
+        rows, columns = rows[open_pairs], columns[open_pairs]
+        evidence = _Evidence(
+            self.odds[rows, columns] - self.middle[columns],
+            self.middle[columns],
+            columns,
+            answers.present[open_pairs].astype(np.float64),
+        )
+        return replace(_newton(self, evidence), odds=odds)
+
+    def draws(self, number: int, rng: np.random.Generator) -> Floats:
+        """Draw places, in pairs on opposite sides of the most probable ``(number, 2 + 2 C)``."""
+        half = rng.standard_normal((-(-number // 2), SHARED + 2 * len(self.own)))
+        normal = np.concatenate([half, -half])[:number]
+        reduced = self.shared - self.border / self.own @ self.border.T
+        shared = np.linalg.solve(np.linalg.cholesky(reduced).T, normal[:, :SHARED].T).T
+        last = len(self.place)
+        own = normal[:, SHARED:last] / np.sqrt(self.own) - shared @ self.border / self.own
+        slopes = OWN_SLOPE_ERROR * normal[:, last:]
+        moved = self.place + np.concatenate([shared, own], axis=1)
+        return np.concatenate([moved, slopes], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Evidence:
+    """Answers as a logistic regression sees them."""
+
+    apart: Floats
+    middle: Floats
+    columns: np.typing.NDArray[np.int64]
+    present: Floats
+
+    def odds(self, place: Floats) -> Floats:
+        shift = place[1] + place[SHARED + self.columns]
+        moved: Floats = self.middle + np.exp(place[0]) * self.apart + shift
+        return moved
+
+    def features(self, place: Floats) -> Floats:
+        """Derivatives of the odds by what classes share ``(2, answers)``."""
+        return np.stack([np.exp(place[0]) * self.apart, np.ones_like(self.apart)])
+
+    def cost(self, place: Floats) -> float:
+        odds = self.odds(place)
+        return float((np.logaddexp(0, odds) - self.present * odds).sum())
+
+
+def _newton(prior: TruthPosterior, evidence: _Evidence) -> TruthPosterior:
+    """The posterior; Fisher's information is an arrow matrix, solved block by block."""
+
+    def cost(place: Floats) -> float:
+        off = place - prior.place
+        shared, own = off[:SHARED], off[SHARED:]
+        quadratic = shared @ prior.shared @ shared + 2 * shared @ prior.border @ own
+        return evidence.cost(place) + float(quadratic + (prior.own * own**2).sum()) / 2
+
+    place, now = prior.place, cost(prior.place)
+    for _ in range(_NEWTON_STEPS):
+        found = _information(prior, evidence, place)
+        step, length = _newton_step(prior, evidence, found, place), 1.0
+        while length > 1e-3 and cost(place - length * step) > now:
+            length /= 2
+        tried = place - length * step
+        gain, place, now = now - cost(tried), tried, cost(tried)
+        if gain < 1e-6:
+            break
+    return replace(_information(prior, evidence, place), place=place)
+
+
+def _information(prior: TruthPosterior, evidence: _Evidence, place: Floats) -> TruthPosterior:
+    """The prior's precision with that of the answers added."""
+    probs, features = expit(evidence.odds(place)), evidence.features(place)
+    weight, classes = probs * (1 - probs), len(prior.own)
+    border = [np.bincount(evidence.columns, weight * row, classes) for row in features]
+    return replace(
+        prior,
+        shared=prior.shared + features @ (weight * features).T,
+        border=prior.border + np.stack(border),
+        own=prior.own + np.bincount(evidence.columns, weight, classes),
+    )
+
+
+def _newton_step(
+    prior: TruthPosterior, evidence: _Evidence, found: TruthPosterior, place: Floats
+) -> Floats:
+    residual = expit(evidence.odds(place)) - evidence.present
+    off = place - prior.place
+    shared = evidence.features(place) @ residual
+    shared = shared + prior.shared @ off[:SHARED] + prior.border @ off[SHARED:]
+    by_class = np.bincount(evidence.columns, residual, len(prior.own))
+    own = by_class + prior.own * off[SHARED:] + off[:SHARED] @ prior.border
+    reduced = found.shared - found.border / found.own @ found.border.T
+    step = np.linalg.solve(reduced, shared - found.border @ (own / found.own))
+    return np.concatenate([step, (own - step @ found.border) / found.own])
+
+
+def expit(odds: Floats) -> Floats:
+    """The logistic function, without overflow."""
+    probs: Floats = 0.5 * (1 + np.tanh(odds / 2))
+    return probs
+
+
+def _middle(odds: Floats) -> float:
+    """Where answers would be most uncertain, on average."""
+    open_odds = odds[np.isfinite(odds)]
+    if not open_odds.size:
+        return 0.0
+    probs = expit(open_odds)
+    weight = probs * (1 - probs)
+    return float(np.average(open_odds, weights=weight)) if weight.any() else 0.0

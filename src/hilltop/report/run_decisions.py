@@ -1,0 +1,225 @@
+"""The parts of a run's report about decisions: what scores mean, tags, examples, next steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hilltop.calibration import Decision, TruthModel
+from hilltop.data import LabelTable, State
+from hilltop.inputs.image_files import find_images
+from hilltop.report.figures import calibration_curve
+from hilltop.report.page import (
+    Html,
+    Picture,
+    Tag,
+    details,
+    figure,
+    gallery,
+    legend,
+    paragraph,
+    section,
+    side_by_side,
+    table,
+)
+
+_EXAMPLES, _CLASSES_SHOWN = 8, 8
+_DOUBTED = 0.05
+_MOST_TAGS = 8
+_BINS = 10
+
+Probs = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RunMeaning:
+    """What the report is told beside the files of a run.
+
+    Attributes:
+        truth: What scores mean, if that was found out.
+        which: The weights that are used unless somebody says otherwise: ``last`` or ``best``.
+        loss: What the loss says of itself: what was taken, and why.
+        images: Folder with the validation images, if it is known.
+    """
+
+    truth: TruthModel | None = None
+    which: str = "best"
+    loss: str | None = None
+    images: Path | None = None
+
+
+def decision_section(truth: TruthModel) -> Html:
+    """What may be expected of thresholds for several aims."""
+    aims: list[tuple[str, Decision]] = [
+        ("best F1 of each class (the default)", truth.decide()),
+        ("best F1 of all classes together", truth.decide("f1")),
+        ("precision of 90% (--min-precision 0.9)", truth.decide("precision", wanted=0.9)),
+        ("recall of 90%", truth.decide("recall", wanted=0.9)),
+    ]
+    rows = [
+        [aim, *(str(share) for share in _shares(decision)), f"{decision.expected.tags:.1f}"]
+        for aim, decision in aims
+    ]
+    head = ["thresholds for", "precision", "recall", "F1", "tags an image"]
+    return section(
+        "Tags to expect",
+        paragraph(
+            "Precision is the share of the tags that are right, recall the share of the true labels"
+            " that are found, with 90% intervals. They are expected for images like those of the"
+            f" training, from the labels alone: {truth.sentence}."
+        ),
+        table(head, rows),
+    )
+
+
+def _shares(decision: Decision) -> tuple[object, ...]:
+    expected = decision.expected
+    return expected.precision, expected.recall, expected.f1
+
+
+def calibration_section(probs: Probs, labels: LabelTable) -> Html:
+    """Probabilities against the share of pairs that carry a label."""
+    targets, _ = labels.batch()
+    known = ~np.isnan(targets) & ~np.isnan(probs)
+    at = np.minimum((probs[known] * _BINS).astype(int), _BINS - 1)
+    counts = np.bincount(at, minlength=_BINS)
+    filled = counts > 0
+    means, shares = (
+        np.bincount(at, values, _BINS)[filled] / counts[filled]
+        for values in (probs[known], targets[known])
+    )
+    note = "On the dotted line, as many pairs carry a label as the probability says."
+    if labels.unlisted == State.UNKNOWN:
+        note += (
+            " Probabilities are of labels being true. Where some were never written down, fewer"
+            " carry one, and the curve lies below the line."
+        )
+    drawn = calibration_curve(means, shares, counts[filled].astype(np.float64))
+    shown = figure(drawn, alt="Calibration curve", caption=note)
+    return section("What probabilities mean", side_by_side(shown))
+
+
+def class_section(
+    truth: TruthModel, labels: LabelTable, precisions: Sequence[float], counts: Sequence[int]
+) -> Html:
+    """Classes by expected F1, best and worst first."""
+    decision = truth.decide()
+    precision, recall, f1 = decision.by_class
+    lines = [
+        (
+            float(f1[at]),
+            [
+                name,
+                f"{counts[at]:,}",
+                f"{precision[at]:.0%}",
+                f"{recall[at]:.0%}",
+                f"{f1[at]:.0%}",
+                "" if np.isnan(precisions[at]) or not counts[at] else f"{100 * precisions[at]:.1f}",
+            ],
+        )
+        for at, name in enumerate(labels.classes)
+    ]
+    ranked = [line for _, line in sorted(lines, key=lambda one: (one[0], one[1][0]))]
+    head = [
+        "class", "validation labels", "expected precision", "expected recall", "expected F1",
+        "average precision",
+    ]  # fmt: skip
+    if len(ranked) <= 2 * _CLASSES_SHOWN:
+        return section("Classes", table(head, ranked))
+    return section(
+        "Classes",
+        paragraph(f"The {_CLASSES_SHOWN} classes that are found worst:"),
+        table(head, ranked[:_CLASSES_SHOWN]),
+        paragraph(f"The {_CLASSES_SHOWN} that are found best:"),
+        table(head, ranked[: -_CLASSES_SHOWN - 1 : -1]),
+        details("All classes", table(head, ranked)),
+    )
+
+
+def example_section(
+    folder: Path, probs: Probs, thresholds: Probs, labels: LabelTable
+) -> Html | None:
+    """Photographs with known, found and doubtful tags; None if none of them is there."""
+    targets, _ = labels.batch()
+    said = probs > thresholds
+    rows = _telling_rows(probs, said, targets)
+    files = find_images(folder, labels.images.take(pa.array(rows)))
+    cards: list[tuple[Picture, list[Tag]]] = []
+    for row, file in zip(rows.tolist(), files.to_pylist(), strict=True):
+        if file is None or len(cards) == _EXAMPLES:
+            continue
+        picture = Picture.thumbnail(folder / file)
+        if picture is not None:
+            cards.append((picture, _tags(probs[row], said[row], targets[row], labels.classes)))
+    if not cards:
+        return None
+    kinds = (
+        Tag("known: labelled", "known"),
+        Tag("found: not labelled, probably true", "found"),
+        Tag(f"doubtful: labelled, but less than {_DOUBTED:.0%} probable", "doubtful"),
+    )
+    return section("Examples", legend(kinds), gallery(cards))
+
+
+def _telling_rows(
+    probs: Probs, said: npt.NDArray[np.bool_], targets: npt.NDArray[np.float32]
+) -> npt.NDArray[np.int64]:
+    """Validation images with known and with found labels, the surest finds first.
+
+    Every fourth is one with a doubtful label, as long as there are some.
+    """
+    known = targets == 1
+    found = np.nan_to_num(np.where(said & (targets == 0), probs, 0.0)).max(axis=1)
+    doubtful = (known & (probs < _DOUBTED)).any(axis=1)
+    order = np.argsort(-(found * known.any(axis=1)), kind="stable")
+    sure, doubted = (order[doubtful[order] == kind].tolist() for kind in (False, True))
+    rows: list[int] = []
+    while (sure or doubted) and len(rows) < 4 * _EXAMPLES:
+        rows += sure[:3] + doubted[:1]
+        del sure[:3], doubted[:1]
+    return np.array(rows, dtype=np.int64)
+
+
+def _tags(
+    probs: Probs,
+    said: npt.NDArray[np.bool_],
+    targets: npt.NDArray[np.float32],
+    classes: Sequence[str],
+) -> list[Tag]:
+    tags = []
+    for at in np.argsort(-np.nan_to_num(probs), kind="stable").tolist():
+        if targets[at] == 1:
+            doubted = probs[at] < _DOUBTED
+            tags.append(Tag(_told(classes[at], probs[at]), "doubtful" if doubted else "known"))
+        elif said[at]:
+            tags.append(Tag(_told(classes[at], probs[at]), "found"))
+    tags.sort(key=lambda tag: ("known", "found", "doubtful").index(tag.kind))
+    return tags[:_MOST_TAGS]
+
+
+def _told(name: str, prob: float) -> str:
+    return f"{name} {prob:.0%}"
+
+
+def next_steps(run: Path, labels: object, truth: TruthModel | None, kind: str) -> Html:
+    """What to do now, as commands."""
+    source = "--images DIR" if kind == "images" else "--features FILE"
+    steps = [
+        ("Tag new images", f"hilltop predict {run} {source} --out tags.csv"),
+        ("Fewer, surer tags", f"hilltop predict {run} {source} --min-precision 0.9 --out tags.csv"),
+    ]
+    if truth is not None and not truth.sentence.startswith("the labels show no sign"):
+        steps.append(
+            (
+                "Find the labels that are missing",
+                f"hilltop audit --labels {labels} {source} --out audit",
+            )
+        )
+    return section(
+        "Next", table(["what", "command"], [list(step) for step in steps], text_columns=2)
+    )

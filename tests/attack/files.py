@@ -1,0 +1,139 @@
+"""Attacks by files: damaged labels, features, scores and checkpoints, and outputs over inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hilltop.cli.main import main
+from hilltop.data import (
+    FORMATS,
+    LabelTable,
+    ReadOptions,
+    State,
+    assemble,
+    read_labels,
+    write_labels,
+)
+from hilltop.errors import HilltopError
+from tests.attack.outcome import Outcome
+from tests.data.formats.fuzz import mutations
+
+NAMES = {"huggingface": "metadata.csv", "huggingface_dataset": "labels.parquet"}
+READING = ReadOptions(unlisted="unknown", minus_one="absent", zero="unknown", blank="unknown")
+
+
+def small_table(images: int = 12) -> LabelTable:
+    rows = [row for row in range(images) for _ in range(1 + row % 3)]
+    columns = [column for row in range(images) for column in range(1 + row % 3)]
+    return assemble(
+        [f"{row}.jpg" for row in range(images)], ["cat", "dog", "eel", "fox"], rows, columns,
+        State.PRESENT, unlisted=State.ABSENT,
+    )  # fmt: skip
+
+
+def damaged_labels(folder: Path, tries: int) -> Outcome:
+    """Read mutated label files of every format that is one file."""
+    found = Outcome("mutated label files end in a table or a sentence")
+    written = list(_label_files(folder))
+    for name, path in written:
+        whole = path.read_bytes()
+        for content in mutations(whole, tries // len(written), seed=len(name)):
+            path.write_bytes(content)
+            try:
+                read_labels(path, format=name, options=READING)
+                found.tries += 1
+            except HilltopError:
+                found.tries += 1
+            except Exception as error:
+                found.expect(False, f"{name}: {error!r}")
+    return found
+
+
+def _label_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for name in FORMATS:
+        path = folder / f"labels-{name}" / NAMES.get(name, "labels.csv")
+        path.parent.mkdir()
+        with contextlib.suppress(HilltopError):
+            write_labels(small_table(), path, format=name, lossy=True)
+        if path.is_file():
+            yield name, path
+
+
+def overwriting(folder: Path, tries: int) -> Outcome:
+    """Ask commands to write over what they read: by name, by link, with and without --force."""
+    found = Outcome("commands asked to write over their own input")
+    labels = folder / "own.csv"
+    labels.write_text("image,class\na.jpg,cat\na.jpg,dog\nb.jpg,cat\n")
+    (folder / "link.csv").symlink_to(labels)
+    (folder / "hard.csv").hardlink_to(labels)
+    before = labels.read_bytes()
+    usual = ["--unlisted", "unknown"]
+    for out in ("own.csv", "link.csv", "hard.csv", "./own.csv", f"../{folder.name}/own.csv"):
+        target = str(folder / out)
+        for words in (
+            ["convert", str(labels), target, "--to", "long", *usual],
+            ["simulate", str(labels), "--single", "--to", "long", "--out", target],
+            ["inspect", str(labels), "--write-renames", target, *usual],
+            ["join", str(labels), str(labels), "--out", target, *usual],
+        ):
+            for force in ([], ["--force"]):
+                code = quietly([*words, *force])
+                kept = labels.read_bytes() == before
+                found.expect(code == 2 and kept, f"{' '.join(words)}: code {code}, kept {kept}")
+    return found
+
+
+def damaged_arrays(folder: Path, tries: int) -> Outcome:
+    """Evaluate and train on damaged features and scores; a traceback is a fault."""
+    from hilltop.data.scores import ScoreTable
+    from hilltop.inputs.features import read_features
+
+    found = Outcome("damaged features and scores end in numbers or a sentence")
+    table = small_table(60)
+    values = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    files = {name: folder / f"features{name}" for name in (".npz", ".npy", ".parquet")}
+    np.savez_compressed(files[".npz"], ids=np.array(table.images.to_pylist()), X=values)
+    np.save(files[".npy"], values)
+    (folder / "features.ids.txt").write_text(
+        "".join(f"{one}\n" for one in table.images.to_pylist())
+    )
+    _write_parquet(files[".parquet"], table, values)
+    scores = folder / "scores.npy"
+    ScoreTable(table.images, table.classes, values).save(scores)
+    places = [*files.values(), scores, Path(f"{scores}.names.parquet")]
+    for path in places:
+        whole = path.read_bytes()
+        for content in mutations(whole, tries // len(places), seed=7):
+            path.write_bytes(content)
+            try:
+                ScoreTable.load(scores) if "scores" in path.name else read_features(path)
+                found.tries += 1
+            except HilltopError:
+                found.tries += 1
+            except Exception as error:
+                found.expect(False, f"{path.name}: {error!r}")
+        path.write_bytes(whole)
+    return found
+
+
+def _write_parquet(path: Path, table: LabelTable, values: np.ndarray) -> None:  # type: ignore[type-arg]
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"image": table.images, "features": values.tolist()}), path)
+
+
+def quietly(words: list[str]) -> int | str:
+    """Run a command without its output; a traceback is returned as text."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+            return main(words)
+    except SystemExit as end:
+        return int(end.code or 0)
+    except Exception as error:
+        return repr(error)

@@ -1,0 +1,29 @@
+"""Every attack runs and holds, a few tries each; ``make attack`` tries harder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.attack.__main__ import ATTACKS
+from tests.attack.outcome import Outcome
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", list(ATTACKS), ids=lambda attack: attack.__name__)
+def test_the_attack_does_not_get_through(
+    attack: Callable[[Path, int], Outcome], tmp_path: Path
+) -> None:
+    found = attack(tmp_path, max(1, ATTACKS[attack] // 10))
+    assert found.tries
+    assert found.broken == []
+
+
+def test_what_does_not_hold_is_counted() -> None:
+    found = Outcome("something")
+    found.expect(True, "fine")
+    found.expect(False, "it broke")
+    assert (found.tries, found.broken) == (2, ["it broke"])
+    assert "BROKEN 1" in found.line()

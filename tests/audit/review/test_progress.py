@@ -1,0 +1,87 @@
+"""Counts of a class follow its answers, one pair at a time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hilltop.audit.decisions.answers import Answers, differ, resolve
+from hilltop.audit.decisions.store import Event, Undo
+from hilltop.audit.review.progress import ClassProgress, RunningProgress
+from hilltop.data.review_record import AnswerWord, Mode
+from tests.audit.decisions.test_store import said
+
+WORDS: tuple[AnswerWord, ...] = ("present", "absent", "unsure")
+MODES: tuple[Mode, ...] = ("ranked", "random")
+
+
+def followed(*events: Event) -> tuple[Answers, ClassProgress]:
+    answers, running = Answers(), RunningProgress("dog")
+    for event in events:
+        for _, image in answers.take(event):
+            running.update(answers, image)
+    return answers, running.progress()
+
+
+def some_events(seed: int) -> list[Event]:
+    """Answers of three reviewers to a few images, some changed and some taken back."""
+    rng = random.Random(seed)
+    events: list[Event] = []
+    for number in range(120):
+        who, image = rng.choice(["Ann", "Ben", "Cid"]), f"{rng.randrange(9)}.jpg"
+        mode = rng.choice(MODES)
+        events.append(said(number, rng.choice(WORDS), who=who, image=image, mode=mode))
+        if rng.random() < 0.3:
+            taken_back = rng.randrange(number + 1)
+            events.append(Undo(f"u{number}", f"a{taken_back}", "Ann", "now"))
+    return events
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_running_counts_are_those_of_all_answers_that_hold(seed: int) -> None:
+    answers, progress = followed(*some_events(seed))
+    votes = [votes for _, votes in answers.pairs("dog")]
+    outcomes = [resolve(one.values()) for one in votes]
+    ranked = [resolve(one.values()) for _, one in answers.pairs("dog", mode="ranked")]
+    assert progress.present == outcomes.count("present")
+    assert progress.absent == outcomes.count("absent")
+    assert progress.unsure == outcomes.count("unsure")
+    assert progress.disputed == sum(differ(one.values()) for one in votes)
+    assert progress.ranked_present == ranked.count("present")
+    assert progress.ranked_absent == ranked.count("absent")
+    assert progress.sample == answers.sample("dog")
+    assert sum(progress.by_reviewer.values()) == sum(map(len, votes))
+    told = [
+        (vote.time, vote.answer == "present")
+        for _, one in answers.pairs("dog", mode="ranked")
+        for vote in one.values()
+        if vote.answer != "unsure"
+    ]
+    assert progress.recent_present == sum(found for _, found in sorted(told)[-20:])
+
+
+def test_an_answer_costs_the_same_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, running, looks = Answers(), RunningProgress("dog"), []
+    plain = Answers.votes
+
+    def counted(self: Answers, *args: str, mode: Mode | None = None) -> object:
+        looks.append(args)
+        return plain(self, *args, mode=mode)
+
+    monkeypatch.setattr(Answers, "votes", counted)
+    for number in range(200):
+        before = len(looks)
+        for _, image in answers.take(said(number, "present", image=f"{number}.jpg")):
+            running.update(answers, image)
+        running.progress()
+        assert len(looks) - before <= 3
+
+
+def test_a_class_is_not_worthwhile_once_the_last_twenty_answers_found_hardly_anything() -> None:
+    early = [said(n, "present", image=f"{n}.jpg") for n in range(30)]
+    late = [said(100 + n, "absent", image=f"late {n}.jpg") for n in range(19)]
+    assert followed(*early, *late[:18])[1].worthwhile
+    _, progress = followed(*early, *late)
+    assert (progress.recent_present, progress.recent, progress.worthwhile) == (1, 20, False)
+    assert (progress.ranked_present, progress.ranked_absent) == (30, 19)

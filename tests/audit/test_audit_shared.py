@@ -1,0 +1,55 @@
+"""An audit over two processes finds what one finds, also after one of them was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from hilltop.audit.find.estimate import read_estimates
+from hilltop.data import write_labels
+from tests.audit.simulated import simulate
+from tests.forked import fork, run_forked
+
+WORKER = Path(__file__).parents[1] / "inputs" / "killed_worker.py"
+
+
+def candidates(out: Path) -> dict[tuple[str, str], float]:
+    content = pyarrow.parquet.read_table(out / "candidates.parquet").to_pydict()
+    pairs = zip(content["image"], content["class"], strict=True)
+    return dict(zip(pairs, content["probability"], strict=True))
+
+
+@pytest.mark.distributed
+def test_two_processes_killed_and_resumed_find_what_one_does(tmp_path: Path) -> None:
+    simulated = simulate(images=400)
+    labels, features = tmp_path / "labels.csv", tmp_path / "features.npz"
+    write_labels(simulated.labels, labels, format="list_column", lossy=True)
+    simulated.save_features(features)
+    words = ["audit", "--labels", labels, "--unlisted", "unknown", "--features", features]
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    run_forked("-m", "hilltop", *words, "--out", alone)
+    parts = shared / "parts"
+    ended = fork(WORKER, parts, "heads-*-0.npy", *words, "--out", shared, processes=2)
+    assert ended[1].code == -9
+    assert [path.suffix for path in parts.iterdir()] == [".npy"]
+    assert not (shared / "audit.json").exists()
+    printed = run_forked("-m", "hilltop", *words, "--out", shared, processes=2)
+    assert printed.count("the heads of this process were trained before") == 1
+    assert printed.count("next: hilltop review") == 1
+    assert not parts.exists()
+    one, two = candidates(alone), candidates(shared)
+    assert one.keys() == two.keys()
+    together = np.array([[one[pair], two[pair]] for pair in one])
+    np.testing.assert_allclose(together[:, 1], together[:, 0], rtol=1e-4, atol=1e-6)
+    for mine, other in zip(
+        read_estimates(alone / "estimates.csv"),
+        read_estimates(shared / "estimates.csv"),
+        strict=True,
+    ):
+        assert (other.class_name, other.missing) == (
+            mine.class_name,
+            pytest.approx(mine.missing, rel=1e-3, abs=0.1),
+        )

@@ -1,0 +1,60 @@
+"""Rates of wrong labels are found where there are some, and none is seen where there are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hilltop.calibration.false_labels import find_false_labels
+
+ROWS, CLASSES = 4000, 5
+
+
+def labels_with(share: float, keep: float, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores that know the truth, labels of which a share is wrong, and which ones."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 4 * torch.randn(ROWS, CLASSES, generator=generator) - 5
+    true = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
+    kept = true & (torch.rand(logits.shape, generator=generator) < keep)
+    floor = share / (1 - share) * kept.float().mean(dim=0)
+    wrong = ~true & (torch.rand(logits.shape, generator=generator) < floor)
+    return logits, (kept | wrong).float(), wrong
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.5])
+@pytest.mark.parametrize("share", [0.05, 0.1])
+def test_the_share_of_wrong_labels_is_found(share: float, keep: float) -> None:
+    logits, targets, wrong = labels_with(share, keep)
+    found = find_false_labels(logits, targets, torch.full((CLASSES,), keep))
+    assert found.any_wrong
+    actual = (wrong.sum(dim=0) / targets.sum(dim=0)).numpy()
+    assert found.rates == pytest.approx(actual, abs=0.04)
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.5])
+def test_where_nothing_is_wrong_nothing_is_said_to_be(keep: float) -> None:
+    logits, targets, _ = labels_with(0.0, keep)
+    assert not find_false_labels(logits, targets, torch.full((CLASSES,), keep)).any_wrong
+
+
+def test_wrong_labels_come_first() -> None:
+    logits, targets, wrong = labels_with(0.05, 0.5)
+    found = find_false_labels(logits, targets, torch.full((CLASSES,), 0.5))
+    suspicion = found.wrong_probability(logits)[targets == 1]
+    first = suspicion.argsort(descending=True)[: int(wrong.sum()) // 2]
+    assert wrong[targets == 1][first].float().mean() > 0.9
+    assert float(suspicion.sum()) == pytest.approx(int(wrong.sum()), rel=0.3)
+
+
+def test_confirmed_absents_say_nothing_of_mistakes() -> None:
+    logits, targets, _ = labels_with(0.05, 1.0)
+    absent = (targets == 0) & (
+        torch.rand(targets.shape, generator=torch.Generator().manual_seed(1)) < 0.5
+    )
+    keep = torch.ones(CLASSES)
+    unknown = targets.masked_fill(absent, torch.nan)
+    with_absents = find_false_labels(logits, targets, keep, observed=absent)
+    without = find_false_labels(logits, unknown, keep)
+    np.testing.assert_allclose(with_absents.rates, without.rates, atol=1e-3)

@@ -1,0 +1,165 @@
+"""Probabilities of truth and decisions, from incomplete labels alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from hilltop.calibration import TruthCalibrator, TruthModel, believe, decide, fit_truth
+from hilltop.calibration.expected import GRID, ExpectedCounts
+from hilltop.errors import ArgumentError
+from hilltop.metrics import classification_report, fit_thresholds
+
+Drawn = tuple[Tensor, Tensor, Tensor]
+
+
+def drawn(keep: float, *, rows: int = 3000, seed: int = 0) -> Drawn:
+    """Clear scores, true labels and those that were kept."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 4 * torch.randn(rows, 6, generator=generator) + torch.linspace(-5, 0, 6)
+    true = (torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)).float()
+    kept = true * (torch.rand(logits.shape, generator=generator) < keep)
+    return logits, true, kept
+
+
+@pytest.fixture(scope="module")
+def half_kept() -> Drawn:
+    return drawn(0.5)
+
+
+@pytest.fixture(scope="module")
+def fitted(half_kept: Drawn) -> TruthModel:
+    logits, _, kept = half_kept
+    return fit_truth(logits, kept)
+
+
+def test_probabilities_are_those_of_truth_not_of_being_written_down(
+    half_kept: Drawn, fitted: TruthModel
+) -> None:
+    logits, true, kept = half_kept
+    probs = fitted.probs(logits)
+    assert float(probs.mean()) == pytest.approx(float(true.mean()), rel=0.1)
+    assert float((probs - torch.sigmoid(logits)).abs().mean()) < 0.02
+    assert float(probs.mean()) > 1.6 * float(kept.mean())
+
+
+def test_other_scores_are_calibrated_to_what_cross_entropy_found(half_kept: Drawn) -> None:
+    logits, _, kept = half_kept
+    belief = believe(logits, kept)
+    stretched = 0.25 * logits + 2
+    truth = fit_truth(stretched, kept, belief=belief, believed_logits=logits)
+    assert float((truth.probs(stretched) - torch.sigmoid(logits)).abs().mean()) < 0.03
+
+
+@pytest.mark.parametrize("keep", [1.0, 0.5, 0.3])
+def test_thresholds_are_nearly_as_good_as_those_fitted_to_complete_labels(keep: float) -> None:
+    logits, _, kept = drawn(keep)
+    other, truth, _ = drawn(keep, seed=1)
+    calibrator = TruthCalibrator().fit(logits, kept)
+    probs = calibrator.transform(other)
+    ours = classification_report(probs, truth, calibrator.decision_.thresholds)
+    best = classification_report(other, truth, fit_thresholds(other, truth))
+    assert ours.CF1 > best.CF1 - 0.015
+    assert ours.OF1 > best.OF1 - 0.015
+
+
+def test_expectations_hold_on_other_rows_and_their_intervals_are_not_idle(
+    fitted: TruthModel,
+) -> None:
+    other, truth, _ = drawn(0.5, seed=2)
+    decision = fitted.decide("f1")
+    report = classification_report(fitted.probs(other), truth, decision.thresholds)
+    measured = (report.OP, report.OR, report.OF1)
+    expected = decision.expected
+    for value, found in zip(
+        measured, (expected.precision, expected.recall, expected.f1), strict=True
+    ):
+        assert found.low < value < found.high
+        assert found.value == pytest.approx(value, abs=0.06)
+        assert found.high - found.low < 0.45
+
+
+@pytest.mark.parametrize("wanted", [0.6, 0.9])
+def test_a_wanted_precision_or_recall_is_reached_by_each_class(
+    fitted: TruthModel, wanted: float
+) -> None:
+    other, truth, _ = drawn(0.5, seed=3)
+    precise = fitted.decide("precision", wanted=wanted)
+    report = classification_report(fitted.probs(other), truth, precise.thresholds)
+    assert wanted - 0.05 < report.OP < wanted + 0.15
+    recalled = fitted.decide("recall", wanted=wanted)
+    report = classification_report(fitted.probs(other), truth, recalled.thresholds)
+    assert wanted - 0.07 < report.OR < wanted + 0.1
+    assert (recalled.by_class[1] >= wanted - 1e-9).all()
+
+
+def test_a_number_of_tags_an_image_is_met(fitted: TruthModel) -> None:
+    other, _, _ = drawn(0.5, seed=4)
+    decision = fitted.decide("tags", wanted=1.2)
+    said = (fitted.probs(other).numpy() > decision.thresholds).sum(axis=1).mean()
+    assert said == pytest.approx(1.2, abs=0.1)
+    assert decision.expected.tags == pytest.approx(1.2, abs=0.01)
+
+
+def test_a_precision_that_no_threshold_reaches_means_never() -> None:
+    counts = ExpectedCounts.of(torch.full((50, 1), -1.0), (0.0, 0.0, 0.0))
+    decision = decide(counts, "precision", wanted=0.9)
+    assert np.isinf(decision.logits[0])
+    assert decision.thresholds[0] == 1.0
+    assert decision.expected.tags == 0
+
+
+def test_counts_agree_with_sorting_every_pair() -> None:
+    logits = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
+    counts = ExpectedCounts.of(logits, (0.0, 0.0, 0.0))
+    for number in (60, 80, 95):
+        above = logits > GRID[number]
+        assert counts.accepted[:, number].tolist() == above.sum(dim=0).tolist()
+        hits = (torch.sigmoid(logits) * above).sum(dim=0)
+        assert counts.hits[1][:, number].tolist() == pytest.approx(hits.tolist(), rel=1e-5)
+
+
+def test_what_is_stored_decides_the_same(fitted: TruthModel) -> None:
+    again = TruthModel.of_tensors(fitted.tensors(), fitted.sentence)
+    assert np.array_equal(again.decide().logits, fitted.decide().logits)
+    assert again.decide().describe() == fitted.decide().describe()
+
+
+def test_probabilities_nan_and_confirmed_absent_pairs_are_welcome(half_kept: Drawn) -> None:
+    logits, true, kept = (part[:800].double().numpy() for part in half_kept)
+    probs = 1 / (1 + np.exp(-logits))
+    labels = np.where(np.random.default_rng(0).random(kept.shape) < 0.2, np.nan, kept)
+    observed = (true == 0) & (labels == 0)
+    probs[3, 2] = np.nan
+    calibrator = TruthCalibrator(probabilities=True).fit(probs, labels, observed=observed)
+    made = calibrator.transform(probs)
+    assert np.isnan(made[3, 2])
+    assert np.isfinite(np.delete(made, 3, axis=0)).all()
+    assert set(np.unique(calibrator.predict(probs))) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "scores", "message"),
+    [
+        ({"probabilities": True}, [[1.5]], "must lie between 0 and 1 .* got 1.5"),
+        ({}, [1.0], "one row an image"),
+        ({}, [[np.inf]], "must be finite"),
+        ({"goal": "precision"}, [[1.0], [0.0]], "needs a number"),
+        ({"goal": "f2"}, [[1.0], [0.0]], "goal must be one of"),
+        ({"goal": "f1", "wanted": 0.4}, [[1.0], [0.0]], "does not belong"),
+    ],
+)
+def test_bad_input_is_told(options: dict[str, object], scores: object, message: str) -> None:
+    labels = [[1], [0]] if np.ndim(scores) == 2 and len(scores) == 2 else [[1]]  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=message):
+        TruthCalibrator(**options).fit(scores, labels)  # type: ignore[arg-type]
+
+
+def test_scikit_learn_can_clone_it() -> None:
+    base = pytest.importorskip("sklearn.base")
+    copied = base.clone(TruthCalibrator(goal="recall", wanted=0.8))
+    assert copied.get_params() == {"probabilities": False, "goal": "recall", "wanted": 0.8}
+    with pytest.raises(ArgumentError, match="not fitted"):
+        copied.transform([[0.0]])

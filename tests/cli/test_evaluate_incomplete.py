@@ -1,0 +1,97 @@
+"""``hilltop evaluate --incomplete``: plan, answer, estimate, compare."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hilltop.cli.main import main
+from hilltop.data.scores import ScoreTable
+from hilltop.metrics import mean_average_precision
+
+IMAGES = [f"{row}.jpg" for row in range(300)]
+CLASSES = ("bird", "cat", "dog", "eel", "fox")
+
+
+@pytest.fixture
+def true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.typing.NDArray[np.bool_]:
+    """Write scores of two models and incomplete labels; return the truth."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    logits = rng.normal(-2, 3, (300, 5))
+    present = rng.random(logits.shape) < 1 / (1 + np.exp(-logits))
+    kept = present & (rng.random(logits.shape) < 0.5)
+    for name, values in (("one", logits), ("two", logits + rng.normal(0, 2, logits.shape))):
+        probs = 1 / (1 + np.exp(-values))
+        ScoreTable(pa.array(IMAGES), CLASSES, probs).save(f"{name}.npy")
+    with Path("labels.csv").open("w") as file:
+        file.write("image,labels\n")
+        for image, row in zip(IMAGES, kept, strict=True):
+            labels = " ".join(name for name, there in zip(CLASSES, row, strict=True) if there)
+            file.write(f"{image},{labels}\n")
+    return present
+
+
+def evaluate(*words: str, scores: str = "one.npy", unlisted: str = "unknown") -> int:
+    return main(["evaluate", scores, "labels.csv", "--unlisted", unlisted, *words])
+
+
+def answer_plan(true: np.typing.NDArray[np.bool_]) -> None:
+    rows = list(csv.DictReader(Path("ask.csv").read_text().splitlines()))
+    with Path("answers.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0], "answer"])
+        writer.writeheader()
+        for row in rows:
+            there = true[IMAGES.index(row["image"]), CLASSES.index(row["class"])]
+            writer.writerow({**row, "answer": "yes" if there else "no"})
+
+
+def test_answers_to_a_plan_narrow_the_interval_around_the_truth(
+    true: np.typing.NDArray[np.bool_], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate("--incomplete", "--json") == 0
+    before = json.loads(capsys.readouterr().out)
+    assert evaluate("--incomplete", "--plan", "100", "--out", "ask.csv") == 0
+    assert "100 pairs to ask about" in capsys.readouterr().out
+    answer_plan(true)
+    assert evaluate("--incomplete", "--answers", "answers.csv", "--json") == 0
+    after = json.loads(capsys.readouterr().out)
+    exact = mean_average_precision(np.load("one.npy"), true)
+    for found in (before["mAP"], after["mAP"]):
+        assert found["low"] < found["estimate"] < found["high"]
+        assert found["low"] < exact < found["high"]
+    widths = [one["mAP"]["high"] - one["mAP"]["low"] for one in (before, after)]
+    assert widths[1] < widths[0] / 2
+    assert after["answers"] == 100
+    assert set(after["classes"]) == set(CLASSES)
+
+
+def test_two_files_are_compared(
+    true: np.typing.NDArray[np.bool_], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate("--incomplete", "--against", "two.npy") == 0
+    out = capsys.readouterr().out
+    assert "one.npy has the higher mAP" in out
+    assert "difference" in out
+
+
+@pytest.mark.usefixtures("true")
+@pytest.mark.parametrize(
+    ("words", "unlisted", "message"),
+    [
+        (["--incomplete"], "absent", "Say --unlisted unknown."),
+        (["--plan", "5"], "unknown", "--answers, --against and --plan need --incomplete."),
+        (["--incomplete", "--plan", "5"], "unknown", "--plan needs --out"),
+        (["--incomplete", "--fit"], "unknown", "--fit needs complete labels"),
+    ],
+)
+def test_what_does_not_go_together_is_said(
+    words: list[str], unlisted: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate(*words, unlisted=unlisted) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,40 @@
+"""One rank of a command in which the second process is killed once the first has kept something.
+
+Its words: the folder and the pattern of what is kept, then those of the command.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hilltop.cli.main import main
+from hilltop.inputs.shards import FeatureShards
+from hilltop.training import fold_shards
+
+
+def killed(real: Callable[..., Any], folder: str, pattern: str) -> Callable[..., Any]:
+    """Do what is to be done, but in the second process end by a signal instead."""
+
+    def work(*given: Any, **options: Any) -> Any:
+        if os.environ["RANK"] == "1":
+            while not any(Path(folder).glob(pattern)):
+                time.sleep(0.005)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*given, **options)
+
+    return work
+
+
+if __name__ == "__main__":
+    folder, pattern, *words = sys.argv[1:]
+    if pattern.startswith("shard"):
+        compute = killed(FeatureShards.compute, folder, pattern)
+        FeatureShards.compute = compute  # type: ignore[method-assign]
+    else:
+        real = fold_shards.out_of_fold_logits
+        fold_shards.out_of_fold_logits = killed(real, folder, pattern)
+    sys.exit(main(words))

@@ -1,0 +1,63 @@
+"""The code of the GPU kernels, compiled for devices that are not here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.processes import HANGING_S, run, start
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu_code.py"
+pytest.importorskip("triton")
+
+
+def examined(scratch: Path, *arguments: str) -> list[dict[str, Any]]:
+    """What the script says, which compiles in a process without Triton's interpreter."""
+    printed = run(SCRIPT, "--json", "--cache", scratch, *arguments)
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def check(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        assert row["spilled"] == 0, row
+        if row["arch"].startswith("gfx"):
+            continue
+        assert row["loaded"] <= row["least"][0], row  # less, if a loss does not ask who confirmed
+        assert row["stored"] == row["least"][1], row
+        assert row["registers"] <= 168, row  # three blocks of 128 threads share a processor
+
+
+def test_compiled_code_reads_and_writes_no_byte_twice_and_spills_none(tmp_path: Path) -> None:
+    rows = examined(tmp_path, "--losses", "hill", "splc_released", "--arch", "80", "90")
+    assert len(rows) == 8
+    check(rows)
+
+
+@pytest.mark.slow
+def test_every_specialisation_compiles_for_every_device(tmp_path: Path) -> None:
+    rows = examined(tmp_path, "--all", "--arch", "80", "90", "gfx942")
+    assert {row["arch"] for row in rows} == {"80", "90", "gfx942"}
+    assert len(rows) > 500
+    check(rows)
+
+
+@pytest.mark.slow
+def test_the_table_of_the_page_is_what_the_script_prints() -> None:
+    page = (SCRIPT.parents[1] / "docs" / "gpu.md").read_text()
+    versions = torch.__version__.partition("+")[0]
+    if versions != "2.15.0":
+        pytest.skip("the table is of the Triton that torch 2.15.0 brings")
+    assert run(SCRIPT, "--table").strip() in page
+
+
+def test_without_a_gpu_the_benchmark_says_that_nothing_was_measured() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    process = start(SCRIPT.with_name("gpu.py"))
+    _, errors = process.communicate(timeout=HANGING_S)
+    assert process.returncode == 1
+    assert errors == "There is no GPU that torch can use, so nothing was measured.\n"

@@ -1,0 +1,222 @@
+"""Estimates from incomplete labels: against definitions, without bias, with honest intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import sklearn.metrics
+
+from hilltop.calibration.sampling import inclusion_probabilities, systematic_sample
+from hilltop.errors import ArgumentError
+from hilltop.metrics import classification_report, mean_average_precision, precision_at_k
+from hilltop.metrics.incomplete import IncompleteTest, SampledAnswers
+from hilltop.metrics.incomplete.class_sums import sum_up
+from hilltop.metrics.incomplete.judged_model import JudgedModel
+from hilltop.metrics.incomplete.ranked_column import RankedColumn
+from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit
+
+Array = npt.NDArray[Any]
+
+
+def simulated(seed: int, *, images: int = 400, keep: float = 0.5) -> tuple[Array, Array, Array]:
+    """Probabilities, incomplete labels and the truth."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(-2, 3, (images, 5))
+    true = rng.random(logits.shape) < expit(logits)
+    return expit(logits), true & (rng.random(logits.shape) < keep), true
+
+
+def answered(test: IncompleteTest, true: Array, number: int, *, seed: int = 0) -> SampledAnswers:
+    pairs = test.plan(number, seed=seed)
+    said = true[pairs.rows, pairs.columns]
+    return SampledAnswers(
+        pairs.rows, pairs.columns, said, pairs.sampled_with, np.zeros(len(said), dtype=np.int64)
+    )
+
+
+@pytest.mark.parametrize("levels", [0, 5])
+def test_certain_probabilities_give_average_precision(levels: int) -> None:
+    rng = np.random.default_rng(0)
+    scores, present = rng.random(60), rng.random(60) < 0.3
+    if levels:
+        scores = np.round(scores * levels)
+    found = RankedColumn(scores).average_precision(present[None].astype(np.float64))
+    assert found[0] == pytest.approx(sklearn.metrics.average_precision_score(present, scores))
+
+
+def test_expected_average_precision_is_the_mean_over_truths() -> None:
+    rng = np.random.default_rng(0)
+    scores, probs = np.round(rng.random(80) * 20), rng.random(80)
+    column = RankedColumn(scores)
+    draws = (rng.random((4000, 80)) < probs).astype(np.float64)
+    mean = column.average_precision(draws).mean()
+    assert column.average_precision(probs[None])[0] == pytest.approx(mean, abs=0.006)
+
+
+def test_gradient_is_the_derivative() -> None:
+    rng = np.random.default_rng(0)
+    scores, probs = np.round(rng.random(12) * 6), rng.random(12)
+    column, step = RankedColumn(scores), 1e-6
+    moved = [
+        np.subtract(*column.average_precision(probs + step * np.outer([1, -1], np.eye(12)[at])))
+        for at in range(12)
+    ]
+    assert column.gradient(probs) == pytest.approx(np.array(moved) / (2 * step), abs=1e-7)
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_corrections_are_unbiased_where_probabilities_are_wrong(batches: int) -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.random((60, 1))
+    true = rng.random((60, 1)) < scores**2
+    odds = np.full((60, 1), -2.0)  # says 0.12 of each, whatever the scores
+    fixed = TruthPosterior.of(odds, np.zeros(1), common_error=1e-4, own_error=np.full(1, 1e-4))
+    model = JudgedModel.of(scores, 0.5, np.ones((60, 1), dtype=bool))
+    found = []
+    for seed in range(300):
+        answers = _drawn_in_batches(true, batches, np.random.default_rng(seed))
+        truth = fixed.with_answers(answers)
+        sums = sum_up([model], truth, answers, np.append(truth.place, 0.0)[None])
+        found.append(sums.draws[0, 0, 1:3] + sums.correction[0, 1:3])
+    exact = np.array([true[scores > 0.5].sum(), true.sum()])
+    error = np.std(found, axis=0) / np.sqrt(len(found))
+    assert (np.abs(np.mean(found, axis=0) - exact) < 3 * error).all()
+    assert np.abs(60 * expit(np.array(-2.0)) - exact[1]) > 10 * error[1]  # the model alone is off
+
+
+def _drawn_in_batches(true: Array, batches: int, rng: np.random.Generator) -> SampledAnswers:
+    still, parts = np.arange(60), []
+    for batch in range(batches):
+        inclusion = inclusion_probabilities(1.0 + still % 3, 12)
+        drawn = systematic_sample(inclusion, rng)
+        parts.append((still[drawn], inclusion[drawn], np.full(len(drawn), batch)))
+        still = np.delete(still, drawn)
+    rows, sampled, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return SampledAnswers(rows, np.zeros_like(rows), true[rows, 0], sampled, numbers)
+
+
+def test_answers_to_everything_leave_nothing_to_estimate() -> None:
+    probs, labels, true = simulated(0, images=60)
+    test = IncompleteTest([probs], labels)
+    everything = answered(test, true, 10_000)
+    assert len(everything) == (~labels).sum()
+    found = test.with_answers(everything).report()
+    exact = classification_report(probs, true).as_dict()
+    for name, value in exact.items():
+        assert found.metrics[name].estimate == pytest.approx(value, abs=1e-9)
+        assert found.metrics[name].high - found.metrics[name].low < 1e-6
+    assert found.metrics["P@3"].estimate == pytest.approx(precision_at_k(probs, true, 3))
+
+
+def test_intervals_cover_and_are_not_too_wide() -> None:
+    covered, ratios = [], []
+    for seed in range(20):
+        probs, labels, true = simulated(seed)
+        alone = IncompleteTest([probs], labels)
+        asked = alone.with_answers(answered(alone, true, 100, seed=seed))
+        exact = mean_average_precision(probs, true)
+        off = exact - mean_average_precision(probs, labels)  # labels as they are
+        found = [test.report().metrics["mAP"] for test in (alone, asked)]
+        covered.append([one.low <= exact <= one.high for one in found])
+        ratios.append([(one.high - one.low) / off for one in found])
+    assert (np.sum(covered, axis=0) >= 16).all()
+    assert (np.mean(ratios, axis=0) < [1.0, 0.4]).all()
+
+
+def test_answers_outvote_a_model_that_is_wrong() -> None:
+    rng = np.random.default_rng(0)
+    probs, _, true = simulated(0, images=1000)
+    labels = true & (rng.random(true.shape) < 0.2 + 0.7 * (probs > 0.9))  # clear cases first
+    test = IncompleteTest([probs], labels)
+    found = test.with_answers(answered(test, true, 800)).report().metrics["OR"]
+    exact = classification_report(probs, true).OR
+    assert found.low <= exact <= found.high
+    assert found.high - found.low < 0.16
+
+
+def test_plans_have_their_size_and_leave_out_what_is_known() -> None:
+    probs, labels, true = simulated(0)
+    test = IncompleteTest([probs], labels)
+    first = answered(test, true, 150)
+    again = test.with_answers(first).plan(150, seed=1)
+    assert len(first) == len(again.rows) == 150
+    asked = set(zip(first.rows, first.columns, strict=True))
+    assert not asked & set(zip(again.rows, again.columns, strict=True))
+    assert not labels[again.rows, again.columns].any()
+
+
+def test_sampling_probabilities_are_what_they_say() -> None:
+    inclusion = inclusion_probabilities(np.array([100.0, 1, 2, 3, 4]), 3)
+    assert inclusion == pytest.approx([1, 0.2, 0.4, 0.6, 0.8])
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([systematic_sample(inclusion, rng) for _ in range(4000)])
+    assert len(drawn) == 12_000
+    assert np.bincount(drawn) / 4000 == pytest.approx(inclusion, abs=0.03)
+
+
+def test_the_better_of_two_models_is_found() -> None:
+    probs, labels, true = simulated(3, images=800)
+    noise = np.random.default_rng(0).normal(0, 1.5, probs.shape)
+    worse = expit(np.log(probs) - np.log1p(-probs) + noise)
+    compared = IncompleteTest([worse, probs], labels).compare()
+    exact = mean_average_precision(worse, true) - mean_average_precision(probs, true)
+    found = compared.differences["mAP"]
+    assert compared.first_better < 0.05
+    assert found.low < exact < found.high < 0
+    assert compared.answers_needed == 0
+
+
+def test_equal_models_need_more_answers_than_there_are() -> None:
+    probs, labels, _ = simulated(3)
+    compared = IncompleteTest([probs, probs], labels).compare()
+    assert compared.differences["mAP"].estimate == 0
+    assert compared.answers_needed in (0, None)
+
+
+def test_pairs_nobody_looked_for_take_no_part() -> None:
+    probs, labels, _ = simulated(0)
+    targets = labels.astype(np.float64)
+    targets[:200, 0] = np.nan
+    shuffled = probs.copy()
+    shuffled[:200, 0] = np.random.default_rng(0).permutation(shuffled[:200, 0])
+    one, other = (IncompleteTest([each], targets).report() for each in (probs, shuffled))
+    assert one.average_precision[0].estimate == pytest.approx(
+        other.average_precision[0].estimate, abs=0.01
+    )
+
+
+def test_where_nothing_is_predicted_precision_is_zero_and_inside() -> None:
+    probs, labels, _ = simulated(0, images=60)
+    found = IncompleteTest([probs], labels, threshold=1.0).report().metrics["OP"]
+    assert found.low <= 0 == found.estimate
+
+
+def test_answers_about_pairs_that_take_no_part_change_nothing() -> None:
+    probs, labels, true = simulated(0, images=100)
+    targets = labels.astype(np.float64)
+    targets[:50, 0] = np.nan
+    test, rows = IncompleteTest([probs], targets), np.arange(50)
+    beside = SampledAnswers(rows, 0 * rows, true[:50, 0], np.full(50, 0.5), 0 * rows)
+    assert test.with_answers(beside).report().metrics == test.report().metrics
+
+
+def test_a_report_of_incomplete_labels_has_intervals() -> None:
+    probs, labels, true = simulated(0)
+    report = classification_report(probs, labels, incomplete=True)
+    exact = classification_report(probs, true)
+    assert report.intervals["OF1"].low < exact.OF1 < report.intervals["OF1"].high
+    assert report.intervals["OF1"].estimate == report.OF1
+    text = str(report)
+    assert "P@3" in text
+    assert not exact.intervals
+
+
+def test_logits_are_refused_in_words() -> None:
+    _, labels, _ = simulated(0, images=20)
+    with pytest.raises(ArgumentError, match=r"must be probabilities.*but got 3.0.*sigmoid"):
+        IncompleteTest([np.full(labels.shape, 3.0)], labels)
+    with pytest.raises(ArgumentError, match="answers need incomplete=True"):
+        classification_report(labels, labels, answers=SampledAnswers.none())

@@ -1,0 +1,77 @@
+"""What a run's page says about decisions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from PIL import Image
+
+from hilltop.calibration import TruthModel, fit_truth
+from hilltop.data import LabelTable, write_labels
+from hilltop.data.scores import ScoreTable
+from hilltop.report import RunMeaning, write_run_report
+
+CLASSES = ("cat", "dog", "<b>sofa</b>")
+
+
+@pytest.fixture(scope="module")
+def truth() -> TruthModel:
+    generator = torch.Generator().manual_seed(0)
+    logits = 5 * torch.randn(600, 3, generator=generator)
+    true = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
+    kept = true & (torch.rand(logits.shape, generator=generator) < 0.5)
+    return fit_truth(logits, kept.float())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A run of one epoch with two validation images, one of which has a file."""
+    (tmp_path / "config.yaml").write_text("loss: auto\nlabels: labels.csv\nfeatures: f.npz\n")
+    (tmp_path / "metrics.csv").write_text("epoch,loss,mAP\n1,0.5,0.8\n")
+    images = ["a.jpg", "b.jpg"]
+    table = LabelTable.from_lists(images, [["cat"], ["dog"]], CLASSES, unlisted="unknown")
+    write_labels(table, tmp_path / "val_labels.parquet")
+    values = np.array([[0.99, 0.98, 0.01], [0.9, 0.0001, 0.01]])
+    ScoreTable(pa.array(images), CLASSES, values).save(tmp_path / "last_val_scores.npy")
+    (tmp_path / "photos").mkdir()
+    for name in images:
+        Image.new("RGB", (900, 600), "teal").save(tmp_path / "photos" / name)
+    return tmp_path
+
+
+def text_of(page: Path) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8")).split())
+
+
+def test_the_page_says_why_what_to_expect_and_what_next(folder: Path, truth: TruthModel) -> None:
+    meaning = RunMeaning(truth, "last", "about 50% are missing: cross-entropy.")
+    page = write_run_report(folder, meaning)
+    text = text_of(page)
+    assert "Loss: about 50% are missing" in text
+    assert "expected precision of tags" in text
+    assert str(truth.decide().expected.recall) in text
+    assert f"hilltop predict {folder} --features FILE --out tags.csv" in text
+    assert "hilltop audit --labels labels.csv" in text
+    assert "<b>sofa</b>" not in page.read_text(encoding="utf-8")
+
+
+def test_photographs_carry_known_found_and_doubtful_tags(folder: Path, truth: TruthModel) -> None:
+    page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "photos"))
+    source = page.read_text(encoding="utf-8")
+    kinds = re.findall(r'<span class="tag (\w+)">(cat|dog) \d+%', source)
+    assert ("known", "cat") in kinds
+    assert ("found", "dog") in kinds
+    assert ("doubtful", "dog") in kinds
+    assert source.count('alt="a.jpg"') == 1
+    assert len(source) < 400_000  # photographs were made small
+
+
+def test_without_photographs_there_are_no_examples(folder: Path, truth: TruthModel) -> None:
+    (folder / "none").mkdir()
+    page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "none"))
+    assert "Examples" not in text_of(page)

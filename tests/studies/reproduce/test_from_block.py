@@ -1,0 +1,50 @@
+"""The script that fine-tunes from a block on, on drawn pictures and random weights."""
+
+from __future__ import annotations
+
+import csv
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+
+from hilltop.inputs.synthetic import write_dataset
+
+SCRIPT = Path(__file__).parents[3] / "reproduction" / "from_block.py"
+TRAINING, IMAGES, CLASSES = 12_000, 24, 3
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::hilltop.errors.HilltopWarning")
+def test_every_method_gets_its_rows_and_is_not_run_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_dataset(tmp_path, images=IMAGES, size=32, seed=0)
+    names = sorted(path.name for path in (tmp_path / "images").iterdir())
+    ids = np.array([f"none/{row}.jpg" for row in range(TRAINING + 8)])
+    ids[:16], ids[TRAINING:] = names[:16], names[16:]
+    labels = (np.random.default_rng(0).random((len(ids), CLASSES)) < 0.5).astype(np.uint8)
+    np.savez(tmp_path / "slice.npz", ids=ids, Y_full=labels, Y_04left=labels)
+    weights = timm.create_model("tf_efficientnet_lite0").state_dict()
+    renamed = {f"other {number}": value for number, value in enumerate(weights.values())}
+    torch.save(renamed, tmp_path / "weights.pth")
+    words = [SCRIPT, "--slice", tmp_path / "slice.npz", "--images", tmp_path / "images"]
+    words += ["--weights", tmp_path / "weights.pth", "--out", tmp_path / "runs"]
+    words += ["--methods", "splc:tau=0.7,complete", "--training", 16, "--judging", 8]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, "--epochs", 2)])
+    for _ in range(2):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert capsys.readouterr().out.count("run folder:") == 2
+    with (tmp_path / "runs" / "from_block.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["level"], row["method"], row["epoch_rule"]) for row in rows] == [
+        ("0.4", "splc:tau=0.7", "last"),
+        ("0.4", "splc:tau=0.7", "best"),
+        ("complete", "bce", "last"),
+        ("complete", "bce", "best"),
+    ]
+    assert all(0 < float(row["mAP"]) <= 1 for row in rows)

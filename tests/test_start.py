@@ -1,0 +1,95 @@
+"""One command from photos and a spreadsheet to tags."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from hilltop.cli.main import main
+
+COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> tuple[Path, Path]:
+    """Pictures in up to three colours with a table of some of their names, in a messy folder."""
+    rng, folder = np.random.default_rng(0), tmp_path / "photos" / "2024"
+    folder.mkdir(parents=True)
+    lines = ["Photo;Who;Tags"]
+    for number in range(130):
+        chosen = [name for name in COLOURS if rng.random() < 0.5]
+        pixels = np.zeros((32, 32, 3), dtype=np.uint8)
+        for at, name in enumerate(chosen):
+            pixels[10 * at : 10 * at + 10] = COLOURS[name]
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+        if number < 120:
+            lines.append(f"{number}.png;Ann;{', '.join(chosen)}")
+    lines.append("gone.png;Bo;red")
+    labels = tmp_path / "tags.csv"
+    labels.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path / "photos", labels
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    """Weights of a very small network; random ones tell colours apart, too."""
+    timm = pytest.importorskip("timm")
+    torch.manual_seed(0)
+    path = tmp_path / "weights.pth"
+    torch.save(timm.create_model("test_resnet", num_classes=3).state_dict(), path)
+    return path
+
+
+def test_start_ends_with_tags_of_every_photo(
+    photos: tuple[Path, Path],
+    weights: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder, labels = photos
+    out = tmp_path / "out"
+    words = ["start", str(folder), str(labels), "--unlisted", "unknown", "--out", str(out)]
+    words += ["--weights", str(weights), "--backbone", "test_resnet"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    for command in ("features", "audit", "train", "predict"):
+        assert f"$ hilltop {command} " in said
+    assert "130 photos" in said
+    with (out / "tags.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 130
+    assert (out / "run" / "report.html").is_file()
+    assert (out / "audit" / "candidates.csv").is_file()
+
+    assert main(words) == 0  # what is there is not made again
+    assert "is there already" in capsys.readouterr().out
+
+
+def test_what_unlisted_means_is_asked_for(
+    photos: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, labels = photos
+    assert main(["start", str(folder), str(labels), "--out", str(tmp_path / "out")]) == 2
+    assert "--unlisted unknown" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_photos_of_other_names_are_told(
+    photos: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = photos
+    other = tmp_path / "other.csv"
+    other.write_text("image,labels\nx.jpg,red\ny.jpg,blue\n", encoding="utf-8")
+    assert main(["start", str(folder), str(other), "--unlisted", "unknown"]) == 1
+    assert "'x.jpg'" in capsys.readouterr().err
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("hilltop 0.")

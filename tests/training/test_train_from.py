@@ -1,0 +1,221 @@
+"""Training from a block on: what is frozen and kept, resuming, several processes, wrong names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from hilltop.cli.main import main
+from hilltop.data.scores import ScoreTable
+from hilltop.errors import HilltopWarning
+from hilltop.inputs import ImageInputs, list_images
+from hilltop.inputs.synthetic import write_dataset
+from hilltop.models import build_image_model
+from hilltop.training import frozen
+from hilltop.training.run_folder import RunFolder
+from tests.training.conftest import finish, stop
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pictures")
+    write_dataset(folder, images=60, size=64, seed=0)
+    return folder
+
+
+def words(pictures: Path, out: Path, *more: object) -> list[str]:
+    base = ["train", "--labels", pictures / "labels.parquet", "--images", pictures / "images"]
+    base += ["--model", "test_resnet", "--image-size", 64, "--batch-size", 16, "--workers", 0]
+    base += ["--val-share", 0.2, "--ema", 0.9, "--learning-rate", 1e-2, "--loss", "hill"]
+    base += ["--epochs", 3, "--train-from", "layer3"]
+    return [str(word) for word in (*base, "--out", out, *more)]
+
+
+@pytest.fixture(scope="module")
+def unbroken(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "unbroken"
+    assert main(words(pictures, out)) == 0
+    return out
+
+
+def test_what_lies_below_keeps_its_weights_and_statistics(
+    unbroken: Path, pictures: Path, tmp_path: Path
+) -> None:
+    assert main(words(pictures, tmp_path / "run", "--epochs", 1)) == 0
+    one, three = (load_file(run / "last.safetensors") for run in (tmp_path / "run", unbroken))
+    below = ("conv1", "bn1", "layer1", "layer2")
+    for name, value in one.items():
+        if name.endswith(("weight", "running_mean")):
+            assert torch.equal(value, three[name]) == name.startswith(below), name
+
+
+def test_the_model_that_is_kept_is_whole(unbroken: Path, pictures: Path, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.npy"
+    folder = str(pictures / "images")
+    assert main(["predict", str(unbroken), "--images", folder, "--out", str(scores)]) == 0
+    table, val = ScoreTable.load(scores), ScoreTable.load(unbroken / "val_scores.npy")
+    # Outputs on disk are in half precision, and so are not quite those of the pixels.
+    np.testing.assert_allclose(table.aligned(val.images, val.classes), val.values, atol=2e-3)
+
+
+def test_outputs_are_computed_once_for_runs_side_by_side(
+    unbroken: Path, pictures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words(pictures, unbroken.with_name("other"), "--loss", "bce")) == 0
+    said = capsys.readouterr().out
+    assert "outputs below layer3:" not in said, "they are there"
+    assert "training from layer3: 23 tensors of weights learn, all below is frozen;" in said
+    assert "crops and mirroring are applied to the outputs, not to the pixels" in said
+
+
+@pytest.mark.parametrize("more", [("--seed", 1), ("--image-size", 96), ("--train-from", "layer4")])
+def test_other_weights_sizes_and_blocks_have_outputs_of_their_own(
+    unbroken: Path, pictures: Path, more: tuple[object, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = unbroken.with_name("-".join(map(str, more)))
+    assert main(words(pictures, out, *more, "--epochs", 1)) == 0
+    assert "of 48 images" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("steps", [2, 3, 5])
+def test_a_resumed_run_equals_an_unbroken_one(
+    unbroken: Path, pictures: Path, tmp_path: Path, steps: int
+) -> None:
+    out = tmp_path / "run"
+    code, _ = stop(words(pictures, out), "SIGINT", steps=steps)
+    assert code != 0
+    finish(["resume", str(out)])
+    assert RunFolder(out).recorded() == RunFolder(unbroken).recorded()
+    expected, actual = (load_file(run / "last.safetensors") for run in (unbroken, out))
+    assert all(torch.equal(value, actual[name]) for name, value in expected.items())
+
+
+@pytest.mark.distributed
+def test_two_processes_write_the_outputs_of_one(
+    unbroken: Path, pictures: Path, tmp_path: Path
+) -> None:
+    finish(words(pictures, tmp_path / "runs" / "two", "--freeze-norms", "True"), processes=2)
+    for file in (tmp_path / "runs" / "outputs").glob("*/outputs.npy"):
+        expected = np.load(unbroken.parent / "outputs" / file.parent.name / "outputs.npy")
+        np.testing.assert_allclose(np.load(file), expected, rtol=2e-3, atol=2e-3)
+    assert len(list((tmp_path / "runs" / "outputs").iterdir())) == 2
+
+
+def test_a_picture_that_cannot_be_read_is_left_out(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = sorted((pictures / "images").iterdir())[3]
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    try:
+        run = tmp_path / "run"
+        assert main(words(pictures, run, "--skip-broken")) == 0
+        assert main(words(pictures, tmp_path / "again", "--skip-broken")) == 0
+    finally:
+        file.write_bytes(content)
+    for name in ("run", "again"):
+        assert file.name in (tmp_path / name / "broken.txt").read_text()
+    assert capsys.readouterr().out.count("1 image could not be read and was left out") == 2
+
+
+def test_outputs_that_were_stopped_half_way_go_on(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = ImageInputs(
+        pictures / "images", list_images(pictures / "images"), size=64, augment="none", seed=0,
+        workers=0, skip_broken=False,
+    )  # fmt: skip
+    model = build_image_model("test_resnet", 5, weights="none")
+    monkeypatch.setattr(frozen, "_BATCH", 8)
+    monkeypatch.setattr(frozen, "_BATCHES_KEPT", 2)
+    whole = frozen.FrozenBlocks(model, "layer3", tmp_path / "whole").inputs_from(images, crop=False)
+    seen: list[int] = []
+    compute = frozen.outputs_below
+
+    def stopping(model: nn.Module, block: str, pixels: torch.Tensor) -> torch.Tensor:
+        seen.append(len(pixels))
+        if len(seen) == 6:  # the first looks at two blank images
+            raise KeyboardInterrupt
+        return compute(model, block, pixels)
+
+    monkeypatch.setattr(frozen, "outputs_below", stopping)
+    blocks = frozen.FrozenBlocks(model, "layer3", tmp_path / "part")
+    with pytest.raises(KeyboardInterrupt):
+        blocks.inputs_from(images, crop=False)
+    again = blocks.inputs_from(images, crop=False)
+    np.testing.assert_array_equal(again.values, whole.values)
+    assert seen[6:] == [2, 8, 8, 8, 4], "32 of 60 were there"
+
+
+def test_classifier_inputs_are_those_of_the_whole_model(pictures: Path, tmp_path: Path) -> None:
+    images = ImageInputs(
+        pictures / "images", list_images(pictures / "images"), size=64, augment="none", seed=0,
+        workers=0, skip_broken=False,
+    )  # fmt: skip
+    model = build_image_model("test_resnet", 5, weights="none").eval()
+    ((_, pixels),) = images.loader([range(60)], None)
+    with torch.no_grad():
+        expected = model.forward_head(model.forward_features(pixels), pre_logits=True)
+    inputs, _ = frozen.train_from(model, "layer3", tmp_path, images, images, crop=False)
+    actual = frozen.classifier_inputs(model, inputs)
+    torch.testing.assert_close(actual, expected, rtol=1e-2, atol=1e-2)
+
+
+def test_auto_looks_for_evidence_in_pretrained_outputs(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = tmp_path / "weights.safetensors"
+    save_file(build_image_model("test_resnet", 3, weights="none").state_dict(), weights)
+    more = ("--loss", "auto", "--weights", weights, "--epochs", 1)
+    with pytest.warns(HilltopWarning, match="starts anew"):
+        assert main(words(pictures, tmp_path / "runs" / "one", *more)) == 0
+    assert "every pair is known to be present or absent: cross-entropy" in capsys.readouterr().out
+    assert main(words(pictures, tmp_path / "runs" / "two", "--loss", "auto", "--epochs", 1)) == 0
+    assert "nothing is known of how labels were lost" in capsys.readouterr().out
+
+
+def test_both_stages_of_pseudo_labels_share_outputs(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ("--pseudo-label", 0.5, "--epochs", 1, "--loss", "bce")
+    assert main(words(pictures, tmp_path / "runs" / "twice", *more)) == 0
+    assert capsys.readouterr().out.count("48 of 48 images") == 1
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["outputs", "twice"]
+
+
+def test_tokens_are_neither_cropped_nor_mirrored(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ("--model", "test_vit", "--image-size", 64, "--train-from", "blocks.4", "--epochs", 1)
+    assert main(words(pictures, tmp_path / "run", *more)) == 0
+    assert "crops and mirroring are left out" in capsys.readouterr().out
+
+
+def test_an_unknown_block_is_answered_with_those_there_are(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words(pictures, tmp_path / "run", "--train-from", "layer9")) != 0
+    said = capsys.readouterr().err
+    assert "There is no block 'layer9' in this model. Did you mean 'layer" in said
+    assert "layer2, layer2.0, layer3, layer3.0, layer4, layer4.0, global_pool, fc." in said
+
+
+def test_a_block_inside_a_branch_is_refused_before_anything_is_computed(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "runs" / "run"
+    assert main(words(pictures, out, "--train-from", "layer4.0.conv2")) != 0
+    assert "cannot be trained from 'layer4.0.conv2'" in capsys.readouterr().err
+    assert not (tmp_path / "runs" / "outputs").exists()
+
+
+def test_augmentation_of_pixels_is_refused(
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words(pictures, tmp_path / "run", "--augment", "strong")) == 2
+    assert "augment 'strong' changes pixels" in capsys.readouterr().err
