@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hilltop.calibration.arrays import Floats
 from hilltop.calibration.keep_posterior import Counts, KeepPosterior, MissingCounts
 from hilltop.calibration.keep_rate import Fitted
 from hilltop.calibration.observation import TINY_RESTORE_PROB, describe_model
 from hilltop.calibration.posterior import present_probability
-from hilltop.calibration.profile import LOG_KEEP, Floats, Profile, profile
+from hilltop.calibration.profile import LOG_KEEP, Profile, profile
 from hilltop.calibration.scaling import Calibration, calibrate
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.summed import Likelihood, summed_by_count, summed_independently

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from hilltop.calibration.arrays import Floats
 from hilltop.calibration.decision import Goal
-from hilltop.calibration.profile import Floats
 from hilltop.calibration.truth import fit_truth
 from hilltop.checks import check_same_shape
 from hilltop.errors import ArgumentError

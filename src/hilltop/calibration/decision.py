@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from hilltop.calibration.arrays import Floats
 from hilltop.calibration.expected import GRID, Expected, ExpectedCounts
-from hilltop.calibration.profile import Floats
 from hilltop.checks import check_choice, check_number
 from hilltop.errors import ArgumentError
 

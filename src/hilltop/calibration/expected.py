@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hilltop.calibration.arrays import Floats
 from hilltop.calibration.intervals import Z_90
-from hilltop.calibration.profile import Floats
 
 GRID: Floats = np.linspace(-8.0, 8.0, 161)
 """Logits of the thresholds that are tried."""

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
-from hilltop.calibration.profile import Floats
+from hilltop.calibration.arrays import Floats
 from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD, Calibration
 
 USUAL_RATE = 0.01

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.calibration.profile import LOG_KEEP, Floats
+from hilltop.calibration.arrays import Floats
+from hilltop.calibration.profile import LOG_KEEP
 
 BLUR = 0.15
 """How far off the curve of a class may be, in log keep: calibration is never exact."""

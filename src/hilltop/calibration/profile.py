@@ -11,14 +11,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
+from hilltop.calibration.arrays import Floats
 from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD
-
-Floats = npt.NDArray[np.float64]
 
 LOG_KEEP: Floats = np.linspace(0.0, -3.0, 21)
 """Logarithms of the keep rates that are tried: 1 ("nothing is missing"), 0.86, ... 0.05."""

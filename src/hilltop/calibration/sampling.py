@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from hilltop.calibration.profile import Floats
-
-Ints = npt.NDArray[np.int64]
+from hilltop.calibration.arrays import Floats, Ints
 
 
 def inclusion_probabilities(sizes: Floats, number: int) -> Floats:
