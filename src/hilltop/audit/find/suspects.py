@@ -10,9 +10,9 @@ from torch import Tensor
 
 from hilltop.audit.find.candidates import MOST_OF_HUGE, Candidates, KeptKeys, block_rows, pair_keys
 from hilltop.audit.find.score_blocks import LogitBlocks, label_block
+from hilltop.calibration.arrays import Floats
 from hilltop.calibration.belief import Belief
 from hilltop.calibration.false_labels import FalseLabels, find_false_labels
-from hilltop.calibration.profile import Floats
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State
 from hilltop.data.scores import Places
