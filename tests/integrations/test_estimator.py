@@ -328,3 +328,17 @@ def test_a_hidden_layer_and_few_rows_decide_too(small: Generated) -> None:
     few = Quick().fit(small.X, small.Y)
     assert few.truth_ is None
     np.testing.assert_array_equal(few.predict(small.X), few.predict_proba(small.X) > few.threshold_)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_features_give_what_dense_ones_give(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = (rng.random((150, 40)) * (rng.random((150, 40)) < 0.1)).astype(dtype)  # noqa: N806
+    Y = (X[:, :3] > 0).astype(int)  # noqa: N806
+    weight = np.where(np.arange(150) % 7, 1.0, 0.0)
+    options = {"random_state": 0, "epochs": 2, "early_stopping": True}
+    dense = HilltopClassifier(**options).fit(X, Y, sample_weight=weight)
+    thin = HilltopClassifier(**options).fit(sparse.csr_matrix(X), Y, sample_weight=weight)
+    np.testing.assert_array_equal(
+        thin.predict_proba(sparse.csr_matrix(X)), dense.predict_proba(X), strict=True
+    )

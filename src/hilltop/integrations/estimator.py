@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
@@ -26,6 +27,7 @@ from hilltop.errors import ArgumentError
 from hilltop.integrations.held_out import known_map, map_scorer, set_aside
 from hilltop.integrations.target_kinds import Labels, read_labels, read_truth
 from hilltop.losses import Loss
+from hilltop.models import Features, SparseRows, take_rows
 from hilltop.training.in_memory import EarlyStopping, fit_head
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS, Recipe
@@ -35,6 +37,7 @@ Array = npt.NDArray[Any]
 UNLISTED = ("unknown", "absent")
 BASELINE = "bce"  # where nothing can be missing
 _MOST_ENTRIES = 2_000_000
+_SPARSE_ROWS = 1024  # that are dense at a time
 
 
 class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
@@ -45,8 +48,8 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     a single class for each row; nothing is missing there.
 
     Args:
-        loss: Name of a loss, a loss, or ``"auto"``: by how many labels rows carry, or
-            cross-entropy where nothing can be missing.
+        loss: Name of a loss, a loss, or ``"auto"``: cross-entropy, weighted where scores show that
+            labels are missing.
         loss_options: Options of a loss that is given by name.
         unlisted: What 0 in a matrix means: ``"unknown"``, nobody said anything, or ``"absent"``, a
             person said it is not there.
@@ -127,7 +130,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Train.
 
         Args:
-            X: Features ``(n, features)``.
+            X: Features ``(n, features)``, an array or a scipy sparse matrix.
             y: Labels, see the class.
             sample_weight: How much each row counts ``(n,)``.
         """
@@ -146,7 +149,12 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if not len(rows):
             raise ArgumentError("sample_weight must hold at least one weight above zero.")
         labels = read_labels(y, rows)
-        self._train(features[rows], labels, torch.from_numpy(weight[rows]), recipe)
+        self._train(
+            take_rows(features, torch.from_numpy(rows)),
+            labels,
+            torch.from_numpy(weight[rows]),
+            recipe,
+        )
         return self
 
     def decision_function(self, X: Any) -> Array:  # noqa: N803 (theirs)
@@ -191,9 +199,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return known_map(self.predict_proba(X), read_truth(y), sample_weight)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that matrices of labels are welcome."""
+        """Say that matrices of labels and sparse features are welcome."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
+        tags.input_tags.sparse = True
         return tags
 
     def _recipe(self) -> Recipe:
@@ -214,7 +223,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return recipe
 
     def _train(
-        self, features: Tensor, labels: Labels, weight: Tensor | None, recipe: Recipe
+        self, features: Features, labels: Labels, weight: Tensor | None, recipe: Recipe
     ) -> None:
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
@@ -225,7 +234,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             rows, aside = set_aside(len(labels), self.validation_fraction, seed)
             scorer = map_scorer(features[aside], labels.dense(aside))
             stopping = EarlyStopping(scorer, self.n_iter_no_change)
-            features, labels = features[rows], labels.select(rows)
+            features, labels = take_rows(features, rows), labels.select(rows)
             weight = None if weight is None else weight[rows]
         confirmed = labels.kind == "multilabel" and self.unlisted == "absent"
 
@@ -265,7 +274,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             )
         self._choose_thresholds(features, labels.outputs)
 
-    def _choose_thresholds(self, features: Tensor, classes: int) -> None:
+    def _choose_thresholds(self, features: Features, classes: int) -> None:
         if self.truth_ is not None:
             self.decision_ = self.truth_.decide()
             self.threshold_: Any = self.decision_.thresholds
@@ -284,10 +293,14 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         name = BASELINE if self.loss == "auto" and complete else self.loss
         return head_loss(name, **options)
 
-    def _features(self, X: Any, *, reset: bool) -> Tensor:  # noqa: N803 (theirs)
+    def _features(self, X: Any, *, reset: bool) -> Features:  # noqa: N803 (theirs)
         if getattr(X, "dtype", None) == np.float16:
             X = X.astype(np.float32)  # noqa: N806 (theirs); float64 would take four times the memory
-        values = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        values = validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr"
+        )
+        if issparse(values):
+            return SparseRows(values)
         # torch warns of arrays that cannot be written to, though nobody writes to this one.
         return torch.from_numpy(values if values.flags.writeable else values.copy())
 
@@ -295,7 +308,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Logits of the probability of truth, where that was found out."""
         return logits if self.truth_ is None else self.truth_.calibration(logits)
 
+    @torch.no_grad()
     def _logits(self, X: Any) -> Tensor:  # noqa: N803 (theirs)
         check_is_fitted(self)
-        logits: Tensor = self.head_(self._features(X, reset=False).to(self.head_.mean.dtype))
-        return logits
+        features = self._features(X, reset=False)
+        step = len(features) if isinstance(features, Tensor) else _SPARSE_ROWS
+        starts, dtype = range(0, len(features), step), self.head_.mean.dtype
+        return torch.cat([self.head_(features[at : at + step].to(dtype)) for at in starts])

@@ -11,6 +11,7 @@ from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
     from hilltop.models.cut import block_names, cut_below, outputs_below
+    from hilltop.models.feature_rows import Features, SparseRows, take_rows
     from hilltop.models.heads import FeatureHead
     from hilltop.models.images import (
         NormalisedInput,
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FeatureHead",
+    "Features",
     "NormalisedInput",
+    "SparseRows",
     "block_names",
     "build_image_model",
     "classifier_parameters",
@@ -30,11 +33,14 @@ __all__ = [
     "cut_below",
     "hold_statistics",
     "outputs_below",
+    "take_rows",
 ]
 
 _HOMES = {
     "FeatureHead": "heads",
+    "Features": "feature_rows",
     "NormalisedInput": "images",
+    "SparseRows": "feature_rows",
     "block_names": "cut",
     "build_image_model": "images",
     "classifier_parameters": "images",
@@ -42,5 +48,6 @@ _HOMES = {
     "cut_below": "cut",
     "hold_statistics": "images",
     "outputs_below": "cut",
+    "take_rows": "feature_rows",
 }
 __getattr__, __dir__ = open_doors(__name__, _HOMES)

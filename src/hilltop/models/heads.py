@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_number
 from hilltop.errors import ArgumentError
+from hilltop.models.feature_rows import Features
 
 SAME_LENGTH_FROM = 64
 """Number of features from which the rows are brought to one length."""
@@ -81,7 +82,7 @@ class FeatureHead(nn.Module):
     @torch.no_grad()
     def fit_scale(
         self,
-        X: Tensor,  # noqa: N803 (the name of features in files)
+        X: Features,  # noqa: N803 (the name of features in files)
         *,
         weight: Tensor | None = None,
     ) -> None:
@@ -128,7 +129,7 @@ class FeatureHead(nn.Module):
 
 
 def _averages(
-    values: Tensor, weight: Tensor | None
+    values: Features, weight: Tensor | None
 ) -> Callable[[Callable[[Tensor], Tensor]], Tensor]:
     """Return what takes the mean over rows of a function of them, some rows at a time."""
     rows = max(1, _BLOCK_ENTRIES // values.shape[1])

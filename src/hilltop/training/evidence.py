@@ -11,6 +11,7 @@ from torch import Tensor
 from hilltop.calibration import Belief, believe
 from hilltop.losses import LabelStats, Loss
 from hilltop.losses.base import Evidence
+from hilltop.models import Features
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import LabelBatch
@@ -36,7 +37,7 @@ class FoldEvidence:
 
 
 def prepare_loss(
-    loss: Loss, stats: LabelStats, features: Tensor, labels: LabelBatch, *, seed: int
+    loss: Loss, stats: LabelStats, features: Features, labels: LabelBatch, *, seed: int
 ) -> FoldEvidence | None:
     """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
 
@@ -65,7 +66,7 @@ def prepare_loss(
 
 
 def ask_folds(
-    features: Tensor, targets: Tensor, absent: Tensor | None, *, seed: int
+    features: Features, targets: Tensor, absent: Tensor | None, *, seed: int
 ) -> FoldEvidence:
     """Ask heads of cross-entropy about rows whose labels they never saw.
 

@@ -15,14 +15,14 @@ from hilltop.checks import check_whole, pluralize
 from hilltop.errors import DataError
 from hilltop.losses import Loss
 from hilltop.losses.init import head_start, log_odds
-from hilltop.models import FeatureHead
+from hilltop.models import FeatureHead, Features
 from hilltop.training.learner import Learner
 from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.threads import step_threads
 
 
 def out_of_fold_logits(
-    features: Tensor,
+    features: Features,
     targets: Tensor,
     loss: Loss,
     *,
@@ -106,7 +106,7 @@ def _one_hot(fold_of: Tensor, folds: int) -> Tensor:
 
 
 @torch.no_grad()
-def _unseen(heads: nn.Module, features: Tensor, scoring: Tensor, classes: int) -> Tensor:
+def _unseen(heads: nn.Module, features: Features, scoring: Tensor, classes: int) -> Tensor:
     """Mean logit of the heads that did not learn from an image."""
     logits = torch.empty(len(features), classes)
     for rows in torch.split(torch.arange(len(features)), 1024):

@@ -15,7 +15,7 @@ from torch import Tensor
 from hilltop.checks import check_whole
 from hilltop.losses import LabelStats, Loss
 from hilltop.losses.row_weights import RowWeighted
-from hilltop.models import FeatureHead
+from hilltop.models import FeatureHead, Features, take_rows
 from hilltop.training.evidence import FoldEvidence, prepare_loss
 from hilltop.training.learner import Learner, start_head
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
@@ -55,7 +55,7 @@ class EarlyStopping:
 
 
 def fit_head(
-    features: Tensor,
+    features: Features,
     labels: LabelBatch,
     loss: Loss,
     *,
@@ -71,7 +71,8 @@ def fit_head(
     """Train a head that starts where the loss is least on these labels.
 
     Args:
-        features: One row an image ``(N, F)``; float64 is computed with as it is, others in float32.
+        features: One row an image ``(N, F)``, dense or sparse; float64 is computed with as it is,
+            others in float32.
         labels: Targets by row.
         loss: With reduction ``"sum"``; ``"none"`` where rows have weights.
         classes: Number of classes.
@@ -110,7 +111,7 @@ def fit_head(
 
 
 def _fit(
-    features: Tensor,
+    features: Features,
     labels: LabelBatch,
     loss: Loss,
     classes: int,
@@ -124,7 +125,7 @@ def _fit(
 ) -> FittedHead:
     chosen = torch.arange(len(features)) if learn_from is None else learn_from
     rows, evidence = len(chosen), None
-    learned = features if learn_from is None else features[chosen]
+    learned = features if learn_from is None else take_rows(features, chosen)
     dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

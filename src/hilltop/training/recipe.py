@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
-from hilltop.models import FeatureHead
+from hilltop.models import FeatureHead, Features
 from hilltop.training.penalty import choice_rows, choose_penalty
 
 LabelBatch = Callable[[Tensor], tuple[Tensor, Tensor | None]]
@@ -64,7 +64,7 @@ class Recipe:
             check_number("weight_decay", self.weight_decay, low=0)
 
     def for_head(
-        self, head: FeatureHead, features: Tensor, labels: LabelBatch, *, seed: int
+        self, head: FeatureHead, features: Features, labels: LabelBatch, *, seed: int
     ) -> Recipe:
         """Return the same recipe with a rate and a decay for a head on these features.
 

@@ -11,6 +11,7 @@ from hilltop.calibration import TruthModel, fit_truth
 from hilltop.losses import Loss, LossWrapper, MultiLabelLoss
 from hilltop.losses.terms.negative import LogNegative
 from hilltop.losses.terms.positive import LogPositive
+from hilltop.models import Features
 from hilltop.training.evidence import LEAST_ROWS, FoldEvidence, ask_folds, confirmed_absent
 from hilltop.training.folds import assign_folds, out_of_fold_logits
 from hilltop.training.in_memory import fit_head
@@ -20,7 +21,7 @@ _FOLDS = 4
 
 
 def truth_of_head(
-    features: Tensor,
+    features: Features,
     labels: LabelBatch,
     loss: Loss,
     *,
@@ -81,7 +82,7 @@ def _summed(loss: Loss) -> Loss:
 
 
 def _held_out(
-    features: Tensor,
+    features: Features,
     labels: LabelBatch,
     loss: Loss,
     seed: int,
