@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup browser test test-slow test-all attack versions check-loss lint format demo bench docs clean
+.PHONY: help setup browser test test-slow test-all attack mutants versions check-loss lint format demo bench docs clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ test-all: test test-slow  ## Run all tests.
 
 attack: setup  ## Repeat the table of attacks (some minutes; SCALE=10 tries ten times as often).
 	$(BIN)/python -m tests.attack --scale $(or $(SCALE),1)
+
+mutants: setup  ## Put in faults on purpose, one at a time; each must be noticed by a test.
+	$(BIN)/python -m tests.mutants
 
 versions:  ## Test losses, metrics and labels on every Python here with the oldest and newest torch.
 	.ci/versions

@@ -1,0 +1,63 @@
+"""What evidence of missing labels makes of the weights of unlabelled pairs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from hilltop.calibration import believe
+from hilltop.losses import LabelStats
+from hilltop.losses.methods.auto import auto
+from hilltop.training.evidence import ROWS_OF_HALF, FoldEvidence, _weighted, prepare_loss
+
+Rows = tuple[Tensor, Tensor, Tensor]
+
+
+@pytest.fixture(scope="module")
+def lost() -> Rows:
+    """Scores, true labels, and half of the labels."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 6 * torch.randn(2000, 3, generator=generator)
+    true = torch.rand(2000, 3, generator=generator) < torch.sigmoid(logits)
+    kept = true & (torch.rand(2000, 3, generator=generator) < 0.5)
+    return logits, true.float(), kept.float()
+
+
+def test_probable_missing_labels_count_less_and_the_fewer_the_rows_the_less_so(lost: Rows) -> None:
+    logits, true, kept = lost
+    belief = believe(logits, kept)
+    found = _weighted(FoldEvidence(logits, belief), kept, None)
+    assert found.weight is not None
+    missing = (true == 1) & (kept == 0)
+    share = len(kept) / (len(kept) + ROWS_OF_HALF)
+    least = 1 - share
+    assert found.weight[missing].mean() < 0.7 < 0.9 < found.weight[(true == 0)].mean()
+    assert found.weight.min() >= least
+    assert found.weight.min() == pytest.approx(least, abs=0.05)
+    assert bool((found.weight[kept == 1] == 1).all())
+
+
+def test_what_a_person_said_is_absent_counts_in_full(lost: Rows) -> None:
+    logits, _, kept = lost
+    absent = kept == 0
+    absent[:1000] = False
+    found = _weighted(FoldEvidence(logits, believe(logits, kept, observed=absent)), kept, absent)
+    assert found.weight is None or bool((found.weight[absent] == 1).all())
+
+
+def test_complete_labels_are_cross_entropy(lost: Rows) -> None:
+    logits, true, _ = lost
+    found = _weighted(FoldEvidence(logits, believe(logits, true)), true, None)
+    assert found.weight is None
+    assert found.sentence.endswith("cross-entropy")
+
+
+def test_too_few_rows_are_said() -> None:
+    loss, targets = auto(), torch.eye(3)
+    features = torch.eye(3)
+    told = prepare_loss(
+        loss, LabelStats.of(targets), features, lambda rows: (targets[rows], None), seed=0
+    )
+    assert told is None
+    assert "3 rows are too few" in str(loss.describe())
