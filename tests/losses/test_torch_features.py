@@ -23,6 +23,7 @@ from hilltop.losses import (
 )
 from tests.forked import run_forked
 from tests.losses.conftest import batch, label_stats
+from tests.sample import of_losses
 
 Make = Callable[..., MultiLabelLoss]
 
@@ -49,6 +50,7 @@ def test_under_autocast_the_loss_is_computed_in_float32(make: Make, dtype: torch
     assert head.weight.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("loss_name", of_losses(("hill", "splc", "role", "gr")))
 def test_compiles_to_one_graph_and_sees_the_epoch_change_without_recompiling(
     loss_name: str,
 ) -> None:
@@ -73,7 +75,7 @@ def test_compiles_to_one_graph_and_sees_the_epoch_change_without_recompiling(
     assert counter.frame_count <= 2  # one without gradients, one with
 
 
-@pytest.mark.parametrize("name", ["hill", "splc"])
+@pytest.mark.parametrize("name", ["hill", pytest.param("splc", marks=pytest.mark.slow)])
 def test_inductor_gives_the_same_loss(name: str) -> None:
     torch.compiler.reset()
     loss = build(name)

@@ -90,7 +90,9 @@ def test_the_body_moves_after_the_head_epochs(
     assert not torch.equal(before["layer1.0.conv1.weight"], after["layer1.0.conv1.weight"])
 
 
-@pytest.mark.parametrize("steps", [4, 6, 8])  # in the first cycle, at its end, in the second
+@pytest.mark.parametrize(  # in the first cycle, at its end, in the second
+    "steps", [pytest.param(4, marks=pytest.mark.slow), 6, pytest.param(8, marks=pytest.mark.slow)]
+)
 def test_a_resumed_run_equals_an_unbroken_one(
     unbroken: Path, pictures: Path, tmp_path: Path, steps: int
 ) -> None:

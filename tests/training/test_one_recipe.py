@@ -15,6 +15,7 @@ from hilltop.metrics import classification_report
 from hilltop.studies.advise.trial import _scores
 from hilltop.training import ModelConfig, TrainConfig, load_run, out_of_fold_logits, train
 from hilltop.training.predict import TrainedModel
+from tests.sample import of_losses
 
 ROWS, FEATURES, CLASSES = 200, 16, 5
 
@@ -52,13 +53,7 @@ def by_command(
     return load_run(train(config, folder / "run"), which="last")
 
 
-SAMPLE = ("auto", "hill", "role")  # plain, chosen, and one that learns and remembers
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in LOSSES],
-)
+@pytest.mark.parametrize("loss", of_losses())
 def test_command_estimator_and_advisor_give_equal_scores(
     loss: str, material: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:

@@ -82,7 +82,9 @@ def test_other_weights_sizes_and_blocks_have_outputs_of_their_own(
     assert "of 48 images" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("steps", [2, 3, 5])
+@pytest.mark.parametrize(
+    "steps", [pytest.param(2, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)]
+)
 def test_a_resumed_run_equals_an_unbroken_one(
     unbroken: Path, pictures: Path, tmp_path: Path, steps: int
 ) -> None:
