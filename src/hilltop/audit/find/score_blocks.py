@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,23 @@ LogitBlocks = Callable[[int, int], Tensor]
 """Gives the logits of the rows from a first one to before a last one."""
 
 _CLOSEST = 1e-7
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Images with logits that never saw their labels.
+
+    Attributes:
+        logits: The logits, in the order of ``rows``.
+        rows: Image numbers in the label table.
+        features: What the logits come from, if it is there.
+        version: Changes with the file that logits are read from, if there is one.
+    """
+
+    logits: LogitBlocks
+    rows: Places
+    features: Tensor | None = None
+    version: str = ""
 
 
 def blocks_of(logits: Tensor) -> LogitBlocks:
