@@ -150,7 +150,8 @@ class KeptKeys:
         top, each = self._wanted.top, self._wanted.each
         by_key = np.concatenate([np.sort(used[:top]), np.sort(used[top:])])
         columns = places_of(by_key) % self._width
-        by_class = np.argsort(columns.astype(np.uint32), kind="stable")
+        small = np.uint16 if self._width <= 1 << 16 else np.uint32  # 16 bits: sorted by radix
+        by_class = np.argsort(columns.astype(small), kind="stable")
         counts = np.bincount(columns, minlength=self._width)
         starts = np.cumsum(counts) - counts
         within = np.arange(len(by_key)) - np.repeat(starts, counts)
