@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.audit.find.candidates import Candidates, rank_candidates
-from hilltop.audit.find.score_blocks import score_blocks
-from hilltop.audit.run import Audited, Scored, audit
+from hilltop.audit.find.candidates import Candidates
+from hilltop.audit.find.ranking import rank_candidates
+from hilltop.audit.find.score_blocks import Scored, score_blocks
+from hilltop.audit.run import Audited, audit
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import ScoreTable
 from memory import traced_mib
@@ -76,7 +77,7 @@ def measure(images: int, seconds: float) -> list[Row]:
     labels = table_of(left)
     blocks = score_blocks(ScoreTable(labels.images, labels.classes, probs), labels)
     audited = by_hilltop(labels, probs)
-    model = audited.reading.best
+    model = audited.belief.model
     works: dict[str, Work] = {
         "hilltop audit": lambda: by_hilltop(labels, probs),
         "hilltop ranking": lambda: rank_candidates(labels, blocks, model),

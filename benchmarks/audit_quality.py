@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import torch
 
-from hilltop.audit.find.score_blocks import score_blocks
-from hilltop.audit.run import Scored, audit, score_by_folds
+from hilltop.audit.find.score_blocks import Scored, score_blocks
+from hilltop.audit.run import audit, score_by_folds
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import ScoreTable
 

@@ -13,9 +13,9 @@ from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.decisions.verdicts import apply_changes, verdicts
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.find.estimate import read_estimates
-from hilltop.audit.find.score_blocks import blocks_of
+from hilltop.audit.find.score_blocks import Scored, blocks_of
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.run import Scored, audit, score_by_folds
+from hilltop.audit.run import audit, score_by_folds
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, write_labels
 from hilltop.data.scores import ScoreTable
@@ -228,7 +228,7 @@ def train_again(simulated: Simulated, table: LabelTable, unseen: Simulated) -> f
     head = FeatureHead(simulated.features.shape[1], targets.shape[1], hidden=None)
     head.fit_scale(simulated.features)
     init_head(head, loss, targets, observed=observed)
-    optimizer = build_optimizer(head, loss, learning_rate=0.02, weight_decay=0.0, decoupled=True)
+    optimizer = build_optimizer(head, loss, learning_rate=0.02, weight_decay=0.0)
     for _ in range(150):
         optimizer.zero_grad()
         loss(head(simulated.features), targets, observed=observed).backward()

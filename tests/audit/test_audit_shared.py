@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+import torch
 
 from hilltop.audit.find.estimate import read_estimates
 from hilltop.data import write_labels
+from hilltop.data.scores import ScoreTable
 from tests.audit.simulated import simulate
 from tests.forked import fork, run_forked
 
@@ -53,3 +55,29 @@ def test_two_processes_killed_and_resumed_find_what_one_does(tmp_path: Path) -> 
             mine.class_name,
             pytest.approx(mine.missing, rel=1e-3, abs=0.1),
         )
+
+
+@pytest.mark.distributed
+def test_a_ranking_killed_and_resumed_by_two_processes_is_that_of_one_to_the_byte(
+    tmp_path: Path,
+) -> None:
+    simulated = simulate(images=330)
+    labels, scores = tmp_path / "labels.csv", tmp_path / "scores.npy"
+    write_labels(simulated.labels, labels, format="list_column", lossy=True)
+    table = simulated.labels
+    probs = torch.sigmoid(3 * simulated.true - 3 + simulated.features[:, :6]).numpy()
+    ScoreTable(table.images, table.classes, probs).save(scores)
+    words = ["audit", "--labels", labels, "--unlisted", "unknown", "--scores", scores]
+    words += ["--shard", "100"]
+    alone, shared = tmp_path / "alone", tmp_path / "shared"
+    run_forked("-m", "hilltop", *words, "--out", alone)
+    parts = shared / "parts"
+    ended = fork(WORKER, parts, "rank-*", *words, "--out", shared, processes=2)
+    assert ended[1].code == -9
+    kept = len(list(parts.glob("rank-*.npz")))
+    assert 1 <= kept <= 2  # those of the first process
+    printed = run_forked("-m", "hilltop", *words, "--out", shared, processes=2)
+    assert f"ranking: {kept} of 4 shards are there already" in printed
+    assert not parts.exists()
+    for name in ("candidates.csv", "suspects.csv", "estimates.csv"):
+        assert (shared / name).read_bytes() == (alone / name).read_bytes()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hilltop.audit.find import rank_folder
 from hilltop.cli.main import main
 from hilltop.inputs.shards import FeatureShards
 from hilltop.training import fold_shards
@@ -34,6 +35,8 @@ if __name__ == "__main__":
     if pattern.startswith("shard"):
         compute = killed(FeatureShards.compute, folder, pattern)
         FeatureShards.compute = compute  # type: ignore[method-assign]
+    elif pattern.startswith("rank"):
+        rank_folder.rank_shard = killed(rank_folder.rank_shard, folder, pattern)
     else:
         real = fold_shards.out_of_fold_logits
         fold_shards.out_of_fold_logits = killed(real, folder, pattern)

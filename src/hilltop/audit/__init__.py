@@ -16,9 +16,18 @@ if TYPE_CHECKING:
     from hilltop.audit.find.candidate_index import CandidateIndex
     from hilltop.audit.find.candidates import Candidates
     from hilltop.audit.find.estimate import Estimate
+    from hilltop.audit.find.rank_folder import RankFolder, shared_ranking
+    from hilltop.audit.find.ranking import (
+        RankedShard,
+        Ranking,
+        fit_ranking,
+        merge_shards,
+        rank_shard,
+    )
+    from hilltop.audit.find.score_blocks import Scored, score_blocks
     from hilltop.audit.folder import AuditFolder
     from hilltop.audit.review.queues import build_queue, write_queue
-    from hilltop.audit.run import Audited, Scored, audit, score_by_folds, write_audit
+    from hilltop.audit.run import Audited, audit, score_by_folds, write_audit
 
 __all__ = [
     "AuditFolder",
@@ -27,12 +36,20 @@ __all__ = [
     "Candidates",
     "DecisionStore",
     "Estimate",
+    "RankFolder",
+    "RankedShard",
+    "Ranking",
     "Scored",
     "apply_decisions",
     "audit",
     "build_queue",
     "find_missing_labels",
+    "fit_ranking",
+    "merge_shards",
+    "rank_shard",
+    "score_blocks",
     "score_by_folds",
+    "shared_ranking",
     "write_audit",
     "write_queue",
 ]
@@ -44,12 +61,20 @@ _HOMES = {
     "Candidates": "find.candidates",
     "DecisionStore": "decisions.store",
     "Estimate": "find.estimate",
-    "Scored": "run",
+    "RankFolder": "find.rank_folder",
+    "RankedShard": "find.ranking",
+    "Ranking": "find.ranking",
+    "Scored": "find.score_blocks",
     "apply_decisions": "decisions.apply",
     "audit": "run",
     "build_queue": "review.queues",
     "find_missing_labels": "api",
+    "fit_ranking": "find.ranking",
+    "merge_shards": "find.ranking",
+    "rank_shard": "find.ranking",
+    "score_blocks": "find.score_blocks",
     "score_by_folds": "run",
+    "shared_ranking": "find.rank_folder",
     "write_audit": "run",
     "write_queue": "review.queues",
 }

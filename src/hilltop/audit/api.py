@@ -12,9 +12,9 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from hilltop.audit.find.score_blocks import blocks_of, label_block, score_blocks
+from hilltop.audit.find.score_blocks import Scored, blocks_of, label_block, score_blocks
 from hilltop.audit.find.second_opinion import join_opinion
-from hilltop.audit.run import Audited, Scored, audit, score_by_folds
+from hilltop.audit.run import Audited, audit, score_by_folds
 from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import Places, ScoreTable
@@ -56,7 +56,8 @@ def find_missing_labels(
         class_names: With a matrix of labels: names of its columns, for the estimates.
         likelihood: How labels were lost, ``kept_by_count(...)`` or ``kept_independently(...)``;
             the most probable one without it.
-        top: How many candidates to keep; all without it, or a million of more than ten million.
+        top: How many candidates to keep; all without it, or of more than ten million the first
+            million and the first of every class.
         folds: Parts that the images are dealt into.
         seed: The same seed gives the same audit.
 

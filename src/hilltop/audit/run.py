@@ -8,22 +8,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from hilltop.audit.find.candidates import (
-    Candidates,
-    candidate_rows,
-    rank_candidates,
-    write_candidates,
-)
+from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
 from hilltop.audit.find.directions import write_directions
 from hilltop.audit.find.estimate import Estimate, keep_of, model_estimates, write_estimates
-from hilltop.audit.find.score_blocks import LogitBlocks, label_block
-from hilltop.audit.find.suspects import WrongLabels, find_wrong
+from hilltop.audit.find.rank_folder import RankFolder, shared_ranking
+from hilltop.audit.find.ranking import fit_ranking
+from hilltop.audit.find.score_blocks import Scored, label_block
+from hilltop.audit.find.suspects import WrongLabels, wrong_labels
 from hilltop.audit.folder import AuditFolder
-from hilltop.calibration.belief import Belief, believe
+from hilltop.calibration.belief import Belief
 from hilltop.calibration.keep_rate import KeepEstimate
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, write_labels
@@ -40,23 +35,6 @@ from hilltop.training.learner import head_loss
 REPEATS = 2
 PARTS = "parts"
 """Folder of what processes have finished of an audit that they share."""
-_SAMPLE_ENTRIES = 2_000_000
-_SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Images with logits that never saw their labels.
-
-    Attributes:
-        logits: The logits, in the order of ``rows``.
-        rows: Image numbers in the label table.
-        features: What the logits come from, if it is there.
-    """
-
-    logits: LogitBlocks
-    rows: Places
-    features: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +155,7 @@ def audit(
     given: Likelihood | None,
     top: int | None,
     before: LabelTable | None = None,
+    shards: RankFolder | None = None,
 ) -> Audited:
     """Fit the observation models, rank, and estimate.
 
@@ -184,27 +163,31 @@ def audit(
         table: The labels.
         scored: Out-of-sample logits.
         given: The model to rank by; the most probable one without it.
-        top: How many candidates to keep, see :func:`rank_candidates`.
+        top: How many candidates to keep, see :func:`fit_ranking`.
         before: The labels as they were lost, if some were put back since.
+        shards: Several processes that share the ranking; all of them call this.
     """
     lost = table if before is None else before
-    logits, rows = _sample(table, scored)
-    targets, observed, _ = label_block(lost, rows)
-    belief = believe(logits, targets, observed=observed, given=given)
-    candidates, tally = rank_candidates(
-        table, scored.logits, belief.model, top=top, rows=scored.rows, before=before
+    shards = shards or RankFolder()
+    belief, by = shards.ranks.from_first(
+        lambda: fit_ranking(table, scored, given=given, top=top, before=before)
     )
+    assert by.false_labels is not None
+    ranked = shared_ranking(table, scored, by, shards, before=before)
+    width = len(table.classes)
+    suspects = Candidates(ranked.wrong, width)
+    wrong = wrong_labels(lost, scored.rows, by.false_labels, suspects)
     there = table.select(scored.rows).counts_by_class(State.PRESENT)
     kept = lost.select(scored.rows).counts_by_class(State.PRESENT)
-    wrong = find_wrong(lost, scored.logits, scored.rows, (logits, rows), belief)
     estimates, total = model_estimates(
         table.classes,
         there,
         belief.posterior.missing(kept),
-        tally,
+        ranked.tally,
         restored=there - kept,
         wrong=wrong.rates * kept,
     )
+    candidates = Candidates(ranked.missing, width)
     return Audited(candidates, estimates, total, keep_of(total), belief, table, wrong)
 
 
@@ -251,15 +234,3 @@ def write_audit(
         write_directions(scored.features, scored.rows, folder.directions)
     folder.write()
     return folder
-
-
-def _sample(table: LabelTable, scored: Scored) -> tuple[Tensor, Places]:
-    """Logits of some rows, evenly over the table, and their image numbers."""
-    images = len(scored.rows)
-    most = max(1, _SAMPLE_ENTRIES // max(1, len(table.classes)))
-    if images <= most:
-        return scored.logits(0, images).float(), scored.rows
-    runs = np.linspace(0, images - _SAMPLE_RUN, max(1, most // _SAMPLE_RUN), dtype=np.int64)
-    parts = [scored.logits(first, first + _SAMPLE_RUN).float() for first in runs.tolist()]
-    places = (runs[:, None] + np.arange(_SAMPLE_RUN)).ravel()
-    return torch.cat(parts), scored.rows[places]

@@ -21,8 +21,9 @@ from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from hilltop.audit.find.rank_folder import RankFolder
+    from hilltop.audit.find.score_blocks import Scored
     from hilltop.audit.folder import AuditFolder
-    from hilltop.audit.run import Scored
     from hilltop.inputs.ranks import Ranks
     from hilltop.losses.likelihood.summed import Likelihood
 
@@ -34,8 +35,9 @@ class Audit:
     """Rank unlabelled pairs by the probability that their label is missing, and say how many are.
 
     With features or images, linear heads are trained that never see the labels of the images they
-    score; torchrun shares images and heads out over processes. Scores of your own should be
-    out-of-sample too: a model has learned that the pairs it was trained on are absent.
+    score; torchrun shares images, heads and ranking out over processes, and goes on where it was
+    stopped. Scores of your own should be out-of-sample too: a model has learned that the pairs it
+    was trained on are absent.
 
     Example: hilltop audit --labels labels.csv --unlisted unknown --features f.npz --out audit
     """
@@ -61,7 +63,8 @@ class Audit:
     keep: float | None = None
     """With kept_independently: the share of labels that was kept, 0.6 without it."""
     top: int | None = None
-    """How many candidates to write; all without it, or a million of more than ten million."""
+    """How many candidates to write; all without it, or of more than ten million the first million
+    and the first of every class."""
     folds: int = 4
     """Parts that the images are dealt into."""
     seed: int = 0
@@ -80,6 +83,8 @@ class Audit:
     """Go on without rows of the labels that have no image or features."""
     page: int = _PAGE_PAIRS
     """With images: pairs in review.html, for people without Python (30 kB each); 0 for none."""
+    shard: int | None = None
+    """Images that are ranked between two saves; by default those of 270 million pairs."""
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
@@ -106,9 +111,10 @@ class Audit:
         before = self._before(table)
         scored = self._with_opinion(table, self._scored(table, given, ranks))
         ranks.wait()
-        if not ranks.first:  # scores were the work; ranking them is done by one process
+        shards = self._shards(ranks)
+        found = audit(table, scored, given=given, top=self.top, before=before, shards=shards)
+        if not ranks.first:  # all know what was found; one writes it
             return
-        found = audit(table, scored, given=given, top=self.top, before=before)
         print(f"{found.belief.sentence}.")
         folder = write_audit(
             found,
@@ -136,8 +142,16 @@ class Audit:
             raise ArgumentError(f"--top must be at least 1, but got {self.top}.")
         if self.also_names is not None and self.also is None:
             raise ArgumentError("--also-names belongs to --also.")
+        if self.shard is not None and self.shard < 1:
+            raise ArgumentError(f"--shard must be at least 1, but got {self.shard}.")
         if self.folds < 2:
             raise ArgumentError(f"--folds must be at least 2, but got {self.folds}.")
+
+    def _shards(self, ranks: Ranks) -> RankFolder:
+        from hilltop.audit.find.rank_folder import RankFolder
+        from hilltop.audit.run import PARTS
+
+        return RankFolder(self.out / PARTS, ranks, size=self.shard, say=print)
 
     def _before(self, table: LabelTable) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
@@ -152,8 +166,8 @@ class Audit:
         return before
 
     def _scored(self, table: LabelTable, given: Likelihood | None, ranks: Ranks) -> Scored:
-        from hilltop.audit.find.score_blocks import blocks_of, score_blocks
-        from hilltop.audit.run import PARTS, Scored, score_by_folds
+        from hilltop.audit.find.score_blocks import Scored, blocks_of, score_blocks
+        from hilltop.audit.run import PARTS, score_by_folds
         from hilltop.data.scores import ScoreTable
         from hilltop.inputs.features import FeatureInputs, read_features
         from hilltop.training.fold_shards import HeadShards
@@ -161,7 +175,9 @@ class Audit:
         rows = np.arange(len(table))
         if self.scores is not None:
             print("scores must come from a model that did not learn from these labels")
-            return Scored(score_blocks(ScoreTable.load(self.scores), table), rows)
+            known, seen = ScoreTable.load(self.scores), self.scores.stat()
+            version = f"{self.scores.resolve()} {seen.st_size} {seen.st_mtime_ns}"
+            return Scored(score_blocks(known, table), rows, version=version)
         if self.features is not None:
             rows = self._matching(table, self.features)
             names = table.images.take(pa.array(rows))

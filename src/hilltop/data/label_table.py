@@ -166,7 +166,10 @@ class LabelTable:
         """States as a matrix ``(len(rows), classes)``; all rows without ``rows``."""
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
         matrix = np.full((len(chosen), len(self.classes)), self.unlisted, dtype=np.int8)
-        starts, lengths = self.indptr[chosen], np.diff(self.indptr)[chosen]
+        starts = self.indptr[chosen]
+        lengths = (
+            self.indptr[chosen + 1] - starts
+        )  # not of all images: blocks would cost their square
         at = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
         matrix[np.repeat(np.arange(len(chosen)), lengths), self.columns[at]] = self.states[at]
         return matrix

@@ -48,13 +48,43 @@ class ScoreTable:
     def save(self, path: Path | str) -> None:
         """Write ``path``, a .npy file, and the names beside it in ``path.names.parquet``."""
         target = Path(path)
+        with replacing(target) as values, replacing(_names_path(target)) as beside:
+            np.save(values, self.values)
+            pq.write_table(self._names(), beside)
+
+    @classmethod
+    def create(
+        cls,
+        path: Path | str,
+        images: pa.StringArray,
+        classes: Sequence[str],
+        *,
+        dtype: npt.DTypeLike = np.float32,
+    ) -> ScoreTable:
+        """Make the files of scores that do not fit into memory; write to ``values`` to fill them.
+
+        Example:
+            >>> import tempfile
+            >>> path = Path(tempfile.mkdtemp(), "scores.npy")
+            >>> made = ScoreTable.create(path, pa.array(["a", "b"]), ["cat"], dtype="float16")
+            >>> made.values[1] = 0.5
+            >>> made.values.flush()
+            >>> ScoreTable.load(path).values.tolist()
+            [[0.0], [0.5]]
+        """
+        target, shape = Path(path), (len(images), len(classes))
+        values = np.lib.format.open_memmap(target, mode="w+", dtype=np.dtype(dtype), shape=shape)
+        made = cls(images, tuple(classes), values)
+        with replacing(_names_path(target)) as beside:
+            pq.write_table(made._names(), beside)
+        return made
+
+    def _names(self) -> pa.Table:
+        """Names of images, and what else stands beside the values."""
         metadata = {b"classes": json.dumps(self.classes).encode()}
         if self.thresholds is not None:
             metadata[b"thresholds"] = json.dumps(self.thresholds).encode()
-        names = pa.table({"image": self.images}).replace_schema_metadata(metadata)
-        with replacing(target) as values, replacing(_names_path(target)) as beside:
-            np.save(values, self.values)
-            pq.write_table(names, beside)
+        return pa.table({"image": self.images}).replace_schema_metadata(metadata)
 
     @classmethod
     def load(cls, path: Path | str) -> ScoreTable:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch.distributed as dist
 
@@ -45,6 +45,20 @@ class Ranks:
         """Wait until all processes have come this far."""
         if self.world > 1:
             dist.barrier()
+
+    def from_first(self, make: Callable[[], T]) -> T:
+        """Return in every process what the first one makes; it must be possible to pickle it.
+
+        Example:
+            >>> Ranks().from_first(lambda: 5)
+            5
+        """
+        if self.world == 1:
+            return make()
+        box: list[Any] = [make() if self.first else None]
+        dist.broadcast_object_list(box)
+        made: T = box[0]
+        return made
 
 
 @contextlib.contextmanager

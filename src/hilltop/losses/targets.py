@@ -15,7 +15,8 @@ def check_inputs(logits: Tensor, targets: Tensor, observed: Tensor | None) -> No
         raise ArgumentTypeError(f"logits must be a floating-point tensor, but got {_kind(logits)}.")
     if not isinstance(targets, Tensor) or targets.dtype.is_complex:
         raise ArgumentTypeError(f"targets must be a real tensor, but got {_kind(targets)}.")
-    check_same_shape("targets", targets.shape, "logits", logits.shape)
+    if targets.shape != logits.shape:
+        check_same_shape("targets", targets.shape, "logits", logits.shape)
     check_device("targets", targets, logits)
     if observed is None:
         return

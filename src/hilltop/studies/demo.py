@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hilltop.audit.find.score_blocks import blocks_of
+from hilltop.audit.find.score_blocks import Scored, blocks_of
 from hilltop.audit.review.static_page import write_static_review
-from hilltop.audit.run import Scored, audit, score_by_folds, write_audit
+from hilltop.audit.run import audit, score_by_folds, write_audit
 from hilltop.data import LabelTable, ReadOptions, State, drop_positives, write_labels
 from hilltop.errors import DataError
 from hilltop.inputs.descriptor import describe_files

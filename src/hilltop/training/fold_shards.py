@@ -17,6 +17,8 @@ from hilltop.inputs.ranks import Ranks
 from hilltop.losses import Loss
 from hilltop.training.folds import out_of_fold_logits
 
+_ROWS = 1 << 14
+
 
 @dataclass(frozen=True)
 class HeadShards:
@@ -75,7 +77,11 @@ def shared_out_of_fold_logits(
         )
         _save(files[number], logits)
     shards.ranks.wait()
-    return _added(files)
+    whole = shards.parts / f"heads-{key}.npy"
+    if shards.ranks.first and not whole.is_file():
+        _add(files, whole)
+    shards.ranks.wait()
+    return torch.from_numpy(np.load(whole, mmap_mode="c"))  # read where it is used, then let go
 
 
 def _key(tensors: Sequence[Tensor | None], text: str) -> str:
@@ -93,9 +99,17 @@ def _save(path: Path, logits: Tensor) -> None:
     os.replace(temporary, path)
 
 
-def _added(files: Sequence[Path]) -> Tensor:
-    """The sum over files, read a file at a time and always in the same order."""
-    total = torch.from_numpy(np.load(files[0]))
-    for file in files[1:]:
-        total += torch.from_numpy(np.load(file, mmap_mode="r").copy())
-    return total
+def _add(files: Sequence[Path], whole: Path) -> None:
+    """Write the sum over files, some rows at a time and always in the same order."""
+    parts = [np.load(file, mmap_mode="r") for file in files]
+    temporary = whole.with_name(f".{whole.stem}.writing.npy")
+    total = np.lib.format.open_memmap(
+        temporary, mode="w+", dtype=parts[0].dtype, shape=parts[0].shape
+    )
+    for first in range(0, len(total), _ROWS):
+        rows = slice(first, first + _ROWS)
+        total[rows] = parts[0][rows]
+        for part in parts[1:]:
+            total[rows] += part[rows]
+    total.flush()
+    os.replace(temporary, whole)

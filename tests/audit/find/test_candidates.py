@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from hilltop.audit.find.candidate_index import CandidateIndex
-from hilltop.audit.find.candidates import rank_candidates, write_candidates
+from hilltop.audit.find.candidates import write_candidates
+from hilltop.audit.find.ranking import rank_candidates
 from hilltop.audit.find.score_blocks import blocks_of, score_blocks
 from hilltop.audit.folder import AuditFolder
 from hilltop.calibration.belief import believe

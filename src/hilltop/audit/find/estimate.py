@@ -80,6 +80,11 @@ class Tally:
             unknown = unknown & ~not_looked_for
         self.pairs += unknown.sum(axis=0)
 
+    def merge(self, other: Tally) -> None:
+        """Take in what was added up elsewhere."""
+        self.beyond += other.beyond
+        self.pairs += other.pairs
+
 
 def model_estimates(
     classes: Sequence[str],

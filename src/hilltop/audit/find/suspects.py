@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hilltop.audit.find.candidates import MOST_OF_HUGE, Candidates, KeptKeys, block_rows, pair_keys
-from hilltop.audit.find.score_blocks import LogitBlocks, label_block
+from hilltop.audit.find.candidates import Candidates
+from hilltop.audit.find.score_blocks import label_block
 from hilltop.calibration.arrays import Floats
 from hilltop.calibration.belief import Belief
 from hilltop.calibration.false_labels import FalseLabels, find_false_labels
@@ -46,27 +46,31 @@ class WrongLabels:
         return f"scores do not support about {labels}, which may be wrong"
 
 
-def find_wrong(
-    table: LabelTable,
-    logits: LogitBlocks,
-    rows: Places,
-    sample: tuple[Tensor, Places],
-    belief: Belief,
-) -> WrongLabels:
-    """Find out which share of the labels is wrong, and rank them.
+def fit_wrong(table: LabelTable, sample: tuple[Tensor, Places], belief: Belief) -> FalseLabels:
+    """Find out which share of the labels is wrong.
 
     Args:
         table: The labels as they were before a review: what people confirmed is none of these.
-        logits: Out-of-sample logits of images in the order of ``rows``.
-        rows: Image numbers that have logits.
-        sample: Logits of some images, with their numbers, to fit rates to.
+        sample: Logits of some images, with their numbers.
         belief: How labels were lost.
     """
     some, places = sample
     targets, observed, _ = label_block(table, places)
     keep = torch.from_numpy(np.exp(belief.posterior.mean())).float()
-    found = find_false_labels(some, targets, keep, observed=_confirmed_absent(targets, observed))
-    suspects = _rank(table, logits, rows, found)
+    return find_false_labels(some, targets, keep, observed=_confirmed_absent(targets, observed))
+
+
+def wrong_labels(
+    table: LabelTable, rows: Places, found: FalseLabels, suspects: Candidates
+) -> WrongLabels:
+    """Say how many labels are wrong.
+
+    Args:
+        table: The labels, as before.
+        rows: Image numbers that were looked at.
+        found: The share of each class that is wrong.
+        suspects: Labels, the most probable mistake first.
+    """
     counts = table.select(rows).counts_by_class(State.PRESENT)
     rates = np.where(counts >= LEAST_LABELS, found.rates, 0.0)
     total = float(rates @ counts)
@@ -77,16 +81,3 @@ def find_wrong(
 
 def _confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:
     return None if observed is None else observed & (targets == 0)
-
-
-def _rank(table: LabelTable, logits: LogitBlocks, rows: Places, found: FalseLabels) -> Candidates:
-    width = len(table.classes)
-    labelled = table.count(State.PRESENT)
-    kept = KeptKeys(min(labelled, MOST_OF_HUGE), labelled)
-    step = block_rows(width)
-    for first in range(0, len(rows), step):
-        chosen = rows[first : first + step]
-        targets, _, _ = label_block(table, chosen)
-        wrong = found.wrong_probability(logits(first, first + len(chosen)))
-        kept.add(pair_keys(wrong.numpy(), (targets == 1).numpy(), chosen))
-    return Candidates(kept.sorted(), width)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from hilltop.losses.base import PairBatch
 from hilltop.losses.engine import device, kernel
-from hilltop.losses.engine.one_pass import Evaluated, Summed, usual_scale
+from hilltop.losses.engine.one_pass import Evaluated, Summed
+from hilltop.losses.reduction import divisor
 from hilltop.losses.targets import check_values
 from hilltop.losses.terms.base import fused_form, overrides_forward
 from hilltop.losses.terms.correction import Correction, PseudoAbove, SelectiveCorrection
@@ -126,26 +127,38 @@ def _on_cpu(
     batch: PairBatch,
     weights: tuple[Tensor | None, Tensor | None],
     needs_grad: bool,
-) -> Summed:
-    logits, targets, observed, index, epoch = batch
-    logits, targets = logits.float().contiguous(), targets.float().contiguous()
-    observed = None if observed is None else observed.contiguous()
-    batch = PairBatch(logits, targets, observed, index, epoch)
+) -> Summed | Evaluated:
+    batch = _plain(batch)
+    logits, targets = batch.logits, batch.targets
     selected = None
     if isinstance(loss.correction, SelectiveCorrection):
         check_values(targets)  # or wrong targets would be remembered
         selected = loss.correction.selected(batch, learning=needs_grad).contiguous()
-    scale = usual_scale(targets, loss.reduction)
+    reduction = loss.reduction
+    parts = divisor(targets, reduction, known=targets.numel())
+    scale = 1.0 if parts is None else 1 / float(parts)
     result = kernel.loss_and_grad(
         form,
         batch,
         selected,
         *weights,
         by_class=_by_class(loss, form, logits),
-        want_entries=loss.reduction == "none",
+        want_entries=reduction == "none",
         needs_grad=needs_grad,
         grad_scale=scale,
     )
     if result.invalid:
         check_values(targets)
-    return Summed(result.total, result.grad, result.entries, result.known, scale)
+    if reduction == "none" or result.known < targets.numel():
+        return Summed(result.total, result.grad, result.entries, result.known, scale)
+    total = result.total if parts is None else result.total / float(parts)
+    return Evaluated(torch.scalar_tensor(total, dtype=torch.float32), result.grad, None)
+
+
+def _plain(batch: PairBatch) -> PairBatch:
+    """The batch as the kernel takes it; mostly it is so already."""
+    logits, targets, observed, index, epoch = batch
+    if logits.dtype != torch.float32 or targets.dtype != torch.float32:
+        logits, targets = logits.float(), targets.float()
+    observed = None if observed is None else observed.contiguous()
+    return PairBatch(logits.contiguous(), targets.contiguous(), observed, index, epoch)

@@ -145,8 +145,11 @@ EVERY_CPU static void evaluate(const term_t *h, const float *x, int n, float *lo
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
 INLINE int gather(const loss_t *h, int n, const float *x, const float *t, marks_t marks,
                   int *where) {
-    uint8_t special[BLOCK] = {0};
     uint8_t always = h->smoothing > 0.0f;
+    int32_t any = always || (h->has_confirmed && marks.observed) || marks.selected;
+    for (int i = 0; i < n; i++) any |= (t[i] != 0.0f) | (x[i] > h->pseudo_above);
+    if (!any) return 0; /* as in most blocks of very many classes; flags of bytes cost more */
+    uint8_t special[BLOCK] = {0};
     for (int i = 0; i < n; i++)
         special[i] = (t[i] != 0.0f) | (x[i] > h->pseudo_above) | always;
     if (h->has_confirmed && marks.observed)
@@ -227,7 +230,7 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
     if (found) mix(h, class, found, where, x, t, marks, pos_weight, l, d, total);
     if (class_weight)
         for (int i = 0; i < n; i++) l[i] *= class_weight[i], d[i] *= class_weight[i];
-    if (grad)
+    if (grad && h->grad_scale != 1.0f)
         for (int i = 0; i < n; i++) d[i] *= h->grad_scale;
     double lanes[16] = {0};
     int i = 0;

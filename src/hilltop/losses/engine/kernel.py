@@ -150,7 +150,7 @@ def loss_and_grad(
     positive and for the negative term. The gradient comes multiplied by ``grad_scale``, which costs
     nothing here and a pass over memory later.
     """
-    logits, targets, observed, _, _ = batch
+    logits, targets, observed = batch[:3]
     entries = torch.empty_like(logits) if want_entries else None
     grad = torch.empty_like(logits) if needs_grad else None
     weights = address(class_weight), address(pos_weight)
@@ -162,10 +162,19 @@ def loss_and_grad(
         parameters = _with_arrays(parameters, *by_class)
 
     def work(start: int, length: int, total: Total) -> None:
-        shape = (length // classes, classes) if weighted else (1, length)
-        per_entry = (address(t, start) for t in (logits, targets, observed, selected))
-        results = (address(t, start) for t in (entries, grad))
-        call(addressof(parameters), *shape, *per_entry, *weights, *results, addressof(total))
+        call(
+            addressof(parameters),
+            length // classes if weighted else 1,
+            classes if weighted else length,
+            address(logits, start),
+            address(targets, start),
+            address(observed, start),
+            address(selected, start),
+            *weights,
+            address(entries, start),
+            address(grad, start),
+            addressof(total),
+        )
 
     total = in_threads(work, logits.numel(), classes)
     return KernelResult(total.sum, total.known, total.invalid, entries, grad)

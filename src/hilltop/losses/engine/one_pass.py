@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from hilltop.losses.base import PairBatch
 
 
+_PLAIN: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
+
+
 class Summed(NamedTuple):
     """The sum of a loss over the pairs of a batch, before any reduction.
 
@@ -61,12 +64,6 @@ def divide(summed: Summed, targets: Tensor, reduction: Reduction) -> Evaluated:
     return Evaluated(loss, grad, None if scale == done else scale / done)
 
 
-def usual_scale(targets: Tensor, reduction: Reduction) -> float:
-    """What a gradient will be multiplied by if no target is NaN, as hardly ever one is."""
-    parts = divisor(targets, reduction, known=targets.numel())
-    return 1.0 if parts is None else 1 / float(parts)
-
-
 class OnePass(torch.autograd.Function):
     """A loss whose gradient was found in the forward pass.
 
@@ -97,13 +94,12 @@ class OnePass(torch.autograd.Function):
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None, None, None]:
         """Scale the gradient."""
         (grad,) = ctx.saved_tensors
-        if isinstance(ctx.scale, Tensor) and device.runs_on(grad):
-            gradient = device.scale_grad(
-                grad, grad_loss, ctx.scale, ctx.dtype, in_place=not _kept()
-            )
+        scale, dtype = ctx.scale, ctx.dtype
+        if isinstance(scale, Tensor) and device.runs_on(grad):
+            gradient = device.scale_grad(grad, grad_loss, scale, dtype, in_place=not _kept())
             return _final(gradient), None, None, None
-        factor = grad_loss if ctx.scale is None else grad_loss * ctx.scale
-        return scaled(grad, factor).to(ctx.dtype), None, None, None
+        gradient = scaled(grad, grad_loss if scale is None else grad_loss * scale)
+        return gradient if gradient.dtype == dtype else gradient.to(dtype), None, None, None
 
 
 def scaled(grad: Tensor, factor: Tensor) -> Tensor:
@@ -114,7 +110,7 @@ def scaled(grad: Tensor, factor: Tensor) -> Tensor:
     """
     if _kept():
         return _final(grad * factor)
-    if factor.is_cpu and factor.ndim == 0 and factor == 1:
+    if factor.is_cpu and factor.ndim == 0 and factor.item() == 1:
         return grad
     return grad.mul_(factor)
 
@@ -174,10 +170,15 @@ def needs_graph(logits: Tensor, *others: Tensor | None) -> bool:
     """
     if traced():
         return True
-    plain: tuple[type, ...] = (torch.Tensor, torch.nn.Parameter)
-    if device.is_fake(logits) and logits.is_cuda:  # the operators of device.py know such tensors
+    plain = _PLAIN
+    if logits.is_cuda and device.is_fake(logits):  # the operators of device.py know such tensors
         plain = (*plain, type(logits))
-    tensors = [logits, *(other for other in others if other is not None)]
-    if any(type(tensor) not in plain or tensor.is_neg() for tensor in tensors):
+    if type(logits) not in plain or logits.is_neg():
         return True
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors[1:])
+    learning = torch.is_grad_enabled()
+    for other in others:  # a plain loop: for a small batch, a generator counts
+        if other is None:
+            continue
+        if type(other) not in plain or other.is_neg() or (learning and other.requires_grad):
+            return True
+    return False

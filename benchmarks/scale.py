@@ -1,0 +1,89 @@
+"""How much memory and time does an audit of very many images take?
+
+Writes probabilities of 1,000 classes in float16, memory-mapped, and labels of which 40% are left;
+then runs ``hilltop audit`` on them in one process or several, and says what was found, how long it
+took and the most memory that a process had. At 10,000,000 images the files take 21 GB.
+Run it with: python benchmarks/scale.py [--images N] [--processes N] [--folder F]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from hilltop.data import State, assemble, write_labels
+from hilltop.data.scores import ScoreTable
+
+CLASSES, KEPT, BLOCK = 1000, 0.4, 10_000
+
+
+def write_problem(folder: Path, images: int) -> int:
+    """Write ``scores.npy`` and ``labels.parquet``; return how many labels were left out."""
+    ids = pa.array(map("{:08}".format, range(images)), pa.string())
+    names = [f"c{column:03}" for column in range(CLASSES)]
+    centres = np.linspace(-7.0, -11.0, CLASSES, dtype=np.float32)
+    rng = np.random.default_rng(0)
+    # Rows are taken from a pool and come again, since drawing would take longer than the audit;
+    # which of their labels are true and which are left is drawn anew.
+    pool = 2.5 * rng.standard_normal((3 * BLOCK, CLASSES), dtype=np.float32) + centres
+    pool = 1 / (1 + np.exp(-pool))
+    rounded = pool.astype(np.float16)
+    scores = ScoreTable.create(folder / "scores.npy", ids, names, dtype=np.float16)
+    places, missing = [], 0
+    for first in range(0, images, BLOCK):
+        count, start = min(BLOCK, images - first), int(rng.integers(2 * BLOCK))
+        scores.values[first : first + count] = rounded[start : start + count]
+        drawn = rng.random((count, CLASSES), dtype=np.float32)
+        true = np.flatnonzero(drawn < pool[start : start + count])
+        left = true[rng.random(len(true)) < KEPT]
+        missing += len(true) - len(left)
+        places.append(left + first * CLASSES)
+    every = np.concatenate(places)
+    rows, columns = every // CLASSES, every % CLASSES
+    labels = assemble(ids, names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
+    write_labels(labels, folder / "labels.parquet", format="hilltop")
+    return missing
+
+
+def run_audit(folder: Path, processes: int) -> tuple[float, float]:
+    """Audit by the command; return seconds and the most memory of a process in GiB."""
+    start = [sys.executable, "-m"]
+    if processes > 1:
+        start += ["torch.distributed.run", "--nproc-per-node", str(processes), "-m"]
+    words = ["--labels", folder / "labels.parquet", "--scores", folder / "scores.npy"]
+    out = folder / f"audit-{processes}"
+    began = time.perf_counter()
+    subprocess.run([*start, "hilltop", "audit", *words, "--out", out], check=True)
+    seconds = time.perf_counter() - began
+    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+
+
+def main() -> None:
+    """Write the problem, unless it is there, and audit it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--images", type=int, default=10_000_000)
+    parser.add_argument("--processes", type=int, nargs="*", default=[1])
+    parser.add_argument("--folder", type=Path, help="kept afterwards; a temporary one without it")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder: Path = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "labels.parquet").is_file():
+            began = time.perf_counter()
+            missing = write_problem(folder, options.images)
+            print(f"written in {time.perf_counter() - began:.0f} s; {missing:,} labels left out")
+        for processes in options.processes:
+            seconds, gib = run_audit(folder, processes)
+            print(f"{processes} processes: {seconds:.0f} s, {gib:.2f} GiB in the largest")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""Ranking in shards: each gives its first pairs and sums over classes, and shards merge into one.
+
+No shard depends on another, and a merged shard is a shard again, so that whatever spreads work over
+machines can map :func:`rank_shard` and reduce by :func:`merge_shards`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from hilltop.audit.find.candidates import Candidates
+from hilltop.audit.find.estimate import Tally
+from hilltop.audit.find.kept_keys import KeptKeys, Keys, Wanted, block_rows, check_places
+from hilltop.audit.find.score_blocks import LogitBlocks, Scored, label_block
+from hilltop.audit.find.suspects import fit_wrong
+from hilltop.calibration.belief import Belief, believe
+from hilltop.calibration.false_labels import FalseLabels
+from hilltop.calibration.keep_rate import Fitted
+from hilltop.calibration.posterior import present_probability
+from hilltop.data import LabelTable, State
+from hilltop.data.files import replacing
+from hilltop.data.scores import Places
+from hilltop.errors import DataError
+from hilltop.losses.likelihood.summed import Likelihood
+
+_SAMPLE_ENTRIES = 2_000_000
+_SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What pairs are ranked by: a few numbers for each class, the same for every shard.
+
+    Attributes:
+        model: How labels were lost, and how logits become probabilities.
+        false_labels: How labels became wrong; without it none is looked for.
+        missing: How many candidates to keep.
+        wrong: How many labels that may be wrong to keep.
+        digest: A name for the labels and scores that this was fitted to.
+    """
+
+    model: Fitted
+    false_labels: FalseLabels | None
+    missing: Wanted
+    wrong: Wanted
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class RankedShard:
+    """What is left of a shard, or of several: bounded, however many images there are.
+
+    Attributes:
+        missing: Unlabelled pairs, the most probable missing label first.
+        wrong: Labels, the most probable mistake first.
+        tally: Sums over the unlabelled pairs of each class.
+    """
+
+    missing: Keys
+    wrong: Keys
+    tally: Tally
+
+    def save(self, path: Path) -> None:
+        """Write an ``.npz`` file, completely or not at all."""
+        sums = self.tally
+        with replacing(path) as temporary:
+            np.savez(
+                temporary,
+                missing=self.missing,
+                wrong=self.wrong,
+                pairs=sums.pairs,
+                beyond=sums.beyond,
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> RankedShard:
+        """Read what :meth:`save` wrote."""
+        with np.load(path, allow_pickle=False) as content:
+            tally = Tally(len(content["pairs"]))
+            tally.pairs += content["pairs"]
+            tally.beyond += content["beyond"]
+            return cls(content["missing"], content["wrong"], tally)
+
+
+def fit_ranking(
+    table: LabelTable,
+    scored: Scored,
+    *,
+    given: Likelihood | None = None,
+    top: int | None = None,
+    before: LabelTable | None = None,
+) -> tuple[Belief, Ranking]:
+    """Find out, from a sample of the images, how labels were lost, and what to rank by.
+
+    Args:
+        table: The labels; pairs that are neither present nor confirmed absent are ranked.
+        scored: Out-of-sample logits.
+        given: How labels were lost, if that is known.
+        top: How many candidates to keep; all without it, or of more than ten million the first
+            million, and the first of every class.
+        before: The labels as they were lost, if some were put back since.
+
+    Raises:
+        DataError: Every pair is known already, or there are too many.
+    """
+    lost = table if before is None else before
+    width = len(table.classes)
+    missing = Wanted.of(_open_pairs(table), width, top)
+    logits, rows = _sample(table, scored)
+    targets, observed, _ = label_block(lost, rows)
+    belief = believe(logits, targets, observed=observed, given=given)
+    found = fit_wrong(lost, (logits, rows), belief)
+    digest = _digest([table, lost], scored, logits, [belief.sentence, missing])
+    wrong = Wanted.first_of_huge(width)
+    return belief, Ranking(belief.model, found, missing, wrong, digest)
+
+
+def rank_shard(
+    labels: LabelTable,
+    logits: LogitBlocks,
+    rows: Places,
+    by: Ranking,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    before: LabelTable | None = None,
+) -> RankedShard:
+    """Rank the pairs of some images, a block of them at a time.
+
+    Memory grows with the number of pairs that are kept, not with that of images.
+
+    Args:
+        labels: The labels. No label was kept where nobody looked: such a pair is as probable as
+            its scores say.
+        logits: Out-of-sample logits of images in the order of ``rows``.
+        rows: Image numbers that have logits, of all shards.
+        by: What to rank by.
+        first: Where the shard begins in ``rows``.
+        last: Where it ends; with the last of them without it.
+        before: The labels as they were lost, if some were put back since.
+    """
+    last, width = len(rows) if last is None else last, len(labels.classes)
+    pairs = (last - first) * width
+    missing, wrong = (KeptKeys(wanted, pairs, width) for wanted in (by.missing, by.wrong))
+    tally = Tally(width)
+    step = block_rows(width)
+    for start in range(first, last, step):
+        chosen = rows[start : min(start + step, last)]
+        targets, observed, open_pairs = label_block(labels, chosen)
+        beyond = None if labels.scopes is None else torch.isnan(targets).numpy()
+        if before is not None:
+            targets, observed, _ = label_block(before, chosen)
+        values = logits(start, start + len(chosen)).float()
+        moved = by.model.calibration(values)
+        present = present_probability(by.model.loss, moved, targets, observed=observed).numpy()
+        tally.add(present, open_pairs, beyond)
+        missing.add_block(present, open_pairs, chosen)
+        if by.false_labels is not None:
+            mistaken = by.false_labels.wrong_probability(values).numpy()
+            wrong.add_block(mistaken, (targets == 1).numpy(), chosen)
+    return RankedShard(missing.sorted(), wrong.sorted(), tally)
+
+
+def merge_shards(shards: Iterable[RankedShard], by: Ranking, classes: int) -> RankedShard:
+    """Return what ranking all images of the shards at once would have left.
+
+    Args:
+        shards: Of images that are all different; one at a time is held in memory.
+        by: What they were ranked by.
+        classes: Number of classes.
+    """
+    missing, wrong = (
+        KeptKeys(wanted, 2 * wanted.most(classes), classes) for wanted in (by.missing, by.wrong)
+    )
+    tally = Tally(classes)
+    for shard in shards:
+        missing.add(shard.missing)
+        wrong.add(shard.wrong)
+        tally.merge(shard.tally)
+    return RankedShard(missing.sorted(), wrong.sorted(), tally)
+
+
+def rank_candidates(
+    labels: LabelTable,
+    logits: LogitBlocks,
+    model: Fitted,
+    *,
+    top: int | None = None,
+    rows: Places | None = None,
+) -> tuple[Candidates, Tally]:
+    """Rank unlabelled pairs by a model that is given, all in one shard.
+
+    Args:
+        labels: The labels.
+        logits: Out-of-sample logits of images in the order of ``rows``.
+        model: How labels were lost, and how logits become probabilities.
+        top: How many to keep, see :func:`fit_ranking`.
+        rows: Image numbers that have logits; all without it.
+
+    Raises:
+        DataError: Every pair is known already, or there are too many.
+    """
+    width = len(labels.classes)
+    wanted = Wanted.of(_open_pairs(labels), width, top)
+    images = np.arange(len(labels)) if rows is None else rows
+    ranked = rank_shard(labels, logits, images, Ranking(model, None, wanted, Wanted(1)))
+    return Candidates(ranked.missing, width), ranked.tally
+
+
+def _open_pairs(labels: LabelTable) -> int:
+    """Number of pairs that could be missing labels."""
+    unknown = labels.count(State.UNKNOWN) + int(labels.not_looked_for().sum())
+    if not unknown:
+        raise DataError(
+            "No pair is unknown: each is a label or confirmed absent. If unlisted pairs mean that"
+            " nobody looked, pass --unlisted unknown."
+        )
+    check_places(len(labels), len(labels.classes))
+    return unknown
+
+
+def _sample(table: LabelTable, scored: Scored) -> tuple[Tensor, Places]:
+    """Logits of some rows, evenly over the table, and their image numbers."""
+    images = len(scored.rows)
+    most = max(1, _SAMPLE_ENTRIES // max(1, len(table.classes)))
+    if images <= most:
+        return scored.logits(0, images).float(), scored.rows
+    runs = np.linspace(0, images - _SAMPLE_RUN, max(1, most // _SAMPLE_RUN), dtype=np.int64)
+    parts = [scored.logits(first, first + _SAMPLE_RUN).float() for first in runs.tolist()]
+    places = (runs[:, None] + np.arange(_SAMPLE_RUN)).ravel()
+    return torch.cat(parts), scored.rows[places]
+
+
+def _digest(
+    tables: Iterable[LabelTable], scored: Scored, sample: Tensor, settings: Iterable[object]
+) -> str:
+    """A name for everything that a ranking depends on."""
+    digest = hashlib.blake2b(f"{list(settings)} {scored.version}".encode(), digest_size=8)
+    arrays: list[npt.NDArray[np.generic]] = [scored.rows, sample.contiguous().numpy()]
+    for table in tables:
+        arrays += [table.indptr, table.columns, table.states]
+        scopes = table.scopes
+        arrays += [] if scopes is None else [scopes.looked_for, scopes.of_image]
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()

@@ -1,0 +1,135 @@
+"""Rankings in shards: merged, resumed and bounded, they are those of one piece."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hilltop.audit import RankFolder, Scored, fit_ranking, merge_shards, rank_shard, shared_ranking
+from hilltop.audit.find import kept_keys, rank_folder
+from hilltop.audit.find.kept_keys import KeptKeys, Wanted, pair_keys, places_of
+from hilltop.audit.find.ranking import RankedShard
+from hilltop.audit.find.score_blocks import blocks_of
+from hilltop.data import LabelTable
+from hilltop.losses.likelihood.summed import summed_by_count
+from tests.audit.simulated import simulate, table_of
+
+
+@pytest.fixture(scope="module")
+def problem() -> tuple[LabelTable, Scored]:
+    """Labels, and scores for all images but some, in another order."""
+    simulated = simulate(images=240)
+    logits = 3 * simulated.true - 3 + simulated.features[:, :6]
+    rows = np.random.default_rng(0).permutation(240)[:220]
+    return simulated.labels, Scored(blocks_of(logits[rows]), rows)
+
+
+def assert_same(one: RankedShard, other: RankedShard) -> None:
+    for name in ("missing", "wrong"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(one.tally.pairs, other.tally.pairs)
+    np.testing.assert_allclose(one.tally.beyond, other.tally.beyond, rtol=1e-12)
+
+
+@pytest.mark.parametrize("top", [None, 50])
+def test_shards_merge_in_any_grouping_into_one_piece(
+    problem: tuple[LabelTable, Scored], top: int | None
+) -> None:
+    table, scored = problem
+    _, by = fit_ranking(table, scored, top=top)
+    by = pickle.loads(pickle.dumps(by))  # as it reaches another machine
+    whole = rank_shard(table, scored.logits, scored.rows, by)
+    edges = [0, 64, 80, 192, 220]  # multiples of 16 pairs: the rest of a vector may round otherwise
+    shards = [
+        rank_shard(table, scored.logits, scored.rows, by, first=first, last=last)
+        for first, last in itertools.pairwise(edges)
+    ]
+    assert_same(merge_shards(shards, by, 6), whole)
+    tree = [merge_shards(shards[2:], by, 6), merge_shards(shards[:2], by, 6)]
+    assert_same(merge_shards(tree, by, 6), whole)
+    assert len(whole.missing) == (top or int((table.batch(scored.rows)[0] == 0).sum()))
+
+
+def test_a_model_that_is_given_reaches_every_process(problem: tuple[LabelTable, Scored]) -> None:
+    table, scored = problem
+    belief, by = fit_ranking(table, scored, given=summed_by_count(0.8))
+    copies = pickle.loads(pickle.dumps((belief, by)))
+    assert copies[0].sentence == belief.sentence
+    first = rank_shard(table, scored.logits, scored.rows, by)
+    assert_same(rank_shard(table, scored.logits, scored.rows, copies[1]), first)
+
+
+def test_a_folder_of_shards_belongs_to_its_labels_and_scores(
+    problem: tuple[LabelTable, Scored], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, scored = problem
+    ranked: list[int] = []
+
+    def counted(*given: object, first: int, **options: object) -> RankedShard:
+        ranked.append(first)
+        return rank_shard(*given, first=first, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(rank_folder, "rank_shard", counted)
+    folder = RankFolder(tmp_path, size=100)
+
+    def run(table: LabelTable, scored: Scored) -> RankedShard:
+        ranked.clear()
+        return shared_ranking(table, scored, fit_ranking(table, scored)[1], folder)
+
+    whole = run(table, scored)
+    assert ranked == [0, 100, 200]
+    assert_same(run(table, scored), whole)
+    assert ranked == []
+    next(tmp_path.glob("*-000000000100-*")).unlink()
+    assert_same(run(table, scored), whole)
+    assert ranked == [100]
+    run(table, replace(scored, version="written again"))
+    assert len(ranked) == 3
+    changed = table.select(np.arange(240)[::-1]).select(np.arange(240)[::-1])
+    run(changed, scored)  # the same labels
+    assert ranked == []
+    other = table_of(torch.from_numpy(np.roll(table.batch()[0], 1, axis=1)))
+    run(other, scored)
+    assert len(ranked) == 3
+
+
+def by_sorting(probs: np.ndarray, wanted: Wanted) -> np.ndarray:
+    """The same, by looking at everything."""
+    keys = np.sort(pair_keys(probs, np.ones(probs.shape, bool), np.arange(len(probs))))
+    columns = places_of(keys) % probs.shape[1]
+    kept = np.arange(len(keys)) < wanted.top
+    for column in range(probs.shape[1]):
+        kept[np.flatnonzero(columns == column)[: wanted.each]] = True
+    return keys[kept]
+
+
+@pytest.mark.parametrize("wanted", [Wanted(30), Wanted(30, 3), Wanted(1, 20), Wanted(30, 200)])
+def test_the_first_of_all_and_of_every_class_are_kept(
+    wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_keys, "_BLOCK_ENTRIES", 8)  # room for little
+    rng = np.random.default_rng(2)
+    probs = rng.random((120, 7)).round(2).astype(np.float32) * np.linspace(0.1, 1, 7, dtype="f")
+    kept = KeptKeys(wanted, probs.size, 7)
+    for row in range(120):  # a block is at most as long as there is room for
+        kept.add_block(probs[row : row + 1], np.ones((1, 7), bool), np.array([row]))
+    np.testing.assert_array_equal(kept.sorted(), by_sorting(probs, wanted))
+
+
+def test_a_rare_class_has_candidates_among_very_many(
+    problem: tuple[LabelTable, Scored], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, scored = problem
+    monkeypatch.setattr(kept_keys, "HUGE", 100)
+    monkeypatch.setattr(kept_keys, "MOST_OF_HUGE", 60)
+    _, by = fit_ranking(table, scored)
+    assert by.missing == Wanted(60, 10)
+    shard = shared_ranking(table, scored, by, RankFolder(size=64))
+    assert (np.bincount(places_of(shard.missing) % 6, minlength=6) >= 10).all()
+    assert_same(shard, rank_shard(table, scored.logits, scored.rows, by))
