@@ -47,11 +47,16 @@ def read_sampled_answers(paths: Sequence[Path], labels: LabelTable) -> SampledAn
     Raises:
         DataError: A file is not such a table, or names something that the labels do not have.
     """
+    return sampled_answers([(path, _text(path)) for path in paths], labels)
+
+
+def sampled_answers(tables: Sequence[tuple[Path, str]], labels: LabelTable) -> SampledAnswers:
+    """Take answers from the text of such files, one for each sample; paths are for messages."""
     rows = {name: row for row, name in enumerate(labels.images.to_pylist())}
     columns = {name: column for column, name in enumerate(labels.classes)}
     found: dict[tuple[int, int], tuple[bool, float, int]] = {}
-    for batch, path in enumerate(paths):
-        for line, cells in _lines(path):
+    for batch, (path, text) in enumerate(tables):
+        for line, cells in _lines(path, text):
             present = _answer(path, line, cells["answer"])
             if present is None:
                 continue
@@ -72,14 +77,17 @@ def read_sampled_answers(paths: Sequence[Path], labels: LabelTable) -> SampledAn
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Lines that have an answer, with their number."""
+def _text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise data_error(path, "there is no such file.") from None
     except UnicodeDecodeError:
         raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Lines that have an answer, with their number."""
     reader = csv.DictReader(io.StringIO(text))
     for name in ("image", "class", "answer"):
         if name not in (reader.fieldnames or ()):

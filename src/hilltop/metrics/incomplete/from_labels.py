@@ -29,6 +29,7 @@ LEAST_OWN_ERROR = 0.6
 LEAST_MISSING = 0.02
 """Share of a class's labels that is missing at the least."""
 _SURE = 1e-6  # probabilities of 0 and 1 are taken as this far from it
+_DECIDED = 0.02  # the same where most are 0 or 1: decisions, which say nothing of how sure they are
 _SHIFTS: Floats = np.linspace(-6.0, 6.0, 49)
 
 
@@ -88,4 +89,5 @@ def _logits(probs: Any) -> Tensor:
             "Scores must be probabilities, between 0 and 1, where labels are incomplete, but got"
             f" {float(outside[0])!r}. Put logits through a sigmoid."
         )
-    return torch.logit(values, eps=_SURE)
+    decided = ((values <= _SURE) | (values >= 1 - _SURE)).float().mean()
+    return torch.logit(values, eps=_DECIDED if decided > 0.5 else _SURE)
