@@ -20,7 +20,7 @@ from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error, unknown_class
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, csv_text
 
 _NEEDED = ("image", "class", "sampled_with")
 _WORDS = {"present": "yes", "absent": "no", "unsure": "unsure", "disputed": "unsure"}
@@ -36,7 +36,7 @@ def keep_plan(folder: AuditFolder, path: Path) -> int:
     Raises:
         DataError: The file is no plan, or is about other images, classes or known pairs.
     """
-    text = _read(path)
+    text = csv_text(path)
     labels = folder.table()
     index = CandidateIndex.read(folder, labels)
     lines = _lines(path, text)
@@ -55,7 +55,7 @@ def keep_plan(folder: AuditFolder, path: Path) -> int:
                 " among the pairs that the audit lists.",
                 line=line,
             )
-    if text not in [_read(plan) for plan in folder.plans]:
+    if text not in [csv_text(plan) for plan in folder.plans]:
         place = folder.path / "plans" / f"{len(folder.plans) + 1:03}.csv"
         place.parent.mkdir(exist_ok=True)
         atomic_write(place, text)
@@ -64,7 +64,7 @@ def keep_plan(folder: AuditFolder, path: Path) -> int:
 
 def planned_places(folder: AuditFolder, labels: LabelTable, index: CandidateIndex) -> list[Ints]:
     """Places of planned pairs among the candidates of each class, in the order of the plans."""
-    lines = [one for plan in folder.plans for one in _lines(plan, _read(plan))]
+    lines = [one for plan in folder.plans for one in _lines(plan, csv_text(plan))]
     rows = pc.index_in(pa.array([one["image"] for one in lines], pa.string()), labels.images)
     by_class: dict[str, list[int]] = {}
     for one, row in zip(lines, rows.to_pylist(), strict=True):
@@ -92,20 +92,11 @@ def _answered(plan: Path, answers: Answers) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*_NEEDED, "answer"])
-    for one in _lines(plan, _read(plan)):
+    for one in _lines(plan, csv_text(plan)):
         votes = answers.votes(one["class"], one["image"])
         word = _WORDS[resolve(votes.values())] if votes else ""
         writer.writerow([*(one[name] for name in _NEEDED), word])
     return text.getvalue()
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise data_error(path, "there is no such file.") from None
-    except UnicodeDecodeError:
-        raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None
 
 
 def _lines(path: Path, text: str) -> list[dict[str, str]]:

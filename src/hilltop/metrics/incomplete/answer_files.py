@@ -13,7 +13,7 @@ import pyarrow as pa
 from hilltop.checks import did_you_mean
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error, unknown_class
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, csv_text
 from hilltop.metrics.incomplete.answers import SampledAnswers
 from hilltop.metrics.incomplete.plan import PlannedPairs
 
@@ -47,7 +47,7 @@ def read_sampled_answers(paths: Sequence[Path], labels: LabelTable) -> SampledAn
     Raises:
         DataError: A file is not such a table, or names something that the labels do not have.
     """
-    return sampled_answers([(path, _text(path)) for path in paths], labels)
+    return sampled_answers([(path, csv_text(path)) for path in paths], labels)
 
 
 def sampled_answers(tables: Sequence[tuple[Path, str]], labels: LabelTable) -> SampledAnswers:
@@ -75,15 +75,6 @@ def sampled_answers(tables: Sequence[tuple[Path, str]], labels: LabelTable) -> S
     return SampledAnswers(
         pairs[:, 0], pairs[:, 1], np.array(presents), np.array(sampled_with), np.array(batches)
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise data_error(path, "there is no such file.") from None
-    except UnicodeDecodeError:
-        raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:

@@ -16,9 +16,10 @@ from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.consensus import Consensus, reach_consensus
 from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit
 
-KEPT, KEPT_SPREAD = 0.5, 0.5
-"""Labels are said to be incomplete: about this share is kept, before scores are looked at, with
-this standard deviation of its logarithm."""
+KEPT = 0.5
+"""Labels are said to be incomplete: about this share is kept, before scores are looked at."""
+KEPT_SPREAD = 0.5
+"""Standard deviation of its logarithm."""
 FURTHER_DOWN = 3.0
 """How much further off keep rates may be towards more missing labels: clear cases are written down
 first, and scores then see fewer missing labels than there are."""
