@@ -13,6 +13,7 @@ import pytest
 from hilltop import losses
 from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.planned import keep_plan
 from hilltop.cli.main import COMMANDS, main, parse
 from hilltop.losses import LOSSES, build
 from tests.docs.pages import PAGES, ROOT, blocks, commands, mentions, name
@@ -85,6 +86,9 @@ def run_command(words: list[str]) -> None:
         quick += QUICK_IMAGES.split()
     made = parse([*words, *quick])
     if command in ONLY_PARSED and "--list" not in words:
+        return
+    if command == "review" and "--queue" in words:
+        keep_plan(AuditFolder.read(made.folder), made.queue)
         return
     if command == "review" and "--static" not in words:
         answer_first_candidate(made.folder)

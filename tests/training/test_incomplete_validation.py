@@ -1,44 +1,100 @@
-"""The estimate that stands beside scores on validation labels that may be incomplete."""
+"""Epochs on validation labels that may be incomplete are judged by estimates of the truth."""
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
+import numpy.typing as npt
 import pytest
 
-from hilltop.data import State, assemble, write_labels
-from hilltop.data.scores import ScoreTable
+from hilltop.cli.main import main
+from hilltop.data import LabelTable, State, assemble, keep_each, read_labels, write_labels
 from hilltop.metrics import mean_average_precision
-from hilltop.training.incomplete_validation import estimated_map
-from hilltop.training.run_folder import RunFolder
+from hilltop.training.incomplete_validation import EstimatedMap, IncompleteValidation
+from tests.training.conftest import command
+
+Array = npt.NDArray[np.float64]
 
 
-def finished_run(
-    path: Path, *, images: int = 400, unlisted: State = State.UNKNOWN
-) -> tuple[RunFolder, float, float]:
-    """A folder with validation labels and scores; the true mAP, and that by labels as they are."""
+def simulated(
+    *, images: int = 400, unlisted: State = State.UNKNOWN
+) -> tuple[LabelTable, Array, npt.NDArray[np.bool_]]:
+    """Incomplete labels, scores and the truth."""
     rng = np.random.default_rng(0)
-    logits = rng.normal(-2, 3, (images, 4))
-    probs = 1 / (1 + np.exp(-logits))
-    true = rng.random(logits.shape) < probs
-    kept = true & (rng.random(logits.shape) < 0.5)
-    folder = RunFolder(path)
+    probs = 1 / (1 + np.exp(-rng.normal(-2, 3, (images, 4))))
+    true = rng.random(probs.shape) < probs
+    kept = true & (rng.random(probs.shape) < 0.5)
     names = [f"{row}.jpg" for row in range(images)]
     table = assemble(names, list("abcd"), *kept.nonzero(), State.PRESENT, unlisted=unlisted)
-    write_labels(table, folder.val_labels)
-    ScoreTable(pa.array(names), tuple("abcd"), probs.astype(np.float32)).save(folder.val_scores)
-    return folder, mean_average_precision(probs, true), mean_average_precision(probs, kept)
+    return table, probs, true
 
 
-def test_the_estimate_is_near_the_truth_where_the_labels_are_not(tmp_path: Path) -> None:
-    folder, true, naive = finished_run(tmp_path)
-    found = estimated_map(folder)
-    assert found is not None
-    assert naive < found.low < true < found.high
+def test_the_estimate_is_near_the_truth_where_the_labels_are_not() -> None:
+    labels, probs, true = simulated()
+    validation = IncompleteValidation.of(labels)
+    assert validation is not None
+    found = validation.judge(probs).metrics["mAP"]
+    naive = mean_average_precision(probs, labels.eval_targets())
+    assert naive < found.low < mean_average_precision(probs, true) < found.high
 
 
-@pytest.mark.parametrize("kind", [{"unlisted": State.ABSENT}, {"images": 50}])
-def test_complete_or_few_labels_are_left_alone(tmp_path: Path, kind: dict[str, object]) -> None:
-    assert estimated_map(finished_run(tmp_path, **kind)[0]) is None  # type: ignore[arg-type]
+@pytest.mark.parametrize("kind", [{"unlisted": State.ABSENT}, {"images": 20}])
+def test_complete_or_few_labels_are_left_alone(kind: dict[str, object]) -> None:
+    assert IncompleteValidation.of(simulated(**kind)[0]) is None  # type: ignore[arg-type]
+
+
+def test_a_worse_epoch_gains_less_and_the_same_one_nothing() -> None:
+    labels, probs, _ = simulated()
+    validation = IncompleteValidation.of(labels)
+    assert validation is not None
+    worse = np.random.default_rng(1).permutation(probs)
+    gain = validation.judge(worse, rival=probs).gain
+    assert gain is not None
+    assert gain < -0.1
+    assert validation.judge(probs, rival=probs).gain == 0
+
+
+def test_images_that_could_not_be_read_take_no_part() -> None:
+    labels, probs, _ = simulated()
+    validation = IncompleteValidation.of(labels)
+    assert validation is not None
+    broken = probs.copy()
+    broken[::2] = np.nan
+    assert validation.judge(broken).metrics["mAP"].estimate > 0.5
+    broken[3:] = np.nan
+    assert np.isnan(validation.judge(broken).columns()["mAP_estimate"])
+
+
+def test_scores_of_epochs_add_up_what_the_best_ones_gained() -> None:
+    labels, probs, _ = simulated()
+    validation = IncompleteValidation.of(labels)
+    assert validation is not None
+    scorer, worse = EstimatedMap(validation), np.random.default_rng(1).permutation(probs)
+    first, second, third = scorer(worse), scorer(probs), scorer(worse)
+    assert first < second
+    assert third == pytest.approx(first, abs=1e-9)
+
+
+def test_a_run_on_incomplete_validation_labels_records_and_says_estimates(
+    problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reduced = keep_each(read_labels(problem / "val.parquet"), 0.6, seed=0).table
+    write_labels(reduced, tmp_path / "val.parquet")
+    words = command(problem, tmp_path / "run", "--epochs", 2, "--loss", "bce")
+    words[words.index("--val-labels") + 1] = str(tmp_path / "val.parquet")
+    assert main(words) == 0
+    with (tmp_path / "run" / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    last = {name: float(value) for name, value in rows[-1].items()}
+    assert last["mAP_low"] < last["mAP_estimate"] < last["mAP_high"]
+    for name in ("CF1", "OF1"):
+        assert last[f"{name}_low"] <= last[f"{name}_estimate"] <= last[f"{name}_high"]
+    assert last["best_epoch"] in (1, 2)
+    said = capsys.readouterr().out
+    assert "not known to be complete" in said
+    assert f"{100 * last['mAP']:.2f} by labels as they are" in said
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "by labels as they are" in page
+    assert "90% intervals" in page

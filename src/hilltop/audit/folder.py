@@ -57,6 +57,11 @@ class AuditFolder:
         return self.path / "sample.csv"
 
     @property
+    def plans(self) -> list[Path]:
+        """Plans of `hilltop evaluate` that the audit was given, in their order."""
+        return sorted((self.path / "plans").glob("*.csv"))
+
+    @property
     def directions(self) -> Path:
         """Features of the images in few numbers, if there were features."""
         return self.path / "directions.npz"

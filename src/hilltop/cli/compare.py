@@ -28,6 +28,9 @@ SET_HERE = {
 class Compare:
     """Train methods on labels that were thinned on purpose, and judge them by complete ones.
 
+    Without complete labels say --unlisted unknown: methods learn from the labels as they are, and
+    are judged by estimates of the true metrics, each with its interval.
+
     Every run is kept in OUT and made once: call it again to go on after an interruption, or with
     more methods, levels or seeds. BCE on complete labels (100%) and on reduced ones (0%) are
     always among the methods. The seed decides which labels are dropped, and how training goes.
@@ -58,8 +61,8 @@ class Compare:
     hidden: ClassVar = SET_HERE
     needs: ClassVar = ("labels", "val_labels")
     texts: ClassVar = {
-        "labels": "Complete training labels, in any format.",
-        "val_labels": "Complete labels to judge by.",
+        "labels": "Complete training labels, in any format; with --unlisted unknown, any labels.",
+        "val_labels": "Complete labels to judge by; with --unlisted unknown, any labels.",
     }
 
     @classmethod
@@ -72,12 +75,19 @@ class Compare:
         from hilltop.studies.compare.level import parse_levels
         from hilltop.studies.compare.method import parse_methods
         from hilltop.studies.compare.runs import failed_runs, run_study
-        from hilltop.studies.compare.study import Study, plan_cells
+        from hilltop.studies.compare.study import Study, labels_are_complete, plan_cells
         from hilltop.studies.compare.table import TABLES, Results, write_tables
 
         check_common("compare", self.run_options)
-        levels = parse_levels(self.keep, self.reduced)
-        cells = plan_cells(levels, parse_methods(self.methods), parse_seeds(self.seeds))
+        complete = labels_are_complete(self.run_options)
+        levels = parse_levels(self.keep, self.reduced, complete=complete)
+        methods, seeds = parse_methods(self.methods), parse_seeds(self.seeds)
+        cells = plan_cells(levels, methods, seeds, complete=complete)
+        if not complete:
+            say(
+                "labels are not complete: methods are judged by estimates of what complete"
+                " validation labels would say, with 90% intervals"
+            )
         study = Study(self.out, self.run_options)
         check_written(self, *(self.out / name for name in TABLES), force=True)
         results = Results(run_study(study, cells, jobs=self.jobs, say=say))
@@ -99,7 +109,7 @@ def check_common(command: str, options: TrainConfig) -> None:
                 f"{command} sets --{option} for each run by itself; {SET_HERE[name]}."
             )
     if options.val_labels is None:
-        raise ArgumentError(f"{command} needs --val-labels: complete labels to judge by.")
+        raise ArgumentError(f"{command} needs --val-labels: labels to judge by.")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

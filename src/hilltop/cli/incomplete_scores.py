@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from hilltop.checks import check_whole, pluralize
 from hilltop.data import LabelTable, State
@@ -15,7 +18,9 @@ from hilltop.metrics.incomplete import (
     EstimatedReport,
     IncompleteTest,
     ModelComparison,
+    SampledAnswers,
     read_sampled_answers,
+    sampled_answers,
     write_planned_pairs,
 )
 
@@ -26,15 +31,16 @@ class IncompleteRequest:
 
     Attributes:
         scores: Files with scores of one model or two.
-        answers: Files with answers, one for each sample.
-        threshold: Above it is a prediction.
+        answers: Files with answers, one for each sample, or the folder of an audit that was given
+            plans.
+        threshold: Above it is a prediction; None for those that stand with the scores, or 0.5.
         harmonic: Whether CF1 is the harmonic mean of CP and CR.
         as_json: Whether to print JSON.
     """
 
     scores: tuple[Path, ...]
     answers: tuple[Path, ...]
-    threshold: float
+    threshold: float | None
     harmonic: bool
     as_json: bool
 
@@ -45,16 +51,38 @@ class IncompleteRequest:
                 "With --incomplete, pairs that are not listed are not known to be absent."
                 " Say --unlisted unknown."
             )
-        targets, observed = table.batch()
         loaded = [ScoreTable.load(path) for path in self.scores]
+        probs = [scores.aligned(table.images, table.classes) for scores in loaded]
+        readable = ~np.isnan(np.concatenate(probs, axis=1)).any(axis=1)
+        if not readable.all():
+            table, probs = table.select(np.flatnonzero(readable)), [one[readable] for one in probs]
+            without = pluralize(int((~readable).sum()), "image has", "images have")
+            print(f"{without} no scores and take no part.", file=sys.stderr)
+        targets, observed = table.batch()
         return IncompleteTest(
-            [scores.aligned(table.images, table.classes) for scores in loaded],
+            probs,
             targets,
             observed=observed,
-            answers=read_sampled_answers(self.answers, table),
-            threshold=self.threshold,
+            answers=self._read_answers(table),
+            thresholds=[self._threshold(scores, table) for scores in loaded],
             harmonic=self.harmonic,
         )
+
+    def _threshold(self, scores: ScoreTable, table: LabelTable) -> Any:
+        if self.threshold is not None or scores.thresholds is None:
+            return 0.5 if self.threshold is None else self.threshold
+        of_class = dict(zip(scores.classes, scores.thresholds, strict=True))
+        return np.array([of_class[name] for name in table.classes], dtype=np.float64)
+
+    def _read_answers(self, table: LabelTable) -> SampledAnswers:
+        if not any(path.is_dir() for path in self.answers):
+            return read_sampled_answers(self.answers, table)
+        if len(self.answers) > 1:
+            raise ArgumentError("--answers takes the folder of one audit, or files, not both.")
+        from hilltop.audit.folder import AuditFolder
+        from hilltop.audit.review.planned import answered_plans
+
+        return sampled_answers(answered_plans(AuditFolder.read(self.answers[0])), table)
 
     def evaluate(self, table: LabelTable) -> None:
         """Print estimates of all metrics, and how two models compare."""
@@ -74,7 +102,8 @@ class IncompleteRequest:
         written = pluralize(len(pairs.rows), "pair", "pairs")
         print(
             f"{out}: {written} to ask about. Write yes, no or unsure into a column 'answer', and"
-            f" pass the file to --answers."
+            f" pass the file to --answers; or answer them in a page, with `hilltop review AUDIT"
+            f" --queue {out}`, and pass the folder AUDIT."
         )
 
 

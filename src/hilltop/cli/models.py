@@ -48,7 +48,8 @@ class Evaluate:
     """Labels are incomplete: estimate the true values, each with a 90% interval."""
     answers: tuple[Path, ...] = ()
     """With --incomplete: CSV files with image, class, answer (yes, no, unsure) and sampled_with,
-    one for each sample, in the order in which they were drawn."""
+    one for each sample, in the order in which they were drawn; or the folder of an audit whose
+    review was given plans."""
     against: Path | None = None
     """With --incomplete: scores of another model to compare with."""
     plan: int | None = None
@@ -99,7 +100,7 @@ class Evaluate:
         table = read_labels(self.labels, format=self.format, options=self.reading)
         scores = (self.scores,) if self.against is None else (self.scores, self.against)
         request = IncompleteRequest(
-            scores, self.answers, self.threshold or 0.5, self.cf1 == "harmonic", self.json
+            scores, self.answers, self.threshold, self.cf1 == "harmonic", self.json
         )
         if self.plan is not None and self.out is not None:
             request.plan(table, self.plan, self.out, seed=self.seed)

@@ -60,6 +60,9 @@ class Review:
     """With --static: what the answers are for, labels (the most probable first) or model."""
     classes: tuple[str, ...] = ()
     """With --static: ask about these classes alone."""
+    queue: Path | None = None
+    """Ask about these pairs too, in a view of their own: what `hilltop evaluate --plan` wrote.
+    Answers come back by `hilltop evaluate --answers FOLDER`."""
     import_: Import = None
     """Take in answers instead of serving: a file that such a page saved, or a CSV table with the
     columns image, class and answer (yes, no or unsure), as `hilltop queue` writes them."""
@@ -69,6 +72,11 @@ class Review:
     def run(self) -> None:
         """Serve, or write, or take in."""
         folder = AuditFolder.read(self.folder)
+        if self.queue is not None:
+            from hilltop.audit.review.planned import keep_plan
+
+            pairs = pluralize(keep_plan(folder, self.queue), "pair", "pairs")
+            print(f"{self.queue}: {pairs} in the view `Planned sample`", flush=True)
         if self.import_ is not None:
             _import(folder, self.import_, force=self.force)
         elif self.static is not None:

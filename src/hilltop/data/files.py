@@ -145,3 +145,17 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def csv_text(path: Path) -> str:
+    """Read the text of a CSV file that a person may have saved.
+
+    Raises:
+        DataError: There is no such file, or it is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise data_error(path, "there is no such file.") from None
+    except UnicodeDecodeError:
+        raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None

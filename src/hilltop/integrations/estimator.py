@@ -59,7 +59,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         learning_rate: Peak of the one-cycle schedule; None fits it to the number of features.
         weight_decay: Penalty on weights, as in AdamW; None fits it to the number of features.
         early_stopping: Whether to keep the epoch that is best on rows set aside, by mAP, and to
-            stop when none gets better.
+            stop when none gets better. Where 0 is unknown, the true mAP is estimated.
         validation_fraction: Share of the rows set aside for it.
         n_iter_no_change: Epochs without a better one after which to stop.
         random_state: A number makes runs repeatable.
@@ -232,7 +232,8 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         stopping = None
         if self.early_stopping:
             rows, aside = set_aside(len(labels), self.validation_fraction, seed)
-            scorer = map_scorer(features[aside], labels.dense(aside))
+            incomplete = labels.kind == "multilabel" and self.unlisted != "absent"
+            scorer = map_scorer(features[aside], labels.dense(aside), incomplete=incomplete)
             stopping = EarlyStopping(scorer, self.n_iter_no_change)
             features, labels = take_rows(features, rows), labels.select(rows)
             weight = None if weight is None else weight[rows]

@@ -13,6 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from hilltop.report.epochs import is_estimated, judged_value
+
 Rows = Sequence[Mapping[str, Any]]
 Probs = npt.NDArray[np.floating[Any]]
 
@@ -110,7 +112,17 @@ def _draw_metrics(axes: Axes, rows: Rows) -> None:
     names = [name for name in ("mAP", "OF1", "CF1") if name in rows[0]]
     epochs = [int(row["epoch"]) for row in rows]
     for name, colour in zip(names, SERIES, strict=False):
-        _curve(axes, epochs, [100 * float(row[name]) for row in rows], name, colour)
+        estimated = is_estimated(rows[-1], name)
+        title = f"{name}, estimated" if estimated else name
+        _curve(axes, epochs, [100 * judged_value(row, name) for row in rows], title, colour)
+        if estimated and name == "mAP":
+            low, high = (
+                [100 * float(row.get(f"mAP_{end}", "nan")) for row in rows]
+                for end in ("low", "high")
+            )
+            axes.fill_between(epochs, low, high, color=colour, alpha=0.12, lw=0)
+            naive = [100 * float(row[name]) for row in rows]
+            _curve(axes, epochs, naive, "mAP by labels as they are", REFERENCE, dashed=True)
     _frame(axes, "metrics on the validation images, %", "epoch")
     _whole_epochs(axes)
     axes.legend(frameon=False, fontsize=9.5, labelcolor=INK, loc="best")

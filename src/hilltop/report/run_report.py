@@ -18,6 +18,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import average_precision
+from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.report.figures import (
     loss_panel,
     metric_curves,
@@ -47,7 +48,7 @@ from hilltop.report.run_decisions import (
 SCORES = {"best": "val_scores.npy", "last": "last_val_scores.npy"}
 """Files with the scores of the validation images, by weights."""
 _CLASSES_SHOWN = 8
-_WHOLE_COUNTS = ("epoch", "pseudo_labels")
+_WHOLE_COUNTS = ("epoch", "best_epoch", "pseudo_labels")
 
 
 def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
@@ -94,22 +95,40 @@ def _lead(folder: Path, config: Mapping[str, Any]) -> str:
 
 
 def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
-    last, best = rows[-1], max(rows, key=lambda row: row["mAP"])
-    numbers = [
-        ("mAP, last epoch", f"{100 * last['mAP']:.2f}"),
-        (f"mAP, best epoch ({best['epoch']:.0f})", f"{100 * best['mAP']:.2f}"),
+    last, best = rows[-1], best_epoch(rows)
+    return [
+        _number(last, "mAP", "last epoch"),
+        _number(best, "mAP", f"best epoch ({best['epoch']:.0f})"),
+        *(_number(last, name, "last epoch") for name in ("OF1", "CF1") if name in last),
     ]
-    others = [name for name in ("OF1", "CF1") if name in last]
-    numbers += [(f"{name}, last epoch", f"{100 * last[name]:.2f}") for name in others]
-    return numbers
+
+
+def _number(row: Mapping[str, float], metric: str, which: str) -> tuple[str, str]:
+    """A metric with its title; an estimate with its interval and what labels as they are say."""
+    if not is_estimated(row, metric):
+        return f"{metric}, {which}", in_per_cent(row, metric)
+    low, high = (100 * row[f"{metric}_{end}"] for end in ("low", "high"))
+    title = (
+        f"{metric}, {which}, estimated: {low:.1f} to {high:.1f};"
+        f" {100 * row[metric]:.2f} by labels as they are"
+    )
+    return title, f"{100 * row[f'{metric}_estimate']:.1f}"
 
 
 def _rule(rows: Sequence[Mapping[str, float]]) -> str:
-    return (
+    sentence = (
         f"{pluralize(len(rows), 'epoch was', 'epochs were')} trained. The best epoch was chosen on"
         " the same validation images that it is judged by, so its number is a little too good; the"
         " last epoch's is not."
     )
+    if is_estimated(rows[-1]):
+        sentence += (
+            " The validation labels are not known to be complete: numbers are estimates of what"
+            " complete ones would say, with 90% intervals, and the best epoch was chosen by them."
+            " Answers of a person about 200 pairs would make the intervals narrow: hilltop evaluate"
+            " --incomplete --plan 200."
+        )
+    return sentence
 
 
 def _result(rows: Sequence[Mapping[str, float]], meaning: RunMeaning) -> Html:

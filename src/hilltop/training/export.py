@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hilltop.checks import pluralize
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
 from hilltop.errors import MissingExtra
+from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
 from hilltop.training.run_folder import RunFolder
@@ -119,7 +121,7 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
     config = trained.config
     rows = {row["epoch"]: row for row in folder.recorded()}
     row = rows.get(trained.epoch, {})
-    best = max(rows, key=lambda epoch: rows[epoch]["mAP"], default=None)
+    best = best_epoch(list(rows.values()))["epoch"] if rows else None
     which = "the best on the validation images" if trained.epoch == best else "the last"
     lines = [
         f"# {config.model.model}, trained with {config.loss}",
@@ -133,15 +135,27 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
         f" seed {config.seed}.",
         f"- Weights of epoch {trained.epoch}, {which}.",
         "",
-        "| metric on the validation images | % |",
-        "|---|---|",
-        *(f"| {name} | {100 * row[name]:.2f} |" for name in ("mAP", "CF1", "OF1") if name in row),
+        *_metrics(row),
         *_tags(trained),
         "",
         "Classes: " + ", ".join(trained.classes),
         "",
     ]
     return "\n".join(lines)
+
+
+def _metrics(row: Mapping[str, float]) -> list[str]:
+    """The table of metrics; where validation labels are incomplete, estimates stand beside."""
+    names = [name for name in ("mAP", "CF1", "OF1") if name in row]
+    if not any(is_estimated(row, name) for name in names):
+        lines = [f"| {name} | {100 * row[name]:.2f} |" for name in names]
+        return ["| metric on the validation images | % |", "|---|---|", *lines]
+    return [
+        "| metric on the validation images, whose labels are incomplete | estimate of the true"
+        " value, 90% interval, % | by the labels as they are, % |",
+        "|---|---|---|",
+        *(f"| {name} | {in_per_cent(row, name)} | {100 * row[name]:.2f} |" for name in names),
+    ]
 
 
 def _tags(trained: TrainedModel) -> list[str]:

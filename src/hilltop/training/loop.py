@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError, DivergenceError
-from hilltop.metrics import ClassificationReport, classification_report
 from hilltop.models import classifier_parameters, hold_statistics
+from hilltop.report.epochs import judged_value
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import keep_truth
@@ -29,6 +29,7 @@ from hilltop.training.distributed import (
     mean_over_ranks,
     shard,
 )
+from hilltop.training.epoch_metrics import best_scores, epoch_metrics
 from hilltop.training.fabric import Fabric, gradient_scaler
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.learner import Learner
@@ -59,6 +60,7 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
                 folder.state, learner.modules, learner.optimizer, others, fabric.global_rank
             )
         rows = [row for row in folder.recorded() if row["epoch"] <= progress.epoch]
+        rival = best_scores(folder, task, progress)
         for epoch in range(progress.epoch, config.epochs):
             started = time.perf_counter()
             task.loss.set_epoch(epoch)
@@ -72,8 +74,9 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
                     _save(folder, learner, others, progress, fabric)
                     raise KeyboardInterrupt
                 scores, kept = _scores(config, task, learner, fabric)
-            row, progress = _evaluate(task, scores, progress, learner)
+            row, progress = _evaluate(task, scores, rival, progress, learner)
             rows.append(row)
+            rival = scores if progress.best_epoch == epoch + 1 else rival
             if fabric.is_global_zero:
                 _keep(folder, task, kept, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
@@ -237,16 +240,9 @@ def _scores(
     if config.ema_choice == "average" or learner.average is None:
         return kept, learner.kept
     plain = scores(learner.model)
-    better = _report(task, plain).mAP > _report(task, kept).mAP
+    reached = judged_value(epoch_metrics(task, kept).columns)
+    better = epoch_metrics(task, plain, rival=kept).is_better(reached)
     return (plain, learner.model) if better else (kept, learner.kept)
-
-
-def _report(task: Task, scores: Tensor) -> ClassificationReport:
-    """Metrics on the validation images that could be read."""
-    readable = ~torch.isnan(scores).any(dim=1).numpy()
-    threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
-    targets = task.val.eval_targets()[readable]
-    return classification_report(scores.numpy()[readable], targets, threshold)
 
 
 def _placed(batch: Tensor, config: TrainConfig, fabric: Fabric) -> Tensor:
@@ -255,19 +251,22 @@ def _placed(batch: Tensor, config: TrainConfig, fabric: Fabric) -> Tensor:
 
 
 def _evaluate(
-    task: Task, scores: Tensor, progress: Progress, learner: Learner
+    task: Task, scores: Tensor, rival: Tensor | None, progress: Progress, learner: Learner
 ) -> tuple[dict[str, Any], Progress]:
     """Metrics of an epoch, and whether it is the best so far."""
-    report = _report(task, scores)
+    found, epoch = epoch_metrics(task, scores, rival=rival), progress.epoch + 1
     row = {
-        "epoch": progress.epoch + 1,
+        "epoch": epoch,
         "loss": progress.loss_sum / max(1, progress.loss_count),
         "learning_rate": learner.optimizer.param_groups[0]["lr"],
-        **report.as_dict(),
+        **found.columns,
         **(recovered_columns(progress.recovered) if task.true_labels is not None else {}),
     }
-    if report.mAP > progress.best_map:
-        progress = dataclasses.replace(progress, best_map=report.mAP, best_epoch=progress.epoch + 1)
+    if found.is_better(progress.best_map):
+        reached = judged_value(found.columns)
+        progress = dataclasses.replace(progress, best_map=reached, best_epoch=epoch)
+    if task.incomplete is not None:
+        row["best_epoch"] = progress.best_epoch
     return row, progress
 
 

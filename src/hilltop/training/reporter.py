@@ -13,9 +13,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
 from hilltop.report import RunMeaning, write_run_report
+from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated, judged_value
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import load_truth, usual_weights
-from hilltop.training.incomplete_validation import estimated_map
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
 
@@ -48,6 +48,11 @@ class Reporter:
                 f"{config.model.model} starts from random weights, which takes many images and"
                 " epochs; --weights timm, or a file, starts from pretrained ones"
             )
+        if task.incomplete is not None:
+            self._say(
+                "the validation labels are not known to be complete: metrics are estimates of the"
+                " true values, with 90% intervals, and the best epoch is chosen by them"
+            )
         note = task.loss.describe()
         if note is not None:
             self._say(note)
@@ -70,13 +75,18 @@ class Reporter:
 
     def epoch(self, row: dict[str, Any], seconds: float) -> None:
         """Report on a finished epoch."""
-        self._folder.event("epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"])
+        found = {"mAP_estimate": judged_value(row)} if is_estimated(row) else {}
+        self._folder.event(
+            "epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"], **found
+        )
         if self._writer is not None:
             for name, value in row.items():
                 self._writer.add_scalar(name, value, row["epoch"])
+        naive = f" ({100 * row['mAP']:.2f} by labels as they are)" if is_estimated(row) else ""
         self._say(
             f"epoch {row['epoch']:3}/{self._config.epochs}  loss {row['loss']:.4f}"
-            f"  mAP {100 * row['mAP']:.2f}  OF1 {100 * row['OF1']:.2f}  {seconds:.1f} s"
+            f"  mAP {100 * judged_value(row):.2f}{naive}  OF1 {100 * judged_value(row, 'OF1'):.2f}"
+            f"  {seconds:.1f} s"
         )
 
     def finish(self, rows: Sequence[dict[str, Any]], broken: Sequence[tuple[str, str]]) -> None:
@@ -95,14 +105,13 @@ class Reporter:
             self._say(f"{were} left out: see broken.txt")
         if self._config.report:
             write_run_report(self._folder.path, self._meaning())
-        best = max(rows, key=lambda row: row["mAP"], default=None)
         self._folder.event("end", broken=len(unique))
-        if best is not None:
+        if rows:
+            best = best_epoch(rows)
             self._say(
-                f"last epoch mAP {100 * rows[-1]['mAP']:.2f}; best {100 * best['mAP']:.2f}"
+                f"last epoch mAP {in_per_cent(rows[-1])}; best {in_per_cent(best)}"
                 f" in epoch {best['epoch']} (chosen on the validation images)"
             )
-            self._say_estimate()
         truth = load_truth(self._folder, usual_weights(self._folder))
         if truth is not None:
             self._say(f"tags: {truth.decide().describe()}")
@@ -118,15 +127,6 @@ class Reporter:
         truth = load_truth(self._folder, which)
         found = images if images is not None and images.is_dir() else None
         return RunMeaning(truth, which, self._task.loss.describe(), found)
-
-    def _say_estimate(self) -> None:
-        """Never leave a number from incomplete labels alone."""
-        found = None if self._quiet else estimated_map(self._folder)
-        if found is not None:
-            self._say(
-                "the validation labels are not known to be complete; estimated true mAP of the best"
-                f" epoch: {found}, 90% interval. `hilltop evaluate --incomplete` says more"
-            )
 
     def _say(self, text: str) -> None:
         if self._quiet:

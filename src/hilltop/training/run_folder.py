@@ -86,7 +86,9 @@ class RunFolder:
     def record(self, rows: list[dict[str, Any]]) -> None:
         """Write all rows of metrics, one an epoch; numbers keep every digit."""
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]) if rows else ["epoch"], lineterminator="\n")
+        # A run that an earlier version began has fewer columns in its first rows.
+        names = list(dict.fromkeys(name for row in rows for name in row)) or ["epoch"]
+        writer = csv.DictWriter(text, names, restval="nan", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         atomic_write(self.metrics, text.getvalue())

@@ -28,6 +28,7 @@ from hilltop.losses.terms.judged import JudgedCorrection, judged
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.training.config import TrainConfig
 from hilltop.training.evidence import FoldEvidence, prepare_loss
+from hilltop.training.incomplete_validation import IncompleteValidation
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.recipe import Recipe
 from hilltop.training.run_folder import RunFolder
@@ -54,7 +55,8 @@ class Task:
     """Labels and inputs for training and validation, and what is trained.
 
     ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
-    first step: what scores of the trained model mean is found out by both.
+    first step: what scores of the trained model mean is found out by both. ``incomplete`` judges
+    epochs where the validation labels are not known to be complete.
     """
 
     train: LabelTable
@@ -68,6 +70,7 @@ class Task:
     judged: JudgedCorrection | None = None
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
+    incomplete: IncompleteValidation | None = None
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -167,6 +170,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         correction,
         evidence,
         untrained,
+        IncompleteValidation.of(val),
     )
 
 

@@ -220,3 +220,22 @@ def test_logits_are_refused_in_words() -> None:
         IncompleteTest([np.full(labels.shape, 3.0)], labels)
     with pytest.raises(ArgumentError, match="answers need incomplete=True"):
         classification_report(labels, labels, answers=SampledAnswers.none())
+
+
+def test_labels_without_any_are_refused_instead_of_estimated_as_zero() -> None:
+    probs, labels, _ = simulated(0, images=20)
+    with pytest.raises(ArgumentError, match="None of the 20 rows has a label"):
+        IncompleteTest([probs], np.zeros_like(labels))
+
+
+def test_decisions_instead_of_probabilities_are_not_taken_as_certain() -> None:
+    probs, labels, true = simulated(0)
+    decided = (probs > 0.5).astype(np.float64)
+    found = IncompleteTest([decided], labels).report().metrics["mAP"]
+    assert found.low < mean_average_precision(decided, true) < found.high < 0.95
+
+
+def test_each_model_may_have_its_own_thresholds() -> None:
+    probs, labels, _ = simulated(0, images=100)
+    test = IncompleteTest([probs, probs], labels, thresholds=[0.5, np.full(5, 0.9)])
+    assert test.report(0).predicted.sum() > test.report(1).predicted.sum()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.cli.main import main
-from hilltop.data import State, assemble, drop_positives, read_labels, write_labels
+from hilltop.data import State, assemble, drop_positives, keep_each, read_labels, write_labels
 from hilltop.errors import ConfigError, DataError
 from hilltop.studies.compare import (
     Cell,
@@ -265,3 +265,26 @@ def test_two_jobs_give_the_results_of_one(complete: Path, tmp_path: Path) -> Non
     for jobs in (1, 2):
         run("-m", "hilltop", *words(complete, tmp_path / str(jobs), *more, "--jobs", jobs))
     assert rows_of(tmp_path / "1") == rows_of(tmp_path / "2")
+
+
+def test_without_complete_labels_every_cell_has_an_estimate_and_its_interval(
+    complete: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("train", "val"):
+        table = read_labels(complete / f"{name}.parquet")
+        write_labels(keep_each(table, 0.6, seed=0).table, tmp_path / f"{name}.parquet")
+    given = words(complete, tmp_path / "out", "--methods", "hill", "--seeds", "0")
+    given += ["--unlisted", "unknown"]
+    for name in ("train", "val"):
+        given[given.index(str(complete / f"{name}.parquet"))] = str(tmp_path / f"{name}.parquet")
+    assert main(given) == 0
+    assert "judged by estimates" in capsys.readouterr().out
+    text = (tmp_path / "out" / "table.md").read_text()
+    assert "labels as they are" in text
+    assert "complete labels |" not in text
+    lines = [line.split("|") for line in text.splitlines() if line.startswith(("| bce", "| hill"))]
+    assert len(lines) == 2
+    for line in lines:
+        assert line[3].count(" to ") == line[4].count(" to ") == line[6].count(" to ") == 1
+    assert " to " in lines[1][5]
+    assert "mAP_low" in (tmp_path / "out" / "results.csv").read_text()

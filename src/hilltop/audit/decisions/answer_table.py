@@ -13,6 +13,7 @@ from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.checks import did_you_mean
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error, unknown_class
+from hilltop.data.files import csv_text
 from hilltop.data.review_record import AnswerWord
 from hilltop.errors import ArgumentError
 
@@ -49,10 +50,7 @@ class _Reader:
     def __init__(self, path: Path, labels: LabelTable, index: CandidateIndex) -> None:
         self._path, self._labels, self._index = path, labels, index
         self._column_of = {name: column for column, name in enumerate(labels.classes)}
-        try:
-            self._text = path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError:
-            raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None
+        self._text = csv_text(path)
         self._digest = hashlib.sha256(self._text.encode()).hexdigest()[:24]
         self._time = now()
 

@@ -23,13 +23,14 @@ from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.find.directions import read_directions
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.planned import planned_places
 from hilltop.audit.review.ranking import Ranking
 from hilltop.audit.review.summaries import Summaries
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError
 
-View = Literal["ranked", "random", "disputed", "wrong"]
+View = Literal["ranked", "random", "disputed", "wrong", "planned"]
 VIEWS: tuple[View, ...] = get_args(View)
 MOST_PAIRS = 200
 _UNDOABLE = 50
@@ -53,6 +54,7 @@ class Review:
         self.suspects: CandidateIndex | None = None
         if folder.suspects.is_file():
             self.suspects = CandidateIndex.read_file(folder.suspects, self.labels)
+        self.planned = planned_places(folder, self.labels, self.index) if folder.plans else None
         where = images or folder.images
         shown = self.index.images()
         if self.suspects is not None:
@@ -82,7 +84,7 @@ class Review:
             return {
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
-                "views": [view for view in VIEWS if view != "wrong" or self.suspects is not None],
+                "views": [view for view in VIEWS if self._offers(view)],
                 "classes": [
                     self._summary(column, reviewer)
                     for column in range(len(self.labels.classes))
@@ -91,6 +93,10 @@ class Review:
                 "undoable": [_undoable(answers) for answers in last],
             }
 
+    def _offers(self, view: View) -> bool:
+        needed = {"wrong": self.suspects, "planned": self.planned}
+        return view not in needed or needed[view] is not None
+
     def page(
         self, *, column: int, view: View, start: int | None, count: int, reviewer: str
     ) -> dict[str, Any]:
@@ -98,8 +104,8 @@ class Review:
 
         Args:
             column: Number of the class.
-            view: By rank, a random sample, the pairs that reviewers disagree on, or labels that
-                may be wrong.
+            view: By rank, a random sample, the pairs that reviewers disagree on, labels that may
+                be wrong, or pairs that a plan asks about.
             start: Number of the first pair, from 0; None for the page with the first open one.
             count: How many.
             reviewer: Whose answers to show.
@@ -220,6 +226,8 @@ class Review:
             return np.arange(0 if self.suspects is None else self.suspects.count(column))
         if view == "random":
             return self._order(column)
+        if view == "planned":
+            return np.zeros(0, np.int64) if self.planned is None else self.planned[column]
         name = self.labels.classes[column]
         pairs = self._answers.pairs(name)
         rows = [self._rows[image] for image, votes in pairs if differ(votes.values())]
@@ -260,8 +268,8 @@ class Review:
         return {
             "row": row,
             "image": image,
-            # In the sample neither rank nor probability is shown: both would sway the reviewer.
-            "probability": None if view == "random" else round(probability, 4),
+            # In samples neither rank nor probability is shown: both would sway the reviewer.
+            "probability": None if view in ("random", "planned") else round(probability, 4),
             "labels": self.labels.labels_of(row),
             "picture": self.pictures is not None and row in self.pictures,
             "answer": None if mine is None else mine.answer,

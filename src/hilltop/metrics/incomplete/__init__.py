@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
-    from hilltop.metrics.incomplete.answer_files import read_sampled_answers, write_planned_pairs
+    from hilltop.metrics.incomplete.answer_files import (
+        read_sampled_answers,
+        sampled_answers,
+        write_planned_pairs,
+    )
     from hilltop.metrics.incomplete.answers import SampledAnswers
     from hilltop.metrics.incomplete.comparison import ModelComparison
     from hilltop.metrics.incomplete.estimation import EstimatedReport, IncompleteTest
@@ -22,6 +26,7 @@ __all__ = [
     "PlannedPairs",
     "SampledAnswers",
     "read_sampled_answers",
+    "sampled_answers",
     "write_planned_pairs",
 ]
 
@@ -33,6 +38,7 @@ _HOMES = {
     "PlannedPairs": "plan",
     "SampledAnswers": "answers",
     "read_sampled_answers": "answer_files",
+    "sampled_answers": "answer_files",
     "write_planned_pairs": "answer_files",
 }
 __getattr__, __dir__ = open_doors(__name__, _HOMES)

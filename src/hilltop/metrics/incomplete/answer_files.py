@@ -13,7 +13,7 @@ import pyarrow as pa
 from hilltop.checks import did_you_mean
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error, unknown_class
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, csv_text
 from hilltop.metrics.incomplete.answers import SampledAnswers
 from hilltop.metrics.incomplete.plan import PlannedPairs
 
@@ -47,11 +47,16 @@ def read_sampled_answers(paths: Sequence[Path], labels: LabelTable) -> SampledAn
     Raises:
         DataError: A file is not such a table, or names something that the labels do not have.
     """
+    return sampled_answers([(path, csv_text(path)) for path in paths], labels)
+
+
+def sampled_answers(tables: Sequence[tuple[Path, str]], labels: LabelTable) -> SampledAnswers:
+    """Take answers from the text of such files, one for each sample; paths are for messages."""
     rows = {name: row for row, name in enumerate(labels.images.to_pylist())}
     columns = {name: column for column, name in enumerate(labels.classes)}
     found: dict[tuple[int, int], tuple[bool, float, int]] = {}
-    for batch, path in enumerate(paths):
-        for line, cells in _lines(path):
+    for batch, (path, text) in enumerate(tables):
+        for line, cells in _lines(path, text):
             present = _answer(path, line, cells["answer"])
             if present is None:
                 continue
@@ -72,14 +77,8 @@ def read_sampled_answers(paths: Sequence[Path], labels: LabelTable) -> SampledAn
     )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Lines that have an answer, with their number."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise data_error(path, "there is no such file.") from None
-    except UnicodeDecodeError:
-        raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None
     reader = csv.DictReader(io.StringIO(text))
     for name in ("image", "class", "answer"):
         if name not in (reader.fieldnames or ()):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from hilltop.calibration.sampling import inclusion_probabilities, systematic_sample
 from hilltop.checks import check_same_shape
+from hilltop.errors import ArgumentError
 from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.answers import Ints, SampledAnswers
 from hilltop.metrics.incomplete.class_sums import SUMS, ClassSums, pair_gradient, sum_up
@@ -68,7 +69,11 @@ class IncompleteTest:
         observed: True where a person confirmed that a pair is absent.
         answers: What people said of single pairs.
         threshold: Above it is a prediction; one number, or one for each class.
+        thresholds: The same for each model, where they differ.
         harmonic: Whether CF1 is the harmonic mean of CP and CR.
+
+    Raises:
+        ArgumentError: There is no label at all, or scores are not probabilities.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -89,6 +94,7 @@ class IncompleteTest:
         observed: Any = None,
         answers: SampledAnswers | None = None,
         threshold: Any = 0.5,
+        thresholds: Sequence[Any] | None = None,
         harmonic: bool = False,
     ) -> None:
         """Find out how labels were lost, and take in the answers."""
@@ -96,13 +102,21 @@ class IncompleteTest:
         scores = [np.asarray(one) for one in probs]
         for one in scores:
             check_same_shape("probs", one.shape, "targets", labels.shape)
+        if not (labels == 1).any():
+            raise ArgumentError(
+                f"None of the {len(labels)} rows has a label: nothing tells what is missing."
+                " Label some of them first."
+            )
         before, founded = truth_from_labels(scores, labels, observed=observed)
         self.sentence = founded.belief.sentence
         self._apart = None if founded.apart is None else founded.apart.double().numpy()
         self.answers = SampledAnswers.none() if answers is None else answers
         self.truth = before.with_answers(self.answers)
         known = ~np.isnan(before.odds)
-        self.models = [JudgedModel.of(one, threshold, known) for one in scores]
+        limits = [threshold] * len(scores) if thresholds is None else thresholds
+        self.models = [
+            JudgedModel.of(one, limit, known) for one, limit in zip(scores, limits, strict=True)
+        ]
         self._before, self._harmonic = before, harmonic
 
     def with_answers(self, answers: SampledAnswers) -> IncompleteTest:

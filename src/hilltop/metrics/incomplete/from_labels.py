@@ -16,9 +16,10 @@ from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.consensus import Consensus, reach_consensus
 from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit
 
-KEPT, KEPT_SPREAD = 0.5, 0.5
-"""Labels are said to be incomplete: about this share is kept, before scores are looked at, with
-this standard deviation of its logarithm."""
+KEPT = 0.5
+"""Labels are said to be incomplete: about this share is kept, before scores are looked at."""
+KEPT_SPREAD = 0.5
+"""Standard deviation of its logarithm."""
 FURTHER_DOWN = 3.0
 """How much further off keep rates may be towards more missing labels: clear cases are written down
 first, and scores then see fewer missing labels than there are."""
@@ -29,6 +30,7 @@ LEAST_OWN_ERROR = 0.6
 LEAST_MISSING = 0.02
 """Share of a class's labels that is missing at the least."""
 _SURE = 1e-6  # probabilities of 0 and 1 are taken as this far from it
+_DECIDED = 0.02  # the same where most are 0 or 1: decisions, which say nothing of how sure they are
 _SHIFTS: Floats = np.linspace(-6.0, 6.0, 49)
 
 
@@ -88,4 +90,5 @@ def _logits(probs: Any) -> Tensor:
             "Scores must be probabilities, between 0 and 1, where labels are incomplete, but got"
             f" {float(outside[0])!r}. Put logits through a sigmoid."
         )
-    return torch.logit(values, eps=_SURE)
+    decided = ((values <= _SURE) | (values >= 1 - _SURE)).float().mean()
+    return torch.logit(values, eps=_DECIDED if decided > 0.5 else _SURE)

@@ -38,6 +38,8 @@ class Level:
 
 
 COMPLETE = Level("complete", "complete labels")
+GIVEN = Level("given", "labels as they are")
+"""Where no labels are complete: what there is, nothing dropped."""
 
 
 def parse_level(word: str) -> Level:
@@ -64,16 +66,22 @@ def parse_level(word: str) -> Level:
     )
 
 
-def parse_levels(keep: str | None, reduced: Sequence[str] = ()) -> tuple[Level, ...]:
+def parse_levels(
+    keep: str | None, reduced: Sequence[str] = (), *, complete: bool = True
+) -> tuple[Level, ...]:
     """Read levels with commas between them, and reduced files as NAME=FILE.
 
     A file that has the name of one of the paper's levels takes its place. Without either, the
-    three levels of the paper are drawn.
+    three levels of the paper are drawn; where labels are not complete, none.
 
     Example:
         >>> [level.name for level in parse_levels("0.4,single", ["first=first.txt"])]
         ['0.4', 'single', 'first']
+        >>> parse_levels(None, complete=False)
+        ()
     """
+    if keep is None and not reduced and not complete:
+        return ()
     if keep is None:
         words = [] if reduced else list(NAMED)
     else:
@@ -89,7 +97,7 @@ def given_level(word: str) -> Level:
     """Read NAME=FILE."""
     name, equals, path = word.partition("=")
     plain = name.replace("-", "").replace("_", "").replace(".", "").replace("%", "")
-    if not (equals and path and plain.isalnum()) or name == COMPLETE.name:
+    if not (equals and path and plain.isalnum()) or name in (COMPLETE.name, GIVEN.name):
         raise ArgumentError(
             f"reduced takes a name of letters and digits and a file, as in 0.4=reduced.txt,"
             f" but got {word!r}."

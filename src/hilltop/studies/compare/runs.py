@@ -25,6 +25,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.errors import HilltopError
 from hilltop.inputs.features import Features, read_features
+from hilltop.report.epochs import best_epoch, in_per_cent
 from hilltop.studies.compare.study import Cell, Study
 from hilltop.training import TrainConfig, resume, train
 from hilltop.training.run_folder import RunFolder
@@ -210,7 +211,7 @@ def _result(cell: Cell, folder: Path, error: str, seconds: float) -> Result:
     if error:
         return Result(cell, folder, error=error, seconds=round(seconds, 3))
     rows: list[dict[str, Any]] = run.recorded()
-    best = max(rows, key=lambda row: float(row["mAP"]))
+    best = dict(best_epoch(rows))
     for state in folder.rglob(run.state.name):
         state.unlink()  # three times the size of the model, and of no more use
     return Result(cell, folder, rows[-1], best, seconds=round(seconds, 3))
@@ -220,8 +221,8 @@ def _line(result: Result) -> str:
     if not result.finished:
         return f"{result.cell}: failed: {result.error}"
     return (
-        f"{result.cell}: mAP {100 * result.last['mAP']:.2f}"
-        f" (best {100 * result.best['mAP']:.2f} in epoch {result.best['epoch']:.0f}),"
+        f"{result.cell}: mAP {in_per_cent(result.last)}"
+        f" (best {in_per_cent(result.best)} in epoch {result.best['epoch']:.0f}),"
         f" {result.seconds:.1f} s"
     )
 

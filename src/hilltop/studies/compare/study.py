@@ -14,7 +14,7 @@ from hilltop.data import LabelTable, drop_positives, read_labels, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.errors import ConfigError
-from hilltop.studies.compare.level import COMPLETE, Level
+from hilltop.studies.compare.level import COMPLETE, GIVEN, Level
 from hilltop.studies.compare.method import Method
 from hilltop.training.config import TrainConfig
 from hilltop.training.run_folder import RunFolder
@@ -41,9 +41,15 @@ class Cell:
 
 
 def plan_cells(
-    levels: Sequence[Level], methods: Sequence[Method], seeds: Sequence[int]
+    levels: Sequence[Level],
+    methods: Sequence[Method],
+    seeds: Sequence[int],
+    *,
+    complete: bool = True,
 ) -> tuple[Cell, ...]:
     """All runs, seed by seed; BCE on complete and on reduced labels is always among them.
+
+    Where labels are not complete, all methods learn from them as they are, and from levels.
 
     Example:
         >>> from hilltop.studies.compare import parse_level
@@ -53,7 +59,7 @@ def plan_cells(
     cells = [
         Cell(level, method, seed)
         for seed in seeds
-        for level in (COMPLETE, *levels)
+        for level in (COMPLETE if complete else GIVEN, *levels)
         for method in (BASELINE, *(() if level == COMPLETE else methods))
     ]
     return tuple(dict.fromkeys(cells))
@@ -64,13 +70,23 @@ class Study:
 
     Args:
         folder: Where everything lies.
-        base: How every run is trained; its labels are the complete ones. The seed decides which
-            labels are dropped and how training goes.
+        base: How every run is trained; its labels are the complete ones, unless it says that what
+            is not listed is unknown. The seed decides which labels are dropped and how training
+            goes.
     """
 
     def __init__(self, folder: Path, base: TrainConfig) -> None:
         """Keep folder and settings; nothing is read or written yet."""
         self.folder, self.base = folder, base.resolved()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the user's labels are complete; otherwise methods are judged by estimates."""
+        return labels_are_complete(self.base)
+
+    @property
+    def _source(self) -> Level:
+        return COMPLETE if self.complete else GIVEN
 
     def run_folder(self, cell: Cell) -> Path:
         """Where the run of a cell lies."""
@@ -82,14 +98,14 @@ class Study:
         return self.folder / "labels" / f"{stem}.parquet"
 
     def config(self, cell: Cell) -> TrainConfig:
-        """Settings of one run. The truth is known, so what is turned over is recorded."""
+        """Settings of one run. Where the truth is known, what is turned over is recorded."""
         return dataclasses.replace(
             self.base,
             images=_absolute(self.base.images),
             features=_absolute(self.base.features),
             labels=self.labels(cell.level, cell.seed).resolve(),
             val_labels=self.labels(_VAL, cell.seed).resolve(),
-            true_labels=self.labels(COMPLETE, cell.seed).resolve(),
+            true_labels=self.labels(COMPLETE, 0).resolve() if self.complete else None,
             format=None,
             loss=cell.method.loss,
             loss_options=dict(cell.method.options),
@@ -101,13 +117,14 @@ class Study:
     def prepare(self, cells: Sequence[Cell]) -> None:
         """Write the labels that the cells need, and check that nothing has changed since."""
         self.base.check()
-        complete = read_complete(self.base.labels, self.base)
+        read = read_complete if self.complete else read_reduced
+        complete = read(self.base.labels, self.base)
         assert self.base.val_labels is not None
-        val = read_complete(self.base.val_labels, self.base).with_classes(complete.classes)
+        val = read(self.base.val_labels, self.base).with_classes(complete.classes)
         known = {"labels": _digest(complete), "val_labels": _digest(val)}
         if self.base.features is not None:
             known["features"] = _file_digest(self.base.features)
-        tables = {self.labels(COMPLETE, 0): complete, self.labels(_VAL, 0): val}
+        tables = {self.labels(self._source, 0): complete, self.labels(_VAL, 0): val}
         for level in dict.fromkeys(cell.level for cell in cells):
             known[f"level {level.name}"] = f"r={level.r}"
             if level.labels is not None:
@@ -140,6 +157,11 @@ class Study:
 
 
 _VAL = Level("val", "validation labels")
+
+
+def labels_are_complete(config: TrainConfig) -> bool:
+    """Whether the user has not said that pairs that are not listed are unknown."""
+    return config.reading.unlisted != "unknown"
 
 
 def read_complete(path: Path, config: TrainConfig) -> LabelTable:

@@ -11,12 +11,15 @@ from typing import Any, Literal
 
 from hilltop.report.page import percent
 from hilltop.report.tables import Sheet, write_rows, write_sheets
-from hilltop.studies.compare.level import COMPLETE, Level
+from hilltop.studies.compare.estimated_table import estimated_sheet
+from hilltop.studies.compare.level import COMPLETE, GIVEN, Level
 from hilltop.studies.compare.method import Method
 from hilltop.studies.compare.runs import Result
 from hilltop.studies.compare.study import BASELINE
+from hilltop.training.incomplete_validation import ESTIMATED
 
 METRICS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
+ESTIMATES = tuple(f"{name}_{end}" for name in ESTIMATED for end in ("estimate", "low", "high"))
 Rule = Literal["last", "best"]
 RULES: tuple[Rule, ...] = ("last", "best")
 NOTE = (
@@ -96,10 +99,21 @@ class Results:
         return (reached.mean - bottom.mean) / (top.mean - bottom.mean)
 
     @property
+    def complete(self) -> bool:
+        """Whether complete labels judge."""
+        return all(result.cell.level != GIVEN for result in self.all)
+
+    @property
     def levels(self) -> list[Level]:
         """Levels in their order, without the complete labels."""
         found = dict.fromkeys(result.cell.level for result in self.all)
         return [level for level in found if level != COMPLETE]
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """Columns of estimates and their intervals, where every run has them."""
+        runs = [result for result in self.all if result.finished]
+        return ESTIMATES if runs and all(set(ESTIMATES) <= set(run.last) for run in runs) else ()
 
     def methods(self, level: str) -> list[Method]:
         """Methods of a level in their order, failed ones too."""
@@ -110,6 +124,10 @@ class Results:
 def level_sheet(results: Results, level: Level) -> Sheet:
     """The table of one level; the highest mAP among its methods stands out."""
     name = level.name
+    if not results.complete:
+        return estimated_sheet(
+            level, [(str(method), results.runs(name, method)) for method in results.methods(name)]
+        )
     lines: list[tuple[Level, Method]] = [(level, method) for method in results.methods(name)]
     rows = [_row(results, level, method, str(method)) for _, method in lines]
     means = [results.spread(name, method, "mAP", "last").mean for _, method in lines]
@@ -145,7 +163,7 @@ def result_rows(results: Results) -> list[dict[str, Any]]:
                     "seed": cell.seed,
                     "epoch_rule": rule,
                     "epoch": values.get("epoch"),
-                    **{metric: values.get(metric) for metric in METRICS},
+                    **{metric: values.get(metric) for metric in (*METRICS, *results.estimated)},
                     "seconds": result.seconds,
                     "error": result.error,
                 }
@@ -159,7 +177,8 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
     for level in (COMPLETE, *results.levels):
         for method in results.methods(level.name):
             for rule in RULES:
-                found = {name: results.spread(level.name, method, name, rule) for name in METRICS}
+                names = (*METRICS, *results.estimated)
+                found = {name: results.spread(level.name, method, name, rule) for name in names}
                 row: dict[str, Any] = {"level": level.name, "method": str(method)}
                 row |= {"epoch_rule": rule, "seeds": found["mAP"].count}
                 share = results.gap_closed(level.name, method) if level != COMPLETE else 1.0

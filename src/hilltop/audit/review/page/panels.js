@@ -212,7 +212,7 @@ window.Hilltop = window.Hilltop || {};
     byId("where").textContent = `${number(start + 1)} to ${number(start + pairs.length)} of ${number(total)}`;
     byId("previous").disabled = start === 0;
     byId("next").disabled = start + pairs.length >= total;
-    const none = view === "wrong" ? "This class has no labels." : view === "disputed" ? "Reviewers do not disagree on any picture of this class."
+    const none = view === "wrong" ? "This class has no labels." : view === "planned" ? "The plan asks for no picture of this class." : view === "disputed" ? "Reviewers do not disagree on any picture of this class."
       : "There are no candidates for this class.";
     showEmpty(pairs.length ? "" : none);
   }
