@@ -13,6 +13,7 @@ from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.tables import long
 from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
+from hilltop.data.formats.text.json_shapes import is_object_list
 from hilltop.data.formats.text.label_lists import (
     label_candidates,
     open_rows,
@@ -23,6 +24,7 @@ from hilltop.data.formats.text.list_patch import patch_list_rows
 from hilltop.data.formats.text.sample import (
     is_image_name,
     is_json_lines,
+    is_one_document,
     is_label_name,
     peek_columns,
     peek_names,
@@ -40,7 +42,7 @@ def fits(source: LabelSource) -> bool:
     if options.label_column is not None:
         return len(names) > 1
     if is_json_lines(source):
-        return any(map(is_image_name, names)) and any(map(is_label_name, names))
+        return not is_one_document(source) and any(is_label_name(name) or is_object_list(name) for name in names)
     sample = peek_columns(source)
     images = [options.image_column] if options.image_column else image_candidates(sample)
     labels = label_candidates(sample, images[0]) if images else []
