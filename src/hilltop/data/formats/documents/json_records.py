@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing

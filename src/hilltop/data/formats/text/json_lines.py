@@ -47,7 +47,7 @@ class JsonLines:
         for number, line in read_lines(path):
             if line.strip():
                 self._lines.append(number)
-                self._records.append(self._record(line, number))
+                self._records.append(flat(_parse(line, number, self._errors) or {}))
         if not self._records:
             self._errors.add("the file is empty. Expected a JSON object on every line.")
         self._errors.check()
@@ -105,27 +105,6 @@ class JsonLines:
         self._errors.check()
         return as_array(values, kinds)
 
-    def _record(self, line: str, number: int) -> dict[str, Any]:
-        try:
-            record = _DECODER.decode(line)
-            if "\\u" in line:
-                json.dumps(record, ensure_ascii=False).encode()
-        except json.JSONDecodeError as error:
-            self._errors.add(
-                f"this is not a JSON object: {error.msg} at column {error.colno}."
-                " Write one object on every line.",
-                line=number,
-            )
-        except UnicodeEncodeError:
-            self._errors.add("a name holds half a character (a lone surrogate).", line=number)
-        except (ValueError, RecursionError) as error:
-            self._errors.add(f"this JSON cannot be used: {error}.", line=number)
-        else:
-            if isinstance(record, dict):
-                return flat(record)
-            self._errors.add(f"expected a JSON object, but got {_shown(record)}.", line=number)
-        return {}
-
     def _values(self, name: str, *, needed: bool = True) -> list[Any]:
         if name not in self.names:
             raise data_error(
@@ -146,6 +125,25 @@ class JsonLines:
 
     def _add_error(self, row: int, message: str) -> None:
         self._errors.add(message, line=self._lines[row])
+
+
+def read_json_objects(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a file with one on every line, as they are, with the numbers of the lines.
+
+    Raises:
+        DataError: A line is not UTF-8, not JSON or not an object.
+    """
+    errors = ErrorCollector(path)
+    found = []
+    for number, line in read_lines(path):
+        if line.strip():
+            record = _parse(line, number, errors)
+            if record is not None:
+                found.append((number, record))
+    if not found:
+        errors.add("the file is empty. Expected a JSON object on every line.")
+    errors.check()
+    return found
 
 
 class JsonRecords(JsonLines):
@@ -173,6 +171,29 @@ class JsonRecords(JsonLines):
 
     def _add_error(self, row: int, message: str) -> None:
         self._errors.add(f"entry {self._lines[row]}: {message}")
+
+
+def _parse(line: str, number: int, errors: ErrorCollector) -> dict[str, Any] | None:
+    """The object on a line; None, and an error, if there is none."""
+    try:
+        record = _DECODER.decode(line)
+        if "\\u" in line:
+            json.dumps(record, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        errors.add(
+            f"this is not a JSON object: {error.msg} at column {error.colno}."
+            " Write one object on every line.",
+            line=number,
+        )
+    except UnicodeEncodeError:
+        errors.add("a name holds half a character (a lone surrogate).", line=number)
+    except (ValueError, RecursionError) as error:
+        errors.add(f"this JSON cannot be used: {error}.", line=number)
+    else:
+        if isinstance(record, dict):
+            return record
+        errors.add(f"expected a JSON object, but got {_shown(record)}.", line=number)
+    return None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

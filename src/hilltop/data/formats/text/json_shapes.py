@@ -63,6 +63,8 @@ def records_in(content: Any) -> list[Any] | None:
     They are a list; the values of an object whose keys name the images; or one of these under
     some key, of which the first with images and labels is taken.
     """
+    if isinstance(content, list) and content and all(isinstance(one, list) for one in content):
+        content = [record for one in content for record in one]
     if isinstance(content, list):
         return content if content and isinstance(content[0], dict) else None
     if not isinstance(content, dict) or not content:

@@ -55,6 +55,9 @@ _FURTHER_IMAGE_NAMES = frozenset(
         "externalid",
         "sourceref",
         "rowdata",
+        "imagegcsuri",
+        "imageuri",
+        "textgcsuri",
     ]
 )
 LABEL_NAMES = frozenset(["labels", "tags", "classes", "label", "categories"])
@@ -94,6 +97,9 @@ _FURTHER_LABEL_NAMES = frozenset(
         "scpcodes",
         "ingredients",
         "labelset",
+        "classificationannotations",
+        "boundingboxannotations",
+        "displayname",
         "multilabels",
     ]
 )

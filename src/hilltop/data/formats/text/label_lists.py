@@ -75,6 +75,8 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
 def _holds_labels(cells: Sequence[Any]) -> bool:
     """Whether cells of text are lists of few different parts, none of which is long."""
     words = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    if any(word.startswith("{") for word in words):
+        return False
     separator = find_separator(words)
     return bool(words) and separator.certain and separator.mark is not None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,18 @@ from hilltop.data.formats.text.wide_cells import cell_states
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 
-if TYPE_CHECKING:
-    from hilltop.data.formats.text.label_cells import ImageRows
-
 _FEWEST = 2
 _VALUES = frozenset(["0", "1", "-1", "0.0", "1.0", "-1.0", "true", "false"])
+
+
+class NumberedRows(Protocol):
+    """Rows of a file, for messages and the history."""
+
+    path: Path
+    notes: list[str]
+
+    def line_of(self, row: int) -> int:
+        """Line of a row."""
 
 
 def label_vectors(cells: pa.Array, mark: str | None) -> Kinds | None:
@@ -77,7 +85,7 @@ def _are_values(values: pa.Array) -> bool:
 
 
 def table_from_vectors(
-    rows: ImageRows,
+    rows: NumberedRows,
     images: pa.DictionaryArray,
     kinds: Kinds,
     options: ReadOptions,
@@ -110,6 +118,7 @@ def table_from_vectors(
         line_of=lambda entry: rows.line_of(int(at[entry])),
         step=Step("read", {"file": str(rows.path), "format": format}),
         notes=[
+            *rows.notes,
             *notes,
             f"every image has a list of {width} values, one for each class.",
             *repetitions(images.dictionary, numbers, at, columns, entries),
