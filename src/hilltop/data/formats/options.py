@@ -34,7 +34,8 @@ class ReadOptions:
     confidence_cut: float | None = None
     """Open Images: from this confidence on, a fraction means present; below it, unknown."""
     image_column: str | None = None
-    """Name of the column with image ids, or its number, counted from 0."""
+    """Name of the column with image ids, or its number, counted from 0; row-number where rows have
+    no names."""
     label_column: str | None = None
     """Name of the column with the labels, where one column holds them all, or its number."""
     delimiter: str | None = None

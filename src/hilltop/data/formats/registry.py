@@ -22,10 +22,11 @@ from hilltop.data.class_names import (
 )
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import documents, folders, tables
-from hilltop.data.formats.base import Format
+from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.text.columns_seen import describe_columns
+from hilltop.data.formats.text.columns_seen import describe_content
+from hilltop.data.formats.text.folder_files import candidate_files
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
@@ -41,6 +42,7 @@ def find_formats() -> Iterator[Format]:
                 yield format
 
 
+MOST_SHOWN = 5
 FORMATS: dict[str, Format] = {
     format.name: format for format in sorted(find_formats(), key=lambda format: format.name)
 }
@@ -115,23 +117,52 @@ def recognise(source: LabelSource) -> Format:
     fitting = [format for format in FORMATS.values() if format.fits(source)]
     highest = max((format.priority for format in fitting), default=None)
     best = [format for format in fitting if format.priority == highest]
-    if len(best) == 1:
+    if len(best) == 1 and not (source.is_folder and highest == Priority.GENERAL):
         return best[0]
-    names = ", ".join(format.name for format in best or FORMATS.values())
+    if len(best) == 1:
+        # Pictures in folders may be labelled by these folders, or by a file among them.
+        files = label_files(source.path)
+        if not files:
+            return best[0]
+        raise OptionNeeded(f"{source.path}: {describe_folder(source, files, best[0].name)}")
     if best:
+        names = ", ".join(format.name for format in best)
         raise OptionNeeded(
             f"{source.path}: the content fits {len(best)} formats: {names}."
             " Choose one with --format, for example:"
             f" {ready_command(source.path, source.options or ReadOptions())}"
             f" --format {best[-1].name}"
         )
-    seen = describe_columns(source)
-    if seen is not None:
-        raise OptionNeeded(f"{source.path}: the content fits no known format. {seen}")
+    if source.is_folder:
+        raise OptionNeeded(f"{source.path}: {describe_folder(source, [])}")
     raise OptionNeeded(
-        f"{source.path}: the content fits no known format. If it is one of {names},"
-        " say so with --format to see what is wrong with it."
+        f"{source.path}: the content fits no known format. {describe_content(source)}"
     )
+
+
+def label_files(folder: Path) -> list[Path]:
+    """Files in a folder, or in those within it, that are recognised as labels."""
+    found = []
+    for path in candidate_files(folder):
+        source = LabelSource(path)
+        if any(format.fits(source) for format in FORMATS.values()):
+            found.append(path)
+    return found
+
+
+def describe_folder(source: LabelSource, files: list[Path], else_format: str = "") -> str:
+    """Say which files of a folder hold labels, or that none does."""
+    files = files or label_files(source.path)
+    if not files:
+        return (
+            "this folder fits no known format, and no file in it was recognised as labels. Name the"
+            " label file itself to see what it holds."
+        )
+    shown = ", ".join(str(path.relative_to(source.path)) for path in files[:MOST_SHOWN])
+    more = f" and {len(files) - MOST_SHOWN} more" if len(files) > MOST_SHOWN else ""
+    either = f", or pass --format {else_format} if its folders are the classes" * bool(else_format)
+    command = ready_command(files[0], source.options or ReadOptions())
+    return f"this folder holds {shown}{more}. Name a file{either}, for example: {command}"
 
 
 def named_format(name: str) -> Format:

@@ -51,7 +51,9 @@ def has_parts(source: LabelSource) -> bool:
     except DataError:
         # A file that was cut off is still recognised, so that the reader can say where.
         return _PART_BEGINS.search(source.head) is not None
-    return all(isinstance(content.get(part), list) for part in PARTS)
+    if not all(isinstance(content.get(part), list) for part in PARTS):
+        return False
+    return bool(content["categories"]) or not content["annotations"]  # else captions
 
 
 def has_negatives(source: LabelSource) -> bool:

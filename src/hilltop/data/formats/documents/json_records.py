@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.column_roles import find_image_column
 from hilltop.data.formats.text.express import check_expressible
-from hilltop.data.formats.text.json_lines import JsonRecords, is_label_list
-from hilltop.data.formats.text.known_names import is_image_name, is_label_name
+from hilltop.data.formats.text.json_lines import JsonRecords
+from hilltop.data.formats.text.json_shapes import flat, is_label_key, records_in
 from hilltop.data.formats.text.label_lists import read_list_rows
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -30,18 +30,14 @@ def fits(source: LabelSource) -> bool:
         content = source.json
     except DataError:
         return False
-    if isinstance(content, dict):
-        return _is_mapping(content)
-    if not isinstance(content, list) or not content or not isinstance(content[0], dict):
+    records = records_in(content)
+    if not records:
         return False
-    options, names = source.options or ReadOptions(), list(content[0])
-    said = options.image_column is not None and options.label_column is not None
-    return said or (any(map(is_image_name, names)) and any(map(is_label_name, names)))
-
-
-def _is_mapping(content: dict[str, Any]) -> bool:
-    """Whether every value is a list of labels, as no description of something else is."""
-    return bool(content) and all(is_label_list(value) for value in content.values())
+    options = source.options or ReadOptions()
+    keys = flat(dict(records[0])) if isinstance(records[0], dict) else {}
+    if options.label_column is not None:
+        return options.label_column in keys
+    return any(is_label_key(key, keys[key]) for key in keys)
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
@@ -50,10 +46,14 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     Labels are names, class numbers (``--classes`` has their names), or objects that have a name.
     What unlisted classes are is left open by the format: ``--unlisted`` says it.
     """
-    content = source.json
-    if isinstance(content, dict):
-        content = [{_IMAGE: name, _LABELS: labels} for name, labels in content.items()]
-    rows = JsonRecords(source.path, content)
+    records = records_in(source.json)
+    if records is None:
+        raise data_error(
+            source.path,
+            'expected a list of objects such as {"image": "a.jpg", "labels": ["cat"]}, or an object'
+            " from images to their labels.",
+        )
+    rows = JsonRecords(source.path, records)
     image = find_image_column(rows.path, rows.sample(), options)
     return read_list_rows(rows, image, options, format="json_records")
 

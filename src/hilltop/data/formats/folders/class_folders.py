@@ -33,7 +33,11 @@ def fits(source: LabelSource) -> bool:
     """Whether there are images in at least two folders, and none beside these folders."""
     if not source.is_folder:
         return False
-    parts = list(_splits(source.path).values()) or [source.path]
+    splits = _splits(source.path)
+    parts = list(splits.values()) or [source.path]
+    inside = folders_in(source.path)
+    if not splits and inside and all(_SPLIT.fullmatch(name) for name in inside):
+        return False  # Pictures by split, not by class.
     return all(
         len(_classes(part)) >= _FEWEST_CLASSES and not image_files_in(part) for part in parts
     )

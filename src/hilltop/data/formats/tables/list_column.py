@@ -13,6 +13,8 @@ from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.tables import long
 from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
+from hilltop.data.formats.text.json_shapes import is_object_list
+from hilltop.data.formats.text.known_names import is_class_name
 from hilltop.data.formats.text.label_lists import (
     label_candidates,
     open_rows,
@@ -24,6 +26,7 @@ from hilltop.data.formats.text.sample import (
     is_image_name,
     is_json_lines,
     is_label_name,
+    is_one_document,
     peek_columns,
     peek_names,
 )
@@ -40,7 +43,9 @@ def fits(source: LabelSource) -> bool:
     if options.label_column is not None:
         return len(names) > 1
     if is_json_lines(source):
-        return any(map(is_image_name, names)) and any(map(is_label_name, names))
+        return not is_one_document(source) and any(
+            is_label_name(name) or is_object_list(name) for name in names
+        )
     sample = peek_columns(source)
     images = [options.image_column] if options.image_column else image_candidates(sample)
     labels = label_candidates(sample, images[0]) if images else []
@@ -50,7 +55,8 @@ def fits(source: LabelSource) -> bool:
         return False  # A name, a comma and class numbers.
     # Zeros and ones beside them are classes, unless the labels are known by name and are text.
     binary = [name for name in sample if _is_binary(sample[name])]
-    by_name = [name for name in labels if is_label_name(name) and name not in binary]
+    named = [name for name in labels if is_label_name(name) or is_class_name(name)]
+    by_name = [name for name in named if name not in binary]
     return bool(by_name) or not binary or labels == binary
 
 

@@ -13,12 +13,13 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.text.cell_values import OTHER, cell_kind
 from hilltop.data.formats.text.dialect import looks_like_file
-from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name
+from hilltop.data.formats.text.known_names import IMAGE_NAMES, ROW_NUMBER, is_image_name
 from hilltop.errors import OptionNeeded
 
 Sample = Mapping[str, Sequence[Any]]
 """The first cells of every column."""
 _MOST = 0.5
+_MOST_WORDS = 3
 _SLICE = re.compile(r"(-?\d*):(-?\d*)", re.ASCII)
 
 
@@ -61,18 +62,33 @@ def find_image_column(path: Path, sample: Sample, options: ReadOptions) -> str:
     """
     names = list(sample)
     if options.image_column is not None:
-        return resolve_column(path, options.image_column, names)
+        return resolve_image(path, options.image_column, names)
     if not names:
         raise data_error(path, "there is no column. Expected image ids and their labels.")
     candidates = image_candidates(sample)
     if len(candidates) == 1:
         return candidates[0]
-    likely = (candidates or names)[0]
+    command = ready_command(path, options, image_column=likely_image(sample))
     raise OptionNeeded(
         f"{path}: which column holds the image ids? Pass --image-column with one of"
-        f" {', '.join(candidates or names)}, for example:"
-        f" {ready_command(path, options, image_column=likely)}"
+        f" {', '.join(candidates or names)}, or {ROW_NUMBER} where rows have no names, for"
+        f" example: {command}"
     )
+
+
+def resolve_image(path: Path, named: str, names: Sequence[str]) -> str:
+    """Return the column of images that the user named or counted, or the rows' own numbers."""
+    if named == ROW_NUMBER and named not in names:
+        return ROW_NUMBER
+    return resolve_column(path, named, names)
+
+
+def likely_image(sample: Sample) -> str:
+    """The first column that names images, one a row; the numbers of the rows where none does."""
+    candidates = image_candidates(sample)
+    known = [name for name in candidates if is_image_name(name)]
+    named = [name for name in candidates if _are_ids(sample[name])]
+    return [*named, *known, ROW_NUMBER][0]
 
 
 def image_candidates(sample: Sample) -> list[str]:
@@ -94,7 +110,11 @@ def image_candidates(sample: Sample) -> list[str]:
     ids = [name for name in pool if _are_ids(sample[name])]
     if ids:
         return ids[:1] if ids[0] == names[0] else ids
-    return other
+    return [name for name in other if _share(sample[name], _is_sentence) <= _MOST]
+
+
+def _is_sentence(word: str) -> bool:
+    return len(word.split()) > _MOST_WORDS
 
 
 def _are_ids(cells: Sequence[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What to say of a table that no format fits: its columns, what it is nearest to, and a command."""
+"""What to say of a file that no format fits: what it holds, what it is nearest to, a command."""
 
 from __future__ import annotations
 
@@ -10,14 +10,26 @@ import numpy as np
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_values import cell_kind
-from hilltop.data.formats.text.column_roles import Sample, image_candidates
-from hilltop.data.formats.text.known_names import is_label_name
-from hilltop.data.formats.text.sample import peek_columns
+from hilltop.data.formats.text.column_roles import Sample, likely_image
+from hilltop.data.formats.text.json_shapes import flat, is_label_list, records_in
+from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name
+from hilltop.data.formats.text.sample import first_records, is_json_lines, peek_columns
 from hilltop.data.formats.text.separators import find_separator
 from hilltop.data.formats.text.wide_cells import is_class_like
+from hilltop.errors import DataError
 
 _SHOWN = 12
 _LONGEST = 20
+_LINE = 60
+_ALWAYS = (
+    "What is always read: a CSV file with a line for each image, its name in the column image and"
+    " its labels in the column labels, such as 'a.jpg,cat;dog'."
+)
+
+
+def describe_content(source: LabelSource) -> str:
+    """Say what a file holds, the nearest kind of file and a command, as far as they are known."""
+    return describe_columns(source) or _describe_records(source) or _describe_text(source)
 
 
 def describe_columns(source: LabelSource) -> str | None:
@@ -25,26 +37,82 @@ def describe_columns(source: LabelSource) -> str | None:
     sample, options = peek_columns(source), source.options or ReadOptions()
     if len(sample) < 2:
         return None
-    shown = [f"{name} ({_example(cells)})" for name, cells in list(sample.items())[:_SHOWN]]
-    more = f" and {len(sample) - _SHOWN} more" if len(sample) > _SHOWN else ""
-    image = options.image_column or (image_candidates(sample) or list(sample))[0]
+    image = options.image_column or likely_image(sample)
     classes = [name for name in sample if name != image and _is_class(name, sample[name])]
     kind, further = _nearest(sample, image, classes)
-    command = ready_command(
+    command = _command(source, image, further)
+    return f"Columns: {_listed(sample)}. It is nearest to {kind}, for example: {command}"
+
+
+def _describe_records(source: LabelSource) -> str | None:
+    """The same for objects of JSON: their keys."""
+    records = _records(source)
+    if not records:
+        return None
+    keys = dict.fromkeys(key for record in records for key in record)
+    sample = {key: [record.get(key) for record in records] for key in keys}
+    scalars = {
+        key: [value if isinstance(value, str | int | float) else None for value in values]
+        for key, values in sample.items()
+    }
+    lists = [key for key in keys if any(is_label_list(value) and value for value in sample[key])]
+    named = [key for key in keys if is_label_name(key)]
+    image = (source.options or ReadOptions()).image_column or likely_image(scalars)
+    label = [*named, *lists, *(key for key in keys if key != image)][:1]
+    if not label:
+        return None
+    command = _command(source, image, {"label_column": label[0]})
+    return f"Keys of its records: {_listed(sample)}. For example: {command}"
+
+
+def _records(source: LabelSource) -> list[dict[str, Any]]:
+    if source.head.lstrip()[:1] not in ("[", "{"):
+        return []
+    found = first_records(source) if is_json_lines(source) else []
+    if not found:
+        try:
+            content = source.json
+        except DataError:
+            return []
+        found = records_in(content) or ([content] if isinstance(content, dict) else [])
+    return [flat(dict(record)) for record in found[:50] if isinstance(record, dict)]
+
+
+def _describe_text(source: LabelSource) -> str:
+    line = next((line for line in source.head.split("\n") if line.strip()), "")
+    if not line:
+        return f"It is empty, or no text. {_ALWAYS}"
+    if "\0" in line or "\ufffd" in line:
+        return f"It is no text. {_ALWAYS}"
+    return f"It begins with {line.strip()[:_LINE]!r}. {_ALWAYS}"
+
+
+def _command(source: LabelSource, image: str, further: dict[str, str]) -> str:
+    options = source.options or ReadOptions()
+    return ready_command(
         source.path,
         options,
         unlisted=options.unlisted or "unknown",
         **({} if options.image_column else {"image_column": image}),
         **further,
     )
-    return f"Columns: {', '.join(shown)}{more}. It is nearest to {kind}, for example: {command}"
+
+
+def _listed(sample: Sample) -> str:
+    shown = [f"{name} ({_example(cells)})" for name, cells in list(sample.items())[:_SHOWN]]
+    more = f" and {len(sample) - _SHOWN} more" if len(sample) > _SHOWN else ""
+    return f"{', '.join(shown)}{more}"
 
 
 def _nearest(sample: Sample, image: str, classes: list[str]) -> tuple[str, dict[str, str]]:
-    if len(classes) > 1:
-        return "a table with a column for each class", {"class_columns": ",".join(classes)}
     others = [name for name in sample if name != image]
     named = [name for name in others if is_label_name(name)]
+    if len(classes) > 1 and not named:
+        chosen = {} if image == ROW_NUMBER and len(classes) == len(sample) else classes
+        return (
+            "a table with a column for each class",
+            {"class_columns": ",".join(chosen)} if chosen else {},
+        )
     label = (named or sorted(others, key=lambda name: len(set(map(str, sample[name])))))[0]
     separator = find_separator(str(cell) for cell in sample[label] if cell is not None)
     unclear = {} if separator.certain or not separator.mark else {"delimiter": separator.mark}

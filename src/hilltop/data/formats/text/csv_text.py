@@ -44,6 +44,13 @@ class CsvText:
         """Number of a column, if there is one of that name."""
         return self.names.index(name) if name in self.names else None
 
+    def images(self, name: str) -> Iterator[tuple[str, CsvRecord]]:
+        """Yield every record with the id of its image: a cell, or its number without such one."""
+        at = self.column(name)
+        filled = (record for record in self.records if record.cells)
+        for number, record in enumerate(filled):
+            yield str(number) if at is None else record.cells[at], record
+
     def change(self, record: CsvRecord, cells: Sequence[str]) -> None:
         """Give a record new cells."""
         record.cells = list(cells)

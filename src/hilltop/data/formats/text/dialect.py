@@ -14,7 +14,9 @@ _SEPARATORS = (",", "\t", ";", "|")
 _SAMPLE = 50
 _FIT = 0.9
 """Share of lines with as many cells as the header, so that a few damaged ones are reported."""
-_FILE = re.compile(r"\.(jpe?g|png|gif|bmp|tiff?|webp|wav|mp[34]|flac|dcm|npy)$", re.IGNORECASE)
+FILE_ENDING = r"\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp[34]|flac|dcm|npy)"
+"""The ending of a picture or a sound."""
+_FILE = re.compile(rf"{FILE_ENDING}$", re.IGNORECASE)
 _NUMBERS = re.compile(r"-?[0-9]+(\.[0-9]+)?([ ,;|]+-?[0-9]+(\.[0-9]+)?)*", re.ASCII)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from hilltop.errors import OptionNeeded
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 """Endings, in lower case, by which a file is taken for an image."""
+_LABEL_ENDINGS = (
+    *(".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xml"),
+    *(".arff", ".manifest", ".yaml", ".yml", ".gz"),
+)
+_DEPTH, _MOST_FILES, _MOST_FOLDERS = 3, 40, 20
 
 
 def need_folder(source: LabelSource) -> None:
@@ -56,6 +62,23 @@ def folders_in(folder: Path) -> dict[str, Path]:
     return {name: path for name, path in named if not name.startswith(".")}
 
 
+def candidate_files(folder: Path) -> list[Path]:
+    """Files that may hold labels: some in a folder, then some in the folders within it."""
+    found: list[Path] = []
+    level = [folder]
+    for _ in range(_DEPTH):
+        for one in level:
+            named = [path for path in files_in(one).values() if _may_hold_labels(path)]
+            found += named[:_MOST_FILES]
+        level = [child for one in level for child in folders_in(one).values()][:_MOST_FOLDERS]
+    return found[:_MOST_FILES]
+
+
+def _may_hold_labels(path: Path) -> bool:
+    stem, suffix = path.stem.lower(), path.suffix.lower()
+    return suffix in _LABEL_ENDINGS and not stem.startswith(("readme", "license", "requirements"))
+
+
 def choose_split(path: Path, splits: Iterable[str], wanted: str | None) -> str:
     """Return the wanted split, or the only one there is."""
     known = sorted(splits)
@@ -68,7 +91,8 @@ def choose_split(path: Path, splits: Iterable[str], wanted: str | None) -> str:
         )
     if len(known) != 1:
         raise OptionNeeded(
-            f"{path}: there are several splits. Pass --split with one of {', '.join(known)}."
+            f"{path}: there are several splits. Pass --split with one of {', '.join(known)}, for"
+            f" example: hilltop inspect {shlex.quote(str(path))} --split {shlex.quote(known[0])}"
         )
     return known[0]
 

@@ -8,15 +8,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from hilltop.checks import did_you_mean
+from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.source import read_lines
+from hilltop.data.formats.text.json_shapes import (
+    LISTS,
+    MISSING,
+    SEPARATORS,
+    TEXT,
+    UNUSABLE,
+    as_array,
+    flat,
+    is_number,
+    kind_of,
+)
+from hilltop.data.formats.text.known_names import ROW_NUMBER
+from hilltop.data.formats.text.table_file import row_numbers
 
-NAME_KEYS = ("name", "category", "label", "class", "class_name", "tag", "title")
-"""Keys of an object within a list of labels that hold its name."""
-_MISSING = object()
-_MOST = 1 << 62
 _SAMPLE_ROWS = 200
+_MOST_WITHOUT = 0.5
+"""Where more records than this share lack a key, it is not that of the labels."""
 
 
 class JsonLines:
@@ -29,13 +40,14 @@ class JsonLines:
             DataError: A line is not UTF-8, not JSON or not an object.
         """
         self.path = path
+        self.notes: list[str] = []
         self._errors = ErrorCollector(path)
         self._lines: list[int] = []
         self._records: list[dict[str, Any]] = []
         for number, line in read_lines(path):
             if line.strip():
                 self._lines.append(number)
-                self._records.append(self._record(line, number))
+                self._records.append(flat(_parse(line, number, self._errors) or {}))
         if not self._records:
             self._errors.add("the file is empty. Expected a JSON object on every line.")
         self._errors.check()
@@ -56,75 +68,82 @@ class JsonLines:
 
     def text(self, name: str) -> pa.Array:
         """Return one key as text, never empty; whole numbers become text."""
+        if name == ROW_NUMBER and name not in self.names:
+            return row_numbers(len(self))
         words = []
         for row, value in enumerate(self._values(name)):
-            if _is_number(value):
+            if is_number(value):
                 words.append(str(value))
             elif isinstance(value, str) and value:
                 words.append(value)
-            elif value is not _MISSING:
+            elif value is not MISSING:
                 self._add_error(row, f"{name!r} must be a name, but is {_shown(value)}.")
         self._errors.check()
         return pa.array(words, pa.string())
 
     def column(self, name: str) -> pa.Array:
-        """Return one key as text, numbers, or lists of one of the two; null stays null."""
-        values = self._values(name)
-        kinds = [_kind(value) for value in values]
-        usual = next((kind for kind in kinds if kind not in ("", "[]")), "")
-        if usual in ("text", "number") and "[]" in kinds:
-            usual = "[]"
+        """Return one key as text, numbers, or lists of one of the two; null stays null.
+
+        A bare name among lists is a list of one, and numbers among names are names.
+        """
+        values = self._values(name, needed=False)
+        kinds = [kind_of(value) for value in values]
+        lists = any(kind in LISTS for kind in kinds)
         for row, (value, kind) in enumerate(zip(values, kinds, strict=True)):
-            if kind == "?":
+            if kind == UNUSABLE and value is not MISSING:
                 self._add_error(
                     row,
                     f"{name!r} must be a list of names, but is {_shown(value)}."
                     " Write [] for an image without labels.",
                 )
-            elif value is not _MISSING and kind not in ("", usual, "[]"):
+            elif kind == TEXT and lists and SEPARATORS.search(value):
                 self._add_error(
-                    row, f"{name!r} is {kind} here, but not on other lines: use one kind."
+                    row,
+                    f"{name!r} is a list in other places, but {_shown(value)} here:"
+                    " write one name, or a list.",
                 )
         self._errors.check()
-        types = {"text": pa.string(), "number": pa.int64(), "list of numbers": pa.list_(pa.int64())}
-        return pa.array(values, types.get(usual, pa.list_(pa.string())))
+        return as_array(values, kinds)
 
-    def _record(self, line: str, number: int) -> dict[str, Any]:
-        try:
-            record = _DECODER.decode(line)
-            if "\\u" in line:
-                json.dumps(record, ensure_ascii=False).encode()
-        except json.JSONDecodeError as error:
-            self._errors.add(
-                f"this is not a JSON object: {error.msg} at column {error.colno}."
-                " Write one object on every line.",
-                line=number,
-            )
-        except UnicodeEncodeError:
-            self._errors.add("a name holds half a character (a lone surrogate).", line=number)
-        except (ValueError, RecursionError) as error:
-            self._errors.add(f"this JSON cannot be used: {error}.", line=number)
-        else:
-            if isinstance(record, dict):
-                return _flat(record)
-            self._errors.add(f"expected a JSON object, but got {_shown(record)}.", line=number)
-        return {}
-
-    def _values(self, name: str) -> list[Any]:
+    def _values(self, name: str, *, needed: bool = True) -> list[Any]:
         if name not in self.names:
             raise data_error(
                 self.path,
                 f"no record has the key {name!r}.{did_you_mean(name, self.names)}"
                 f" The keys are {', '.join(self.names)}.",
             )
-        values = [record.get(name, _MISSING) for record in self._records]
+        values = [record.get(name, MISSING) for record in self._records]
+        without = sum(value is MISSING for value in values)
+        if without and not needed and without < len(values) * _MOST_WITHOUT:
+            have = pluralize(without, "record has", "records have")
+            self.notes.append(f"{have} no {name!r}, and so no labels.")
+            return values
         for row, value in enumerate(values):
-            if value is _MISSING:
+            if value is MISSING:
                 self._add_error(row, f"the key {name!r} is missing. Write it on every line.")
         return values
 
     def _add_error(self, row: int, message: str) -> None:
         self._errors.add(message, line=self._lines[row])
+
+
+def read_json_objects(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    """The objects of a file with one on every line, as they are, with the numbers of the lines.
+
+    Raises:
+        DataError: A line is not UTF-8, not JSON or not an object.
+    """
+    errors = ErrorCollector(path)
+    found = []
+    for number, line in read_lines(path):
+        if line.strip():
+            record = _parse(line, number, errors)
+            if record is not None:
+                found.append((number, record))
+    if not found:
+        errors.add("the file is empty. Expected a JSON object on every line.")
+    errors.check()
+    return found
 
 
 class JsonRecords(JsonLines):
@@ -137,12 +156,13 @@ class JsonRecords(JsonLines):
             DataError: An entry is not an object.
         """
         self.path = path
+        self.notes = []
         self._errors = ErrorCollector(path)
         self._lines = list(range(1, len(content) + 1))
         self._records = []
         for row, record in enumerate(content):
             if isinstance(record, dict):
-                self._records.append(_flat(dict(record)))
+                self._records.append(flat(dict(record)))
             else:
                 self._records.append({})
                 self._add_error(row, f"expected a JSON object, but got {_shown(record)}.")
@@ -151,6 +171,29 @@ class JsonRecords(JsonLines):
 
     def _add_error(self, row: int, message: str) -> None:
         self._errors.add(f"entry {self._lines[row]}: {message}")
+
+
+def _parse(line: str, number: int, errors: ErrorCollector) -> dict[str, Any] | None:
+    """The object on a line; None, and an error, if there is none."""
+    try:
+        record = _DECODER.decode(line)
+        if "\\u" in line:
+            json.dumps(record, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        errors.add(
+            f"this is not a JSON object: {error.msg} at column {error.colno}."
+            " Write one object on every line.",
+            line=number,
+        )
+    except UnicodeEncodeError:
+        errors.add("a name holds half a character (a lone surrogate).", line=number)
+    except (ValueError, RecursionError) as error:
+        errors.add(f"this JSON cannot be used: {error}.", line=number)
+    else:
+        if isinstance(record, dict):
+            return record
+        errors.add(f"expected a JSON object, but got {_shown(record)}.", line=number)
+    return None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -166,51 +209,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_once)
 
 
-def _flat(record: dict[str, Any]) -> dict[str, Any]:
-    for name in [name for name, value in record.items() if isinstance(value, dict) and value]:
-        record.update({f"{name}.{key}": value for key, value in record.pop(name).items()})
-    for name, value in record.items():
-        if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
-            record[name] = _names(value)
-    return record
-
-
-def _names(parts: list[dict[str, Any]]) -> list[Any]:
-    """The names of objects that say more than a name; the objects as they are if one has none."""
-    key = next((key for key in NAME_KEYS if all(key in part for part in parts)), None)
-    return parts if key is None else list(dict.fromkeys(part[key] for part in parts))
-
-
-def is_label_list(value: Any) -> bool:
-    """Whether a value is a list of names, of numbers, or of objects with a name."""
-    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
-        value = _names(value)
-    return isinstance(value, list) and _kind(value) != "?"
-
-
 def _scalar(value: Any) -> str | int | None:
-    return value if isinstance(value, str) or _is_number(value) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _kind(value: Any) -> str:
-    """What a cell of labels is: blank for null, "?" for what cannot be labels."""
-    if value is None or value is _MISSING:
-        return ""
-    if isinstance(value, str):
-        return "text"
-    if _is_number(value):
-        return "number" if abs(value) < _MOST else "?"
-    if not isinstance(value, list):
-        return "?"
-    if all(isinstance(part, str) for part in value):
-        return "list of text" if value else "[]"
-    if all(_is_number(part) and abs(part) < _MOST for part in value):
-        return "list of numbers"
-    return "?"
+    return value if isinstance(value, str) or is_number(value) else None
 
 
 def _shown(value: Any) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+ROW_NUMBER = "row-number"
+"""What ``--image-column`` is called where rows have no names: their numbers, from 0."""
 IMAGE_NAMES = frozenset(
     ["image", "image_id", "imageid", "image_name", "file_name", "filename", "file", "id", "path"]
 )
@@ -43,6 +45,19 @@ _FURTHER_IMAGE_NAMES = frozenset(
         "studyid",
         "slicename",
         "isicid",
+        "sourcefile",
+        "patchid",
+        "photoid",
+        "youtubeid",
+        "ecgid",
+        "tweetid",
+        "imageref",
+        "externalid",
+        "sourceref",
+        "rowdata",
+        "imagegcsuri",
+        "imageuri",
+        "textgcsuri",
     ]
 )
 LABEL_NAMES = frozenset(["labels", "tags", "classes", "label", "categories"])
@@ -73,6 +88,19 @@ _FURTHER_LABEL_NAMES = frozenset(
         "meshmajor",
         "mesh",
         "predictionstring",
+        "labelid",
+        "tagstring",
+        "genreids",
+        "keyword",
+        "tagslist",
+        "hierarchicalsubject",
+        "scpcodes",
+        "ingredients",
+        "labelset",
+        "classificationannotations",
+        "boundingboxannotations",
+        "displayname",
+        "multilabels",
     ]
 )
 _NO_CLASS_NAMES = frozenset(
@@ -100,12 +128,14 @@ _NO_CLASS_NAMES = frozenset(
 
 def is_image_name(name: str) -> bool:
     """Whether a column of this name is known to hold image ids."""
-    return name.strip().lower() in IMAGE_NAMES or _plain(name) in _FURTHER_IMAGE_NAMES
+    inner = _inner(name)
+    return inner.lower() in IMAGE_NAMES or _plain(inner) in _FURTHER_IMAGE_NAMES
 
 
 def is_label_name(name: str) -> bool:
     """Whether a column of this name is known to hold all labels of an image."""
-    return name.strip().lower() in LABEL_NAMES or _plain(name) in _FURTHER_LABEL_NAMES
+    inner = _inner(name)
+    return inner.lower() in LABEL_NAMES or _plain(inner) in _FURTHER_LABEL_NAMES
 
 
 def is_class_name(name: str) -> bool:
@@ -116,6 +146,11 @@ def is_class_name(name: str) -> bool:
 def is_no_class_name(name: str) -> bool:
     """Whether a column of this name is known to be no class, even with zeros and ones in it."""
     return _plain(name) in _NO_CLASS_NAMES
+
+
+def _inner(name: str) -> str:
+    """The last part of a key within keys, such as ``tags`` in ``meta.tags``."""
+    return name.rpartition(".")[2].strip()
 
 
 def _plain(name: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +14,8 @@ import pyarrow.compute as pc
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ReadOptions, ready_command
+from hilltop.data.formats.text.label_vectors import label_vectors, table_from_vectors
+from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.separators import ANGLES, JSON_TEXT, Separator, find_separator
 from hilltop.data.history import Step
@@ -30,6 +30,7 @@ class ImageRows(Protocol):
     """Columns of a file with one row an image."""
 
     path: Path
+    notes: list[str]
 
     @property
     def names(self) -> list[str]:
@@ -61,10 +62,14 @@ def table_from_cells(
     cells = {state: _cells(rows, name) for state, name in label_columns.items()}
     texts = [column for column in cells.values() if column.type == pa.string()]
     separator = _separator(rows.path, list(label_columns.values()), texts, options)
+    vectors = label_vectors(cells[State.PRESENT], separator.mark) if len(cells) == 1 else None
+    if vectors is not None:
+        return table_from_vectors(rows, images, vectors, options, format=format)
     closed = options.class_list()
     parts = []
     for state, name in label_columns.items():
         parts.append(_entries(rows, name, cells[state], separator.mark, closed))
+    parts = [_filled(*part) for part in parts]
     at = np.concatenate([row for row, _ in parts])
     classes, columns = _class_codes(
         rows, at, pa.concat_arrays([names for _, names in parts]), options
@@ -82,10 +87,17 @@ def table_from_cells(
         line_of=lambda entry: rows.line_of(int(at[entry])),
         step=Step("read", {"file": str(rows.path), "format": format}),
         notes=[
+            *rows.notes,
             *([f"labels within a cell are separated by {separator}."] * separator.inferred),
             *repetitions(images.dictionary, numbers, at, columns, states),
         ],
     )
+
+
+def _filled(at: npt.NDArray[np.int64], names: pa.Array) -> Entries:
+    """The entries without those between two separators that follow each other: no label."""
+    some = pc.fill_null(pc.not_equal(names, ""), True)
+    return at[some.to_numpy(zero_copy_only=False)], names.filter(some)
 
 
 def _cells(rows: ImageRows, name: str) -> pa.Array:
@@ -93,7 +105,10 @@ def _cells(rows: ImageRows, name: str) -> pa.Array:
     cells = _plain(rows.column(name))
     if cells.type == pa.string():
         cells = pc.fill_null(cells, "")
-        broken = pc.match_substring(cells, "\n").to_numpy(zero_copy_only=False)
+        # A list as numpy prints it goes on in the next line.
+        broken = pc.match_substring_regex(cells, r"^\s*[^\[\s][^\n]*\n").to_numpy(
+            zero_copy_only=False
+        )
         line_break = f"column {name!r} holds a line break. Is a quote missing or too many?"
         _errors_at(rows, np.arange(len(cells)), broken, lambda _: line_break)
     return cells
@@ -177,7 +192,7 @@ def _json_lists(rows: ImageRows, name: str, at: npt.NDArray[np.int64], cells: pa
     errors = ErrorCollector(rows.path)
     lists: list[list[str]] = []
     for row, cell in zip(at, cells.to_pylist(), strict=True):
-        names = _json_names(cell)
+        names = names_in_text(cell)
         if names is None:
             errors.add(
                 f'column {name!r} must hold JSON lists such as ["cat", "dog"], as in other rows,'
@@ -189,23 +204,6 @@ def _json_lists(rows: ImageRows, name: str, at: npt.NDArray[np.int64], cells: pa
     return pa.array(lists, pa.list_(pa.string()))
 
 
-def _json_names(cell: str) -> list[str] | None:
-    """The names in a JSON list or in one as Python prints it; whole numbers become text."""
-    try:
-        names = json.loads(cell)
-    except (ValueError, RecursionError):
-        try:
-            names = ast.literal_eval(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return None
-    try:
-        words = [str(name) if type(name) is int else name for name in names]
-        "".join(words).encode()
-    except (ValueError, TypeError):
-        return None
-    return words if isinstance(names, list) else None
-
-
 def _by_number(
     rows: ImageRows,
     name: str,
@@ -213,12 +211,9 @@ def _by_number(
     numbers: pa.Array,
     closed: list[str] | None,
 ) -> pa.Array:
-    """Names of classes that are given by their number in the class list, counted from 0."""
+    """Names of classes given by their number in the class list, from 0; the numbers without one."""
     if closed is None:
-        raise OptionNeeded(
-            f"{rows.path}: column {name!r} holds class numbers. Pass --classes with a file of"
-            " class names, one a line; the first line is class 0."
-        )
+        return pc.fill_null(numbers, -1).cast(pa.string())
     codes = pc.fill_null(numbers.cast(pa.int64(), safe=False), -1)
     codes = codes.to_numpy(zero_copy_only=False)
     wrong = (codes < 0) | (codes >= len(closed))

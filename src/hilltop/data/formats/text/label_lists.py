@@ -18,6 +18,7 @@ from hilltop.data.formats.text.arrow_files import write_arrow
 from hilltop.data.formats.text.column_roles import Sample, resolve_column
 from hilltop.data.formats.text.express import check_expressible, check_lines
 from hilltop.data.formats.text.json_lines import JsonLines
+from hilltop.data.formats.text.json_shapes import is_object_list
 from hilltop.data.formats.text.known_names import LABEL_NAMES, is_class_name, is_label_name
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
 from hilltop.data.formats.text.sample import is_json_lines
@@ -60,7 +61,8 @@ def find_label_column(rows: ImageRows, image: str, options: ReadOptions) -> str:
 def label_candidates(sample: Sample, image: str) -> list[str]:
     """Columns that may hold all labels: by name, else those whose parts come back in many rows."""
     names = [name for name in sample if name != image]
-    known = [name for name in names if _is_label_column(name)]
+    known = [name for name in names if is_label_name(name)]
+    known = known or [name for name in names if is_object_list(name)]
     if known:
         exact = [name for name in known if name.strip().lower() in LABEL_NAMES]
         return exact if len(exact) == 1 else known
@@ -73,6 +75,8 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
 def _holds_labels(cells: Sequence[Any]) -> bool:
     """Whether cells of text are lists of few different parts, none of which is long."""
     words = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    if any(word.startswith("{") for word in words):
+        return False
     separator = find_separator(words)
     return bool(words) and separator.certain and separator.mark is not None
 
@@ -120,10 +124,6 @@ def write_list_rows(table: LabelTable, path: Path, lossy: bool, *, image_column:
         as_text = _delimited if _delimiter_is_clear(table, lists) else _json_text
         cells = {name: as_text(column) for name, column in lists.items()}
     write_arrow(pa.table({image_column: table.images, **cells}), path)
-
-
-def _is_label_column(name: str) -> bool:
-    return is_label_name(name) or name in ("objects.categories", "objects.category")
 
 
 def _write_json_lines(content: pa.Table, path: Path) -> None:

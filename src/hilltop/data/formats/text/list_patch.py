@@ -66,15 +66,15 @@ def _patch_cells(
     original: Original, changes: Sequence[Change], image: str, label: str, join: Join
 ) -> bytes:
     text = CsvText(original.path)
-    image_at, label_at = text.names.index(image), text.names.index(label)
+    label_at = text.names.index(label)
     absent_at = text.column(_ABSENT)
     if absent_at is None and of_state(changes, State.ABSENT):
         absent_at = text.add_column(_ABSENT, "")
     of_image = by_image(changes)
     numbers = original.options.class_numbers() or {}
     codes = {at: word for word, at in numbers.items() if word.isdigit()}
-    for record in text.records:
-        wanted = of_image.pop(record.cells[image_at], []) if record.cells else []
+    for name, record in text.images(image):
+        wanted = of_image.pop(name, [])
         if wanted:
             cells = list(record.cells)
             for place, state in ((label_at, State.PRESENT), (absent_at, State.ABSENT)):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.json_shapes import flat
 from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name, is_label_name
 from hilltop.data.formats.text.table_file import column_names, is_parquet
 
@@ -26,15 +27,37 @@ def is_json_lines(source: LabelSource) -> bool:
     return source.suffix in (".jsonl", ".ndjson") or source.head.lstrip().startswith("{")
 
 
+def is_one_document(source: LabelSource) -> bool:
+    """Whether a file that begins with an object holds one JSON document, on one line or many."""
+    if source.suffix in (".jsonl", ".ndjson", ".manifest"):
+        return False
+    first, _, rest = source.head.strip().partition("\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return True
+    return not rest.strip()
+
+
 def peek_names(source: LabelSource) -> list[str]:
     """Names of the columns of a CSV or Parquet file, or of the first record of JSON lines."""
     if not is_json_lines(source):
         return column_names(source)
-    try:
-        first = json.loads(source.head.strip().partition("\n")[0])
-    except (ValueError, RecursionError):
-        return []
-    return list(first) if isinstance(first, dict) else []
+    first = first_records(source, 1)
+    return list(flat(first[0])) if first else []
+
+
+def first_records(source: LabelSource, most: int = 50) -> list[dict[str, Any]]:
+    """The first objects of JSON lines; none if the first line holds none."""
+    found: list[dict[str, Any]] = []
+    for line in source.head.strip().split("\n")[:most]:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            break
+        if isinstance(record, dict):
+            found.append(record)
+    return found
 
 
 def peek_columns(source: LabelSource) -> dict[str, list[Any]]:

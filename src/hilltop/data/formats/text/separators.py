@@ -13,6 +13,7 @@ JSON_TEXT = "JSON"
 ANGLES = "><"
 """Stands between names that each have angle brackets of their own: ``<c#><winforms>``."""
 _ANGLED = re.compile(r"(<[^<>]+>)+")
+_BRACKETS = re.compile(r"\[|\{\s*['\"\d}]|\(\s*['\"\d)]|set\(\)")
 _FEWER = 1.5
 """So many times fewer parts than whole cells must there be, for parts to be the names."""
 _ENOUGH = {",": 6, " ": 10}
@@ -43,12 +44,13 @@ class Separator:
 def find_separator(cells: Iterable[str]) -> Separator:
     """Return what separates the labels within some cells."""
     words = list({cell.strip() for cell in cells} - {""})
-    brackets = [word.startswith("[") for word in words]
+    brackets = [_BRACKETS.match(word) is not None for word in words]
     if words and all(brackets):
         return Separator(JSON_TEXT)
     if words and all(_ANGLED.fullmatch(word) for word in words):
         return Separator(ANGLES)
-    found = [mark for mark in ";|" if any(mark in word for word in words)]
+    found = [mark for mark in ";|" if any(mark in word.strip(mark) for word in words)]
+    found = found or [mark for mark in ";|" if any(mark in word[1:] for word in words)]
     if len(found) == 1:
         return Separator(found[0])
     likely = "," if any("," in word for word in words) else " "

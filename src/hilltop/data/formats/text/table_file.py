@@ -20,6 +20,7 @@ from hilltop.data.assemble import ascending
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.content import read_content
+from hilltop.data.formats.text.known_names import ROW_NUMBER
 
 _SAMPLE_ROWS = 200
 
@@ -34,6 +35,7 @@ class TableFile:
             DataError: The file is empty, ragged, not UTF-8 or cut off.
         """
         self.path = source.path
+        self.notes: list[str] = []
         self._source = source
         self._is_parquet = is_parquet(source)
         self.content = _without_row_numbers(_read(source))
@@ -70,6 +72,8 @@ class TableFile:
 
     def text(self, name: str, *, blank: bool = False) -> pa.Array:
         """Return one column as text; unless ``blank`` is allowed, no cell may be empty."""
+        if name == ROW_NUMBER and name not in self.names:
+            return row_numbers(len(self))
         column = self.column(name)
         try:
             words = pc.fill_null(column.cast(pa.string()), "")
@@ -134,6 +138,11 @@ class TableFile:
     def _lines(self) -> Sequence[int]:
         rows = _sheet_rows if self._source.is_spreadsheet else _csv_rows
         return rows(self._source)[2]
+
+
+def row_numbers(count: int) -> pa.Array:
+    """Ids of rows that have no names."""
+    return pa.array([str(number) for number in range(count)], pa.string())
 
 
 def is_parquet(source: LabelSource) -> bool:

@@ -104,7 +104,7 @@ def find_classes(table: TableFile, image: str, options: ReadOptions) -> WideColu
         ignored = [name for name in cells if name not in kept]
         cells = {name: cells[name] for name in kept}
     _check_columns(table, cells, ignored, closed)
-    _check_cells(table, cells)
+    _check_cells(table, cells, options)
     classes = list(cells) if closed is None else closed
     return WideColumns(cells, classes, _numbers(table.path, list(cells), options), ignored)
 
@@ -156,14 +156,15 @@ def _numbers(path: Path, columns: list[str], options: ReadOptions) -> dict[str, 
     return {name: place[name] for name in columns}
 
 
-def _check_cells(table: TableFile, cells: dict[str, Kinds]) -> None:
+def _check_cells(table: TableFile, cells: dict[str, Kinds], options: ReadOptions) -> None:
     errors = ErrorCollector(table.path)
-    for name, kinds in cells.items():
-        wrong = np.flatnonzero(kinds == OTHER)
-        more = len(wrong) - _SHOWN_PER_COLUMN
+    wrong = {name: np.flatnonzero(kinds == OTHER) for name, kinds in cells.items()}
+    wrong = {name: rows for name, rows in wrong.items() if len(rows)}
+    for name, rows in wrong.items():
+        more = len(rows) - _SHOWN_PER_COLUMN
         are = pluralize(more, "more cell of this column is", "more cells of this column are")
         rest = f" {are} like that." if more > 0 else ""
-        for row in wrong[:_SHOWN_PER_COLUMN]:
+        for row in rows[:_SHOWN_PER_COLUMN]:
             value = table.column(name)[int(row)].as_py()
             shown = repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
             errors.add(
@@ -171,6 +172,11 @@ def _check_cells(table: TableFile, cells: dict[str, Kinds]) -> None:
                 f" or pass --ignore-columns if the column is not a class.{rest}",
                 line=table.line_of(int(row)),
             )
+    if wrong and len(wrong) < len(cells) and options.class_columns is None:
+        gone = [options.ignore_columns] if options.ignore_columns else []
+        ignore = ",".join([*gone, *wrong])
+        command = ready_command(table.path, options, ignore_columns=ignore)
+        errors.found.append(f"Without such columns, for example: {command}")
     errors.check()
 
 

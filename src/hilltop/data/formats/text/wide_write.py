@@ -64,15 +64,14 @@ def patch_wide(original: Original, changes: Sequence[Change]) -> Iterator[Patche
         return
     text = CsvText(original.path)
     named = find_image_column(original.path, peek_columns(source), original.options)
-    image = text.names.index(named)
-    written = _notation(text, image)
+    written = _notation(text, text.column(named))
     absent, options = _absent(original.options, written)
     said = changes if absent else of_state(changes, State.PRESENT)
     if any(change.class_name not in text.names for change in said):
         return
     of_image = by_image(said)
-    for record in text.records:
-        wanted = of_image.get(record.cells[image], []) if record.cells else []
+    for name, record in text.images(named):
+        wanted = of_image.get(name, [])
         if wanted:
             cells = list(record.cells)
             for change in wanted:
@@ -85,7 +84,7 @@ def patch_wide(original: Original, changes: Sequence[Change]) -> Iterator[Patche
     yield Patched(text.content(), options if new else original.options, bool(absent), note=note)
 
 
-def _notation(text: CsvText, image: int) -> dict[int, str]:
+def _notation(text: CsvText, image: int | None) -> dict[int, str]:
     """How the file writes 1, 0 and -1, as far as it does."""
     found: dict[int, str] = {}
     for record in text.records:

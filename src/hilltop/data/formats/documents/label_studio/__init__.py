@@ -10,7 +10,12 @@ from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, Priority
-from hilltop.data.formats.documents.label_studio.flat import names_in, read_csv, read_json
+from hilltop.data.formats.documents.label_studio.flat import (
+    SHAPES,
+    names_in,
+    read_csv,
+    read_json,
+)
 from hilltop.data.formats.documents.label_studio.patch import patch_tasks
 from hilltop.data.formats.documents.label_studio.records import (
     TaskChoices,
@@ -118,13 +123,13 @@ def _check_task(task: Any, number: int, collector: Collector) -> bool:
 def _control(path: Path, tasks: list[dict[str, Any]], named: str | None) -> str | None:
     """Name of the control whose choices are the labels; None if nothing was ever chosen."""
     results = [result for task in tasks for result in _results(task)]
-    names = {str(part.get("from_name")) for part in results if part.get("type") == _CHOICES}
+    wanted = _wanted(results)
+    names = {str(part.get("from_name")) for part in results if part.get("type") in wanted}
     kinds = sorted({str(part.get("type")) for part in results})
     if results and not names:
         raise data_error(
             path,
-            f"no annotation holds choices, only {', '.join(kinds)}."
-            " Only the answers to <Choices> are read.",
+            f"no annotation holds choices or labels of shapes, only {', '.join(kinds)}.",
         )
     if named is not None and names and named not in names:
         raise data_error(
@@ -137,6 +142,13 @@ def _control(path: Path, tasks: list[dict[str, Any]], named: str | None) -> str 
     return one_of(path, sorted(names), "--label-column", "choices are the labels")
 
 
+def _wanted(results: list[dict[str, Any]]) -> frozenset[str]:
+    """Kinds of results that are read: choices or, where there are none, labels of shapes."""
+    if any(part.get("type") == _CHOICES for part in results):
+        return frozenset([_CHOICES])
+    return SHAPES
+
+
 def _results(task: dict[str, Any]) -> list[dict[str, Any]]:
     """All parts of the annotations of a sound task that were not skipped."""
     valid = (found for found in task["annotations"] if not found.get("was_cancelled"))
@@ -146,9 +158,10 @@ def _results(task: dict[str, Any]) -> list[dict[str, Any]]:
 def _chosen(result: list[dict[str, Any]], control: str | None) -> list[str] | None:
     names: list[str] = []
     for part in result:
-        if part.get("type") == _CHOICES and str(part.get("from_name")) == control:
+        kind = part.get("type")
+        if kind in (_CHOICES, *SHAPES) and str(part.get("from_name")) == control:
             value = part.get("value")
-            more = names_in(value) if isinstance(value, dict) else None
+            more = names_in(value, kind) if isinstance(value, dict) else None
             if more is None:
                 return None
             names.extend(more)
@@ -157,7 +170,8 @@ def _chosen(result: list[dict[str, Any]], control: str | None) -> list[str] | No
 
 def _other_results(tasks: list[dict[str, Any]]) -> list[str]:
     parts = [part for task in tasks for part in _results(task)]
-    others = [str(part.get("type")) for part in parts if part.get("type") != _CHOICES]
+    wanted = _wanted(parts)
+    others = [str(part.get("type")) for part in parts if part.get("type") not in wanted]
     if not others:
         return []
     kinds = ", ".join(sorted(set(others)))

@@ -28,6 +28,15 @@ from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.table_file import TableFile
 from hilltop.data.label_table import LabelTable
 
+SHAPES = frozenset(
+    [
+        *("rectanglelabels", "polygonlabels", "brushlabels", "keypointlabels", "ellipselabels"),
+        *("labels", "hypertextlabels", "paragraphlabels", "timeserieslabels", "vectorlabels"),
+        "videorectangle",
+    ]
+)
+"""Kinds of results that name what was marked, which count where nothing was chosen."""
+
 _TASK = "id"
 _SYSTEM = frozenset(
     [
@@ -67,20 +76,25 @@ def read_csv(source: LabelSource, options: ReadOptions) -> LabelTable:
     return _read(source.path, records, table, options, collector)
 
 
-def names_in(value: Any) -> list[str] | None:
-    """Names in the labels of one record; None if they have another shape."""
+def names_in(value: Any, kind: str = "choices") -> list[str] | None:
+    """Names in the labels of one record; None if they have another shape.
+
+    Args:
+        value: The labels.
+        kind: Under which key an object holds them; those of shapes are read too.
+    """
     if value is None:
         return []
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
-        names = value.get("choices")
+        names = value.get(kind, next((value[key] for key in value if key in SHAPES), None))
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             return names
         return None
     if not isinstance(value, list):
         return None
-    parts = [names_in(part) if isinstance(part, str | dict) else None for part in value]
+    parts = [names_in(part, kind) if isinstance(part, str | dict) else None for part in value]
     return None if None in parts else [name for part in parts for name in part or []]
 
 

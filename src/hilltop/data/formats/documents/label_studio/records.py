@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -103,8 +104,12 @@ def one_of(path: Path, names: Sequence[str], flag: str, what: str) -> str:
     """Return the only name, or ask."""
     if len(names) == 1:
         return names[0]
-    choice = f"Pass {flag} with one of {', '.join(names)}." if names else f"Pass {flag}."
-    raise OptionNeeded(f"{path}: which {what}? {choice}")
+    if not names:
+        raise OptionNeeded(f"{path}: which {what}? Pass {flag}.")
+    command = shlex.join(["hilltop", "inspect", str(path), flag, names[0]])
+    raise OptionNeeded(
+        f"{path}: which {what}? Pass {flag} with one of {', '.join(names)}, for example: {command}"
+    )
 
 
 def _image_id(value: Any) -> str:

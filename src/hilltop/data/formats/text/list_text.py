@@ -1,0 +1,55 @@
+"""Lists of names as text within a cell: JSON, and lists, sets and arrays as Python prints them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+_ARRAY = re.compile(r"\[\s*(?:(?:'[^']*'|\"[^\"]*\"|[-+.\w]+)(?:\s+|(?=\]))){2,}\]")
+_WORD = re.compile(r"'([^']*)'|\"([^\"]*)\"|([-+.\w]+)")
+_POINT = re.compile(r"-?\d+\.")
+
+
+def names_in_text(cell: str) -> list[str] | None:
+    """The names in a list, set or object that stands in a cell as text; None if it is none.
+
+    Whole numbers become text. Of an object such as ``{'NORM': 80.0}`` the keys are the names.
+
+    Example:
+        >>> names_in_text('["cat", "dog"]'), names_in_text("['cat' 'dog']"), names_in_text("{3, 5}")
+        (['cat', 'dog'], ['cat', 'dog'], ['3', '5'])
+    """
+    if _ARRAY.fullmatch(cell):
+        # numpy leaves out the commas, and Python would join the words to one.
+        words = ("".join(found) for found in _WORD.findall(cell))
+        return [word[:-1] if _POINT.fullmatch(word) else word for word in words]
+    try:
+        names = json.loads(cell)
+    except (ValueError, RecursionError):
+        try:
+            names = ast.literal_eval(cell)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            return None
+    if not isinstance(names, list | tuple | set | dict):
+        return None
+    found = sorted(names, key=str) if isinstance(names, set) else list(names)
+    try:
+        words = [_word(name) for name in found]
+        "".join(words).encode()
+    except (ValueError, TypeError):
+        return None
+    return words
+
+
+def _word(name: Any) -> str:
+    if isinstance(name, str):
+        return name
+    if isinstance(name, bool):
+        return str(int(name))
+    if isinstance(name, float) and name in (0.0, 1.0, -1.0):
+        return str(int(name))
+    if type(name) is int:
+        return str(name)
+    raise TypeError

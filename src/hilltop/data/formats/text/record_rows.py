@@ -1,0 +1,50 @@
+"""Tables from labels that a reader has found record by record, and what read-only formats say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hilltop.data.data_errors import data_error
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.text.json_lines import JsonRecords
+from hilltop.data.formats.text.label_cells import table_from_cells
+from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+
+IMAGE, LABELS, ABSENT = "image", "labels", "absent"
+
+
+def table_from_records(
+    path: Path,
+    records: Sequence[dict[str, Any]],
+    options: ReadOptions,
+    *,
+    format: str,
+    notes: Sequence[str] = (),
+) -> LabelTable:
+    """Build a table from objects with the keys ``image``, ``labels`` and perhaps ``absent``."""
+    rows = JsonRecords(path, list(records))
+    rows.notes += notes
+    columns = {State.PRESENT: LABELS}
+    if ABSENT in rows.names:
+        columns[State.ABSENT] = ABSENT
+    plain = replace(options, label_column=None, image_column=None)
+    return table_from_cells(rows, IMAGE, columns, plain, format=format)
+
+
+def read_only(what: str) -> Callable[[LabelTable, Path, bool], None]:
+    """Return a ``write`` that refuses.
+
+    Args:
+        what: What such files hold that a table does not, as the beginning of a sentence.
+    """
+
+    def write(table: LabelTable, path: Path, lossy: bool) -> None:
+        raise data_error(
+            path, f"{what}, which a table of labels lacks. Write another format, such as wide."
+        )
+
+    return write
