@@ -15,6 +15,8 @@ import argparse
 import csv
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +70,11 @@ def compute_cells(options: argparse.Namespace) -> None:
         if not {"X", "Y"} <= set(data.files):
             continue
         for seed in options.seeds:
+            split = Split.of(data["X"], data["Y"], seed)
             for way in options.ways or losing.WAYS:
                 target = options.cells / f"{file.stem}.{way}.{seed}.npz"
                 if not target.exists():
-                    compute_cell(data["X"], data["Y"], way, seed, losing, target)
+                    compute_cell(split, way, losing, target)
 
 
 def load_module(path: Path) -> Any:
@@ -84,35 +87,58 @@ def load_module(path: Path) -> Any:
     return module
 
 
-def compute_cell(x: Any, y: Any, way: str, seed: int, losing: Any, target: Path) -> None:
+@dataclass(frozen=True)
+class Split:
+    """Rows of one seed, as tensors of features and arrays of complete labels."""
+
+    seed: int
+    features: Any
+    labels: Any
+    other_features: Any
+    other_labels: Any
+
+    @classmethod
+    def of(cls, x: Any, y: Any, seed: int) -> Split:
+        """Draw the rows to train on; leave out classes with too few labels there."""
+        order = np.random.default_rng(seed).permutation(len(x))
+        train, test = np.split(order, [int(TRAIN_SHARE * len(x))])
+        y = y[:, y[train].sum(0) >= LEAST_LABELS]
+        features, others = (torch.from_numpy(x[rows].astype(np.float32)) for rows in (train, test))
+        return cls(seed, features, y[train], others, y[test])
+
+    @cached_property
+    def complete(self) -> Any:
+        """Logits on the other rows of a head that learned from complete labels."""
+        return scores(self, self.labels, folds=False)[1]
+
+
+def compute_cell(split: Split, way: str, losing: Any, target: Path) -> None:
     """Out-of-fold scores of training rows, and scores of other rows, of cross-entropy."""
-    order = np.random.default_rng(seed).permutation(len(x))
-    train, test = np.split(order, [int(TRAIN_SHARE * len(x))])
-    wanted = y[train].sum(0) >= LEAST_LABELS
-    y = y[:, wanted]
     try:
-        kept = losing.lose(way, y[train], seed=seed, X=x[train].astype(np.float32))
+        kept = losing.lose(way, split.labels, seed=split.seed, X=split.features.numpy())
     except (TypeError, AttributeError):  # a way that asks for more than X
         return
-    features, others = (torch.from_numpy(x[rows].astype(np.float32)) for rows in (train, test))
-    s, st = scores(features, others, kept, seed)
-    _, complete = scores(features, others, y[train], seed, folds=False)
-    labels = {"Z": kept.astype(bool), "Y": y[train].astype(bool), "Yt": y[test].astype(bool)}
-    np.savez(target, s=s, st=st, complete=complete, **labels)
+    unseen, others = scores(split, kept)
+    labels = {"Z": kept.astype(bool), "Y": split.labels > 0, "Yt": split.other_labels > 0}
+    np.savez(target, s=unseen, st=others, complete=split.complete, **labels)
 
 
-def scores(features: Any, others: Any, labels: Any, seed: int, *, folds: bool = True) -> Any:
+def scores(split: Split, labels: Any, *, folds: bool = True) -> Any:
     """Logits of heads of cross-entropy on rows they did not learn from."""
     targets = torch.from_numpy(labels.astype(np.float32))
     loss = head_loss("bce", reduction="sum")
     unseen = None
     if folds:
-        unseen = out_of_fold_logits(features, targets, loss, seed=seed).numpy()
+        unseen = out_of_fold_logits(split.features, targets, loss, seed=split.seed).numpy()
     head = fit_head(
-        features, lambda rows: (targets[rows], None), loss, classes=targets.shape[1], seed=seed
+        split.features,
+        lambda rows: (targets[rows], None),
+        loss,
+        classes=targets.shape[1],
+        seed=split.seed,
     ).head
     with torch.no_grad():
-        return unseen, head(others).numpy()
+        return unseen, head(split.other_features).numpy()
 
 
 def measure(path: Path) -> list[dict[str, Any]]:

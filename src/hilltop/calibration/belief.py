@@ -21,6 +21,7 @@ from hilltop.calibration.observation import TINY_RESTORE_PROB, describe_model
 from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.profile import LOG_KEEP, Profile, profile
 from hilltop.calibration.scaling import Calibration, calibrate
+from hilltop.calibration.truth_mean import mean_of_truths, mean_over_rates
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.summed import Likelihood, summed_by_count, summed_independently
 
@@ -56,8 +57,8 @@ class Belief:
         missing: How many labels are missing, with intervals.
         cautious: Models for training, with keep rates at their cautious end; a pair is distrusted
             as far as all of them agree. None of them for "nothing".
-        truth: The model at the mean of the posterior, nothing drawn together: its calibration
-            gives the probability that a label is true, for any row.
+        truth: The mean over all keep rates that are possible: its calibration gives the probability
+            that a label is true, for any row.
         sentence: What was found, in words.
     """
 
@@ -136,21 +137,22 @@ def believe(
             model, logits, targets, observed, f"ranked by {describe_model(given)}, as asked"
         )
     found = profile(logits, targets, observed=observed)
-    independent = _independent(targets, found)
+    independent = _independent(logits, targets, found)
     counted = _counted(logits, targets, observed, found)
     if counted is None:
         return independent
     agreed = (*counted.cautious, *independent.cautious) if independent.cautious else ()
-    return replace(counted, cautious=agreed)
+    truth = mean_of_truths(logits, targets, [independent.truth, counted.truth])
+    return replace(counted, cautious=agreed, truth=truth)
 
 
-def _independent(targets: Tensor, found: Profile) -> Belief:
+def _independent(logits: Tensor, targets: Tensor, found: Profile) -> Belief:
     """A keep rate for each class, or nothing missing."""
     labelled = _labelled(targets)
     posterior = KeepPosterior.of(found.costs)
     rates, missing = posterior.mean(), posterior.missing(labelled)
     model = _fitted(found, rates, labelled, least=-np.log(HIGHEST_KEEP))
-    truth = _of_truth(found, rates, labelled)
+    truth = mean_over_rates(logits, targets, found, posterior)
     if not missing.any_missing:
         sentence = (
             "the labels show no sign that any is missing, though"
@@ -172,21 +174,6 @@ def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float)
     shift = middle + OWN_SHIFT * (found.shifts[at] - middle)
     calibration = Calibration(float(found.slopes[at]), torch.from_numpy(shift).float())
     return Fitted(summed_independently(torch.from_numpy(np.exp(own)).float()), calibration)
-
-
-def _of_truth(found: Profile, log_keep: Floats, labelled: Counts) -> Fitted:
-    """The model at the keep rate of every class, with the calibration that belongs to it.
-
-    Also where nothing was shown to be missing: of the labels a few may be, and probabilities at
-    the mean of the posterior are nearer to the truth than those at 1.
-    """
-    common = float(np.average(log_keep, weights=np.maximum(labelled, 1e-9)))
-    grid, rates = -LOG_KEEP, -log_keep
-    slope = float(np.interp(-common, grid, found.slopes))
-    columns = zip(rates, found.shifts.T, strict=True)
-    shift = torch.tensor([float(np.interp(rate, grid, column)) for rate, column in columns])
-    keep = torch.from_numpy(np.exp(log_keep)).float().clamp_(0.001, 1.0)
-    return Fitted(summed_independently(keep), Calibration(slope, shift))
 
 
 def _counted(

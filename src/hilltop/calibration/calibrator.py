@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hilltop.calibration.arrays import Floats
 from hilltop.calibration.decision import Goal
+from hilltop.calibration.score_scale import score_scale
 from hilltop.calibration.truth import fit_truth
 from hilltop.checks import check_same_shape
 from hilltop.errors import ArgumentError
@@ -27,12 +28,15 @@ class TruthCalibrator:
     ``cross_val_predict``'s.
 
     Args:
-        probabilities: Whether scores are probabilities; otherwise they are logits, or margins.
-        goal: What thresholds are for: ``class_f1``, ``f1``, ``precision``, ``recall`` or ``tags``.
+        probabilities: Whether scores are probabilities; otherwise they are logits, or margins or
+            similarities in any unit.
+        goal: What thresholds are for: ``balanced_f1``, ``class_f1``, ``f1``, ``precision``,
+            ``recall`` or ``tags``.
         wanted: The precision, recall or number of tags an image that is asked for.
 
     Attributes:
-        truth_: The :class:`TruthModel`.
+        scale_: The factor that turns scores into logits; 1 for scores that are logits.
+        truth_: The :class:`TruthModel`, of scores times this factor.
         decision_: The :class:`Decision`: thresholds, and what may be expected of them.
 
     Example:
@@ -51,7 +55,7 @@ class TruthCalibrator:
         self,
         *,
         probabilities: bool = False,
-        goal: Goal = "class_f1",
+        goal: Goal = "balanced_f1",
         wanted: float | None = None,
     ) -> None:
         """Keep the parameters as they are; ``fit`` checks them."""
@@ -70,11 +74,15 @@ class TruthCalibrator:
         logits, targets = self._logits(scores), _matrix("labels", labels)
         check_same_shape("labels", targets.shape, "scores", logits.shape)
         if not bool(((targets == 0) | (targets == 1) | targets.isnan()).all()):
-            raise ArgumentError("labels must be 0, 1 or NaN.")
+            raise ArgumentError("labels must be 0, 1, or NaN for unknown.")
+        if not bool((targets == 1).any()):
+            raise ArgumentError("labels have no 1 at all, so that nothing can be learnt from them.")
         absent = None if observed is None else _matrix("observed", observed) == 1
-        missing = logits.isnan()
-        targets = targets.masked_fill(missing, torch.nan)
-        self.truth_ = fit_truth(logits.nan_to_num(), targets, observed=absent)
+        if absent is not None:
+            check_same_shape("observed", absent.shape, "scores", logits.shape)
+        targets = targets.masked_fill(logits.isnan(), torch.nan)
+        self.scale_ = score_scale(logits, targets)
+        self.truth_ = fit_truth(logits * self.scale_, targets, observed=absent)
         self.decision_ = self.truth_.decide(self.goal, wanted=self.wanted)
         return self
 
@@ -82,7 +90,12 @@ class TruthCalibrator:
         """Return the probability that each label is true ``(N, C)``."""
         if not hasattr(self, "truth_"):
             raise ArgumentError("This TruthCalibrator is not fitted yet; call fit first.")
-        probs: Floats = self.truth_.probs(self._logits(scores)).double().numpy()
+        logits, classes = self._logits(scores), len(self.decision_.logits)
+        if logits.shape[1] != classes:
+            raise ArgumentError(
+                f"scores must have {classes} columns, as in fit, but got {logits.shape[1]}."
+            )
+        probs: Floats = self.truth_.probs(logits * self.scale_).double().numpy()
         return probs
 
     def predict(self, scores: Any) -> npt.NDArray[np.int64]:
@@ -115,8 +128,12 @@ class TruthCalibrator:
 
 
 def _matrix(name: str, values: Any) -> Tensor:
-    """A float tensor from an array, a tensor or lists."""
-    matrix = torch.as_tensor(np.asarray(values, dtype=np.float32))
+    """A float tensor from an array, a tensor, a frame, a sparse matrix or lists."""
+    dense = values.toarray() if hasattr(values, "toarray") else values
+    try:
+        matrix = torch.as_tensor(np.asarray(dense, dtype=np.float32))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name} must be numbers, one row an image: {error}") from None
     if matrix.ndim != 2 or not matrix.numel():
         raise ArgumentError(
             f"{name} must have one row an image and one column a class,"

@@ -12,10 +12,11 @@ from hilltop.calibration.expected import GRID, Expected, ExpectedCounts
 from hilltop.checks import check_choice, check_number
 from hilltop.errors import ArgumentError
 
-Goal = Literal["class_f1", "f1", "precision", "recall", "tags"]
+Goal = Literal["balanced_f1", "class_f1", "f1", "precision", "recall", "tags"]
 
 OWN_LABELS = 5.0
 """True labels of a class at which its own threshold counts as much as that of all classes."""
+_ROUNDS = 8  # of a search that is done after three or four
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Decision:
     def describe(self) -> str:
         """Say what was chosen and what to expect, in a sentence."""
         aims = {
+            "balanced_f1": "the best F1 of all tags and of each class, in the mean",
             "class_f1": "the best F1 of each class",
             "f1": "the best F1 of all classes together",
             "precision": f"a precision of at least {self.wanted or 0:.0%}",
@@ -55,16 +57,17 @@ class Decision:
 
 
 def decide(
-    counts: ExpectedCounts, goal: Goal = "class_f1", *, wanted: float | None = None
+    counts: ExpectedCounts, goal: Goal = "balanced_f1", *, wanted: float | None = None
 ) -> Decision:
     """Choose thresholds by what may be expected of them.
 
     Args:
         counts: Of calibrated scores.
-        goal: ``class_f1``, the best F1 of each class, drawn towards the common threshold where
-            labels are few; ``f1``, one threshold with the best F1 of all; ``precision`` or
-            ``recall``, the threshold of each class that just reaches it; ``tags``, one threshold
-            with so many tags an image.
+        goal: ``balanced_f1``, the best mean of the F1 of all tags (OF1) and the mean F1 of classes
+            (CF1); ``class_f1``, the best F1 of each class; thresholds of both are drawn towards the
+            common one where labels are few; ``f1``, one threshold with the best F1 of all;
+            ``precision`` or ``recall``, the threshold of each class that just reaches it; ``tags``,
+            one threshold with so many tags an image.
         wanted: The precision, the recall or the number of tags.
 
     Raises:
@@ -73,8 +76,10 @@ def decide(
     check_choice("goal", goal, get_args(Goal))
     _check_wanted(goal, wanted)
     classes = len(counts.accepted)
-    if goal == "class_f1":
-        logits = _class_f1(counts)
+    if goal == "balanced_f1":
+        logits = _drawn_together(counts, _balanced(counts))
+    elif goal == "class_f1":
+        logits = _drawn_together(counts, _best(counts))
     elif goal == "f1":
         logits = np.full(classes, _best(counts.pooled())[0])
     elif goal == "precision":
@@ -94,7 +99,7 @@ def probability(logits: Floats) -> Floats:
 
 
 def _check_wanted(goal: str, wanted: float | None) -> None:
-    if goal in ("class_f1", "f1"):
+    if goal in ("balanced_f1", "class_f1", "f1"):
         if wanted is not None:
             raise ArgumentError(f"wanted does not belong to the goal {goal!r}.")
         return
@@ -112,10 +117,30 @@ def _best(counts: ExpectedCounts) -> Floats:
     return best
 
 
-def _class_f1(counts: ExpectedCounts) -> Floats:
+def _balanced(counts: ExpectedCounts) -> Floats:
+    r"""The logits with the best mean of both F1 scores.
+
+    .. math:: \max_t \; \frac{\sum_c 2 h_c}{\sum_c (a_c + n_c)} + \frac{1}{C} \sum_c F_c
+
+    With a_c accepted, h_c of them true, n_c true labels. The first part is a share: its best v is
+    where the sum of 2 h_c - v (a_c + n_c) is, class by class (Dinkelbach's method).
+    """
+    f1, classes = counts.f1(), np.arange(len(counts.accepted))
+    at = f1.argmax(axis=1)
+    for _ in range(_ROUNDS):
+        whole = max(1e-9, counts.accepted[classes, at].sum() + counts.present[1].sum())
+        share = 2 * counts.hits[1][classes, at].sum() / whole
+        overall = (2 * counts.hits[1] - share * counts.accepted) / whole
+        at = (overall + f1 / len(classes)).argmax(axis=1)
+    best: Floats = GRID[at]
+    return best
+
+
+def _drawn_together(counts: ExpectedCounts, best: Floats) -> Floats:
+    """Thresholds of classes with few labels are nearer to the common one."""
     common = _best(counts.pooled())[0]
     own = counts.present[1] / (counts.present[1] + OWN_LABELS)
-    drawn: Floats = common + own * (_best(counts) - common)
+    drawn: Floats = common + own * (best - common)
     return drawn
 
 

@@ -13,7 +13,7 @@ from hilltop.calibration.intervals import Z_90
 
 GRID: Floats = np.linspace(-8.0, 8.0, 161)
 """Logits of the thresholds that are tried."""
-MISFIT = 0.03
+MISFIT = 0.045
 """How far off expected shares may be by calibration alone, as a standard deviation."""
 
 

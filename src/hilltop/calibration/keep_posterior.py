@@ -84,11 +84,22 @@ class KeepPosterior:
 
     def mean(self) -> Floats:
         """Mean of log keep of each class."""
-        total = np.zeros(self.likelihood.shape[1])
-        for spread, centre in np.argwhere(self.weight > 1e-4).tolist():
-            total += self.weight[spread, centre] * (LOG_KEEP @ self._of_class(spread, centre))
-        mean: Floats = total / self.weight[self.weight > 1e-4].sum()
+        mean: Floats = LOG_KEEP @ self.by_class()
         return mean
+
+    def by_class(self, prior: Floats | None = None) -> Floats:
+        """How probable each of ``LOG_KEEP`` is for each class ``(rates, C)``.
+
+        Args:
+            prior: How probable each of ``LOG_KEEP`` was before, if not all the same.
+        """
+        weight = self.weight if prior is None else self.weight * prior
+        weight = weight / weight.sum()
+        total = np.zeros_like(self.likelihood)
+        for spread, centre in np.argwhere(weight > 1e-4).tolist():
+            total += weight[spread, centre] * self._of_class(spread, centre)
+        probs: Floats = total / total.sum(axis=0)
+        return probs
 
     def missing(self, labelled: Counts, *, seed: int = 0) -> MissingCounts:
         """Say how many labels are missing.

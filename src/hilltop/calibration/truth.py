@@ -35,7 +35,7 @@ class TruthModel:
         """Return the probability that each label is true ``(N, C)``."""
         return torch.sigmoid(self.calibration(logits))
 
-    def decide(self, goal: Goal = "class_f1", *, wanted: float | None = None) -> Decision:
+    def decide(self, goal: Goal = "balanced_f1", *, wanted: float | None = None) -> Decision:
         """Choose thresholds, see :func:`hilltop.calibration.decide`."""
         return decide(self.counts, goal, wanted=wanted)
 
@@ -72,7 +72,8 @@ def fit_truth(
     """Find out from scores that never saw the labels how probable labels are true.
 
     Args:
-        logits: Scores of the model that will decide, on rows it did not learn from ``(N, C)``.
+        logits: Scores of the model that will decide, on rows it did not learn from ``(N, C)``;
+            NaN where there is none.
         targets: 1 for labelled, 0 for not labelled, NaN for unknown.
         observed: True where a person confirmed that a pair is absent.
         belief: How labels were lost, if that was found out by other scores, such as those of
@@ -88,7 +89,9 @@ def fit_truth(
         >>> print(f"{truth.probs(logits).mean():.2f} {true.float().mean():.2f}")
         0.51 0.49
     """
-    logits, targets = logits.float(), targets.float()
+    unscored = logits.isnan()
+    logits = logits.float().nan_to_num()
+    targets = targets.float().masked_fill(unscored, torch.nan)
     if belief is None:
         belief = believe(logits, targets, observed=observed)
         calibration = belief.truth.calibration
@@ -98,7 +101,8 @@ def fit_truth(
         present = present_probability(belief.truth.loss, moved, targets, observed=observed)
         calibration = calibrate(summed_independently(1.0), logits, present)
     moved = calibration(logits)
-    counts = ExpectedCounts.of(moved, _cases(belief, moved, targets))
+    cases = _cases(belief, moved, targets)
+    counts = ExpectedCounts.of(moved.masked_fill(unscored, torch.nan), cases)
     return TruthModel(calibration, counts, belief.sentence)
 
 

