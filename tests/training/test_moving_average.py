@@ -54,6 +54,17 @@ def test_weights_and_buffers_follow_with_a_decay_that_warms_up(decay: float) -> 
         assert path == pytest.approx(averaged(values, decay), rel=1e-5)
 
 
+def test_without_a_ramp_the_decay_counts_from_the_start() -> None:
+    model = Counter()
+    average = moving_average(model, FAST, ramp=False)
+    expected = model.weight[0].item()
+    for step in range(3):
+        model.move(step)
+        average.update_parameters(model)
+        expected = FAST * expected + (1 - FAST) * model.weight[0].item()
+        assert average.module.weight[0].item() == pytest.approx(expected)
+
+
 def test_the_average_stays_when_the_model_moves_on() -> None:
     model = Counter()
     average = moving_average(model, SLOW)

@@ -84,7 +84,7 @@ class Reproduce:
 
     def run(self) -> None:
         """List, or make what was asked for."""
-        from hilltop.studies.reproduce.plan import describe_plan, plan_jobs
+        from hilltop.studies.reproduce.plan import check_weights, describe_plan, plan_jobs
         from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes
         from hilltop.studies.reproduce.report import write_reproduction_report
         from hilltop.studies.reproduce.run import reproduce
@@ -100,10 +100,10 @@ class Reproduce:
         chosen = list(recipes.values()) if self.every else choose_recipes(self.names, recipes)
         seeds = parse_seeds(self.seeds)
         sources = self._sources(chosen)
-        for line in describe_plan(
-            plan_jobs(chosen, sources, self.out, seeds), measure=self.root is not None
-        ):
+        planned = plan_jobs(chosen, sources, self.out, seeds)
+        for line in describe_plan(planned, measure=self.root is not None):
             say(line)
+        check_weights(planned)
         if self.dry_run:
             return
         check_written(self, self.out / "report.html", force=True)

@@ -127,7 +127,8 @@ def moving_average(model: nn.Module, decay: float, *, ramp: bool = True) -> Aver
     """Exponential moving average of weights and buffers.
 
     With ``ramp`` the decay grows to its value in the first steps, (1 + n) / (10 + n), so that the
-    average does not stay near the random start.
+    average does not stay near the random start. Without, the start counts as in the code released
+    with the paper: after the first step the average has moved by ``1 - decay`` of it.
     """
 
     @torch.no_grad()
@@ -140,4 +141,7 @@ def moving_average(model: nn.Module, decay: float, *, ramp: bool = True) -> Aver
             else:
                 average.copy_(value)
 
-    return AveragedModel(model, multi_avg_fn=update, use_buffers=True)
+    averaged = AveragedModel(model, multi_avg_fn=update, use_buffers=True)
+    if not ramp:
+        averaged.n_averaged.fill_(1)  # at 0 it would take over the weights after the first step
+    return averaged

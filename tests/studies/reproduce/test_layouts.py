@@ -144,6 +144,30 @@ def test_one_of_two_data_sets_is_enough(tmp_path: Path) -> None:
     assert list(found) == ["voc"]
 
 
+def test_lists_may_lie_beside_the_data_in_a_clone_of_the_released_code(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    fakes.coco(root / "coco", train_json=False, lists=True)
+    fakes.released_nus(root / "nus")
+    (root / "released" / "dataset").mkdir(parents=True)
+    for path in [*root.glob("coco/dataset/*"), *root.glob("nus/dataset/*")]:
+        path.rename(root / "released" / "dataset" / path.name)
+    coco, nus = (source_of(data, root) for data in ("coco", "nus"))
+    assert (coco.base.images, nus.base.images) == (root / "coco", root / "nus" / "images")
+    assert set(coco.reduced) == {"0.75", "0.4", "single"}
+    assert set(nus.reduced) == {"single"}
+
+
+def test_lists_of_nus_without_its_images_do_not_hold_up_voc(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    fakes.voc(root)
+    fakes.released_nus(root)
+    (root / "images").rename(tmp_path / "elsewhere")
+    found = official_sources([["voc", "nus"]], root, tmp_path / "out", TrainConfig())
+    assert list(found) == ["voc"]
+    with pytest.raises(DataError, match="images': the images that the released lists name"):
+        official_sources([["nus"]], root, tmp_path / "out", TrainConfig())
+
+
 def test_labels_are_read_again_when_their_file_changes(tmp_path: Path) -> None:
     fakes.coco(tmp_path / "data", lists=True)
     source_of("coco", tmp_path / "data")

@@ -144,3 +144,15 @@ def test_embedded_pictures_are_not_drawn_for_figures_of_formulas(tmp_path: Path)
     out = tmp_path / "out"
     assert main(["reproduce", "asl-gradients", "--source", "embedded", "--out", str(out)]) == 0
     assert not (out / "embedded").exists()
+
+
+def test_weights_that_are_missing_are_told_after_the_plan_and_before_the_first_run(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = ["--weights", str(tmp_path / "lost.safetensors")]
+    assert run("openimages", root, tmp_path / "out", *weights, "--dry-run") == 1
+    said = capsys.readouterr()
+    assert "Open Images, test_resnet: 5 training and 3 test images" in said.out
+    assert "Before anything can be trained, this is missing:\n" in said.err
+    assert "lost.safetensors" in said.err
+    assert not list((tmp_path / "out").rglob("runs"))

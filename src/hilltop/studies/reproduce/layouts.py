@@ -78,6 +78,7 @@ class _Places:
 
     def __init__(self, data: str, home: Path | None, root: Path) -> None:
         self.title, self.begun, self.home = data_title(data), home is not None, home or root
+        self.around = [self.home, *_folders(root)]
         self.missing: list[str] = []
 
     def folder(self, name: str, what: str) -> Path:
@@ -98,6 +99,11 @@ class _Places:
     def some(self, names: Sequence[str]) -> Path | None:
         """The first of some files, or None."""
         return next((self.home / name for name in names if (self.home / name).is_file()), None)
+
+    def listed(self, name: str) -> Path | None:
+        """A list of the released code, in any folder: alone, or in a clone of its repository."""
+        paths = (folder / inside / name for folder in self.around for inside in ("", "dataset"))
+        return next((path for path in paths if path.is_file()), None)
 
     def end(self, layout: Callable[[], Layout]) -> Search:
         """What came of it."""
@@ -122,21 +128,20 @@ def data_title(data: str) -> str:
 
 def _home(root: Path, marks: Sequence[str], inside: Sequence[str] = ("",)) -> Path | None:
     """The first folder that holds one of the marks: the root, or a folder in it."""
-    if not root.is_dir():
-        return None
-    folders = [root, *sorted(child for child in root.iterdir() if child.is_dir())]
-    for folder in (folder / name for folder in folders for name in inside):
+    for folder in (folder / name for folder in _folders(root) for name in inside):
         if any((folder / mark).exists() for mark in marks):
             return folder
     return None
 
 
-_LISTS = ("", "dataset/")  # where the lists lie: alone, or in a clone of the released repository
+def _folders(root: Path) -> list[Path]:
+    """The root and the folders in it."""
+    if not root.is_dir():
+        return []
+    return [root, *sorted(child for child in root.iterdir() if child.is_dir())]
+
+
 _RELEASED = "one of the label lists in the folder dataset of the code released with the paper"
-
-
-def _list(name: str) -> list[str]:
-    return [f"{folder}{name}" for folder in _LISTS]
 
 
 def _find_coco(root: Path) -> Search:
@@ -146,7 +151,7 @@ def _find_coco(root: Path) -> Search:
     places.folder("val2014", f"the archive of 2014 validation images, {archive}")
     annotations = f"of the archive of 2014 train and validation annotations, {archive}"
     val = places.file(["annotations/instances_val2014.json"], f"it is part {annotations}")
-    listed = places.some(_list("coco_train_full.txt"))
+    listed = places.listed("coco_train_full.txt")
     train = listed or places.file(
         ["annotations/instances_train2014.json"],
         f"it is part {annotations}; coco_train_full.txt, {_RELEASED}, does as well",
@@ -158,7 +163,7 @@ def _find_coco(root: Path) -> Search:
         return Split(path, "paper_list", prefix=prefix, classes_of=val)
 
     reduced = {
-        level: places.some(_list(f"coco_train_{name}.txt"))
+        level: places.listed(f"coco_train_{name}.txt")
         for level, name in (("0.75", "0.75left"), ("0.4", "0.4left"), ("single", "singlelabel"))
     }
     return places.end(
@@ -189,12 +194,11 @@ def _find_voc(root: Path) -> Search:
 
 
 def _find_nus(root: Path) -> Search:
-    lists = [*_list("nus_train_full.txt"), *_list("nus_val.txt")]
     official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
-    home = _home(root, (*official, *lists))
-    places = _Places("nus", home, root)
-    if any(places.some([name]) for name in lists) and not (places.home / "Groundtruth").is_dir():
-        return _released_nus(places)
+    places = _Places("nus", _home(root, official), root)
+    if not places.begun and any(places.listed(f"nus_{name}.txt") for name in _NUS_LISTS):
+        # The lists alone say little: they come with those of COCO.
+        return _released_nus(_Places("nus", _home(root, ("images",)), root))
     site = "from the page of the NUS-WIDE data set"
     images = places.folder("Flickr", f"the images, in a folder for each query, {site}")
     concepts = ["ConceptsList/Concepts81.txt", "Concepts81.txt"]
@@ -210,6 +214,7 @@ def _find_nus(root: Path) -> Search:
 
 
 _NUS_CLASSES = 81
+_NUS_LISTS = ("train_full", "val")
 
 
 def _released_nus(places: _Places) -> Search:
@@ -218,9 +223,10 @@ def _released_nus(places: _Places) -> Search:
         "images", "the images that the released lists name, all in this one folder"
     )
     train, val = (
-        places.file(_list(f"nus_{name}.txt"), _RELEASED) for name in ("train_full", "val")
+        places.listed(f"nus_{name}.txt") or places.file([f"nus_{name}.txt"], _RELEASED)
+        for name in _NUS_LISTS
     )
-    single = places.some(_list("nus_train_singlelabel.txt"))
+    single = places.listed("nus_train_singlelabel.txt")
 
     def split(path: Path) -> Split:
         return Split(path, "paper_list", numbered=_NUS_CLASSES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable
+from hilltop.errors import DataError, HilltopWarning
 from hilltop.inputs.image_files import find_images
 from hilltop.losses import build
 from hilltop.models import build_image_model
@@ -122,6 +124,33 @@ def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
             )
     if total:
         yield f"All of it, one run after another: about {_hours(total)}."
+
+
+def check_weights(jobs: Sequence[Job]) -> None:
+    """Have the weights that models start from: fetch them, or read their files, before any run.
+
+    Raises:
+        DataError: Weights cannot be had, or do not fit; all of them are named at once.
+    """
+    wanted = dict.fromkeys(
+        job.study.base.model
+        for job in jobs
+        if job.waiting and not job.source.only_read and job.study.base.kind == "images"
+    )
+    faults = []
+    for model in wanted:
+        if model.weights == "none":
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", HilltopWarning)  # a new classifier is meant
+                build_image_model(
+                    model.model, 1, weights=model.weights, image_size=model.image_size
+                )
+        except DataError as error:
+            faults.append(str(error))
+    if faults:
+        raise DataError("\n".join(["Before anything can be trained, this is missing:", *faults]))
 
 
 def measure_pace(config: TrainConfig, train: LabelTable) -> Pace:
