@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from hilltop.audit.find.candidates import Candidates
     from hilltop.audit.find.estimate import Estimate
     from hilltop.audit.folder import AuditFolder
-    from hilltop.audit.review.queues import build_queue, write_queue
+    from hilltop.audit.review.queue_table import write_queue
+    from hilltop.audit.review.queues import build_queue
     from hilltop.audit.run import Audited, Scored, audit, score_by_folds, write_audit
 
 __all__ = [
@@ -51,6 +52,6 @@ _HOMES = {
     "find_missing_labels": "api",
     "score_by_folds": "run",
     "write_audit": "run",
-    "write_queue": "review.queues",
+    "write_queue": "review.queue_table",
 }
 __getattr__, __dir__ = open_doors(__name__, _HOMES)
