@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     )
     from hilltop.audit.find.score_blocks import Scored, score_blocks
     from hilltop.audit.folder import AuditFolder
-    from hilltop.audit.review.queues import build_queue, write_queue
+    from hilltop.audit.review.queue_table import write_queue
+    from hilltop.audit.review.queues import build_queue
     from hilltop.audit.run import Audited, audit, score_by_folds, write_audit
 
 __all__ = [
@@ -76,6 +77,6 @@ _HOMES = {
     "score_by_folds": "run",
     "shared_ranking": "find.rank_folder",
     "write_audit": "run",
-    "write_queue": "review.queues",
+    "write_queue": "review.queue_table",
 }
 __getattr__, __dir__ = open_doors(__name__, _HOMES)

@@ -15,7 +15,7 @@ from hilltop.data.data_errors import data_error
 if TYPE_CHECKING:
     from hilltop.audit.review.queues import Purpose
 
-For = Annotated[Literal["model", "labels", "wrong", "measure"], tyro.conf.arg(name="for")]
+For = Annotated[Literal["model", "labels", "wrong", "measure", "images"], tyro.conf.arg(name="for")]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Queue:
     """Write the pairs that people should be asked about, in the order in which to ask.
 
     model: answers that help training most. labels: the most probable missing labels. wrong: labels
-    that are most probably wrong. measure: a random sample, with the probability with which each
-    pair was drawn. Add a column `answer` (yes, no or unsure) and take it in with review --import.
+    that are most probably wrong. images: image by image, what it may lack and its labels. measure:
+    a random sample, with the probability with which each pair was drawn. Add a column `answer`
+    (yes, no or unsure) and take it in with review --import.
 
     Example: hilltop queue audit --for model --number 1000 --out queue.csv
     """
@@ -34,7 +35,7 @@ class Queue:
     out: Path
     """The CSV file to write, with the columns image, class and probability."""
     for_: For = "model"
-    """What the answers are for: model, labels, wrong or measure."""
+    """What the answers are for: model, labels, wrong, measure or images."""
     number: int = 1000
     """How many pairs."""
     classes: tuple[str, ...] = ()
@@ -48,7 +49,8 @@ class Queue:
         """Choose and write."""
         from hilltop.audit.decisions.store import now
         from hilltop.audit.folder import AuditFolder
-        from hilltop.audit.review.queues import build_queue, write_queue
+        from hilltop.audit.review.queue_table import write_queue
+        from hilltop.audit.review.queues import build_queue
 
         if not self.out.parent.is_dir():
             raise data_error(self.out, "its folder does not exist. Create it first.")

@@ -73,7 +73,8 @@ class Incoming:
 
         Args:
             raw: What arrived: a list of objects with ``id``, ``action`` and either ``undo: true``
-                or ``image``, ``class``, ``answer`` and ``mode``.
+                or ``image``, ``class``, ``answer`` and ``mode``; with ``by_name: true`` the pair
+                need not be a candidate.
             reviewer: Whose they are.
             time: When an event happened.
             row_of: The image number of an event, None if there is no such image.
@@ -100,7 +101,9 @@ class Incoming:
     ) -> Answer:
         column = self._column_of.get(str(one.get("class")))
         probability = None if column is None or row is None else self._probability(column, row)
-        if column is None or row is None or probability is None:
+        # Image by image, a person may name any class; elsewhere the page shows candidates alone.
+        by_name = one.get("by_name") is True
+        if column is None or row is None or (probability is None and not by_name):
             raise ArgumentError(
                 f"Class {one.get('class')!r} of image {one.get('image')!r} is not a candidate of"
                 " this audit. Was the audit made anew? Reload the page."

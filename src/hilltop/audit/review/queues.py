@@ -3,16 +3,13 @@
 - ``labels`` cleans the labels: the most probable missing label first;
 - ``model`` helps the model most: labels that are probable but not certain, of classes with few;
 - ``wrong`` asks for labels that should go, the most probable mistake first;
+- ``images`` asks image by image, about its candidates and its labels, first those that lack most;
 - ``measure`` is a random sample with known sampling probabilities, from which rates follow.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,44 +22,21 @@ from hilltop.audit.decisions.apply import read_answers
 from hilltop.audit.decisions.verdicts import verdicts
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.queue_table import Queue
+from hilltop.audit.review.whole_images import WholeImages
 from hilltop.calibration.sampling import inclusion_probabilities, systematic_sample
 from hilltop.checks import check_choice, check_whole
 from hilltop.data import LabelTable, State
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
 
 Floats = npt.NDArray[np.float64]
-Purpose = Literal["model", "labels", "wrong", "measure"]
+Purpose = Literal["model", "labels", "wrong", "measure", "images"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-QUEUE_COLUMNS = ("image", "class", "probability")
-SAMPLED_WITH = "sampled_with"
-"""A further column of random samples: the probability with which a pair was drawn."""
 SCARCITY = 1.5
 """How much less a label is worth in a class that has many: their number to this power."""
 EVENLY = 0.25
 """Share of a random sample that is drawn with the same probability from all pairs, so that none is
 too improbable to be drawn; the rest goes where answers differ most."""
-
-
-@dataclass(frozen=True)
-class Queue:
-    """Pairs in the order in which to ask.
-
-    Attributes:
-        rows: Image numbers in the label table.
-        columns: Class numbers.
-        probabilities: Probability that the label is missing; for labels, that it is wrong.
-        sampled_with: Of a random sample: with which probability each pair was drawn.
-    """
-
-    rows: Ints
-    columns: Ints
-    probabilities: npt.NDArray[np.float32]
-    sampled_with: Floats | None = None
-
-    def __len__(self) -> int:
-        """Number of pairs."""
-        return len(self.rows)
 
 
 def build_queue(
@@ -78,7 +52,7 @@ def build_queue(
     Args:
         folder: The audit.
         purpose: What the answers are for.
-        number: How many pairs at most.
+        number: How many pairs at most; of images, the last one is asked about in full.
         classes: Ask about these alone; about all without any.
         seed: Of random samples; the same seed gives the same sample.
     """
@@ -94,6 +68,12 @@ def build_queue(
     index = CandidateIndex.read_file(path, labels)
     for name in classes:
         check_choice("classes", name, labels.classes)
+    if purpose == "images":
+        suspects = None
+        if folder.suspects.is_file():
+            suspects = CandidateIndex.read_file(folder.suspects, labels)
+        whole = WholeImages(labels, index, suspects)
+        return _by_image(labels, whole, number, answers, frozenset(classes or labels.classes))
     counts = labels.counts_by_class(State.PRESENT) + _changed(labels, answers)
     still = _open(labels, index, answers)
     if classes:
@@ -136,6 +116,30 @@ def choose_pairs(
         columns[places],
         index.probabilities[places],
         sampled_with,
+    )
+
+
+def _by_image(
+    labels: LabelTable, whole: WholeImages, number: int, answers: Answers, classes: frozenset[str]
+) -> Queue:
+    """Candidates and labels of one image after another, without what was answered."""
+    asked: list[tuple[int, int, float, bool]] = []
+    for row in whole.order.tolist():
+        if len(asked) >= number:
+            break
+        image = labels.images[row].as_py()
+        found = [(one, False) for one in whole.candidates(row)]
+        found = [*found, *((one, True) for one in whole.labels(row))] if found else []
+        for one, is_label in found:
+            name = labels.classes[one.column]
+            if name in classes and not answers.votes(name, image):
+                asked.append((row, one.column, one.probability or 0.0, is_label))
+    rows, columns, probs, labelled = zip(*asked, strict=True) if asked else ((), (), (), ())
+    return Queue(
+        np.array(rows, dtype=np.int64),
+        np.array(columns, dtype=np.int64),
+        np.array(probs, dtype=np.float32),
+        labelled=np.array(labelled, dtype=bool),
     )
 
 
@@ -194,30 +198,6 @@ def sample_pairs(probs: Floats, number: int, rng: np.random.Generator) -> tuple[
     share = EVENLY * even + (1 - EVENLY) * (size / size.sum() if size.any() else even)
     inclusion = inclusion_probabilities(share, number)
     return systematic_sample(inclusion, rng), inclusion
-
-
-def write_queue(queue: Queue, labels: LabelTable, path: Path, *, drawn: str | None = None) -> None:
-    """Write a queue as CSV, completely or not at all.
-
-    Args:
-        queue: The pairs.
-        labels: The labels that they belong to.
-        path: The file.
-        drawn: When a sample was drawn; a further column, for the copy that the audit keeps.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    sampled = queue.sampled_with
-    further = [] if sampled is None else [SAMPLED_WITH]
-    writer.writerow([*QUEUE_COLUMNS, *further, *(["drawn"] if drawn else [])])
-    names = labels.images.take(pa.array(queue.rows)).to_pylist()
-    for at, (name, column, prob) in enumerate(
-        zip(names, queue.columns.tolist(), queue.probabilities.tolist(), strict=True)
-    ):
-        more = [] if sampled is None else [f"{sampled[at]:.6g}"]
-        more += [drawn] if drawn else []
-        writer.writerow([name, labels.classes[column], f"{prob:.6g}", *more])
-    atomic_write(path, text.getvalue())
 
 
 def _changed(labels: LabelTable, answers: Answers) -> npt.NDArray[np.int64]:

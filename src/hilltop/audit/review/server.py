@@ -42,7 +42,7 @@ _KINDS = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-_SCRIPTS = ("client", "queue", "grid", "panels", "zoom", "keys", "page")
+_SCRIPTS = ("client", "queue", "grid", "panels", "zoom", "whole", "keys", "page")
 _FILES = ("page.html", "page.css", "icon.svg", *(f"{name}.js" for name in _SCRIPTS))
 _MOST_BYTES = 2 << 20
 MOST_CONNECTIONS = 500
@@ -80,6 +80,13 @@ def build_app(review: Review, access: Access) -> Guard:
             )
         )
 
+    def picture(request: Request) -> Response:
+        asked = request.query_params
+        place = _whole(request, "place") if "place" in asked else None
+        return JSONResponse(
+            review.image(place=place, reviewer=named(request, asked.get("reviewer")))
+        )
+
     async def events(request: Request) -> Response:
         content = await _json(request)
         reviewer = check_reviewer(named(request, content.get("reviewer")))
@@ -100,6 +107,7 @@ def build_app(review: Review, access: Access) -> Guard:
     routes += [
         Route("/api/start", start),
         Route("/api/pairs", pairs),
+        Route("/api/picture", picture),
         Route("/api/events", events, methods=["POST"]),
         Route("/image/{row:int}", image),
     ]

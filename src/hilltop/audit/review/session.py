@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -23,8 +22,10 @@ from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.find.directions import read_directions
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.image_pages import ImagePages
 from hilltop.audit.review.planned import planned_places
 from hilltop.audit.review.ranking import Ranking
+from hilltop.audit.review.said import others, this_session, undoable
 from hilltop.audit.review.summaries import Summaries
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.data.review_record import Mode
@@ -32,10 +33,10 @@ from hilltop.errors import ArgumentError
 
 View = Literal["ranked", "random", "disputed", "wrong", "planned"]
 VIEWS: tuple[View, ...] = get_args(View)
+IMAGE_VIEW = "image"
+"""What the page calls the view that shows one image with all its classes."""
 MOST_PAIRS = 200
 _UNDOABLE = 50
-_PAUSE = timedelta(minutes=30)
-"""After a longer pause a reviewer does not remember what an undo would take back."""
 
 
 class Review:
@@ -67,6 +68,7 @@ class Review:
         self._incoming = Incoming(self.labels, self.index, self._answers, self.suspects)
         directions = read_directions(folder.directions, len(self.labels))
         self.ranking = Ranking(self.index, directions, self._known)
+        self._images: ImagePages | None = None
         self._order = lru_cache(maxsize=8)(self.index.sample_order)
         self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking)
         self._summary = self._summaries.of
@@ -80,17 +82,18 @@ class Review:
         """Return all classes with their counts, and what the reviewer can undo."""
         with self._lock:
             self._catch_up()
-            last = _this_session(self._answers.last_actions(reviewer, _UNDOABLE))
+            last = this_session(self._answers.last_actions(reviewer, _UNDOABLE))
             return {
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
-                "views": [view for view in VIEWS if self._offers(view)],
+                "views": [view for view in VIEWS if self._offers(view)] + [IMAGE_VIEW],
+                "names": self.labels.classes,
                 "classes": [
                     self._summary(column, reviewer)
                     for column in range(len(self.labels.classes))
                     if self.index.count(column)
                 ],
-                "undoable": [_undoable(answers) for answers in last],
+                "undoable": [undoable(answers) for answers in last],
             }
 
     def _offers(self, view: View) -> bool:
@@ -134,6 +137,25 @@ class Review:
                 "pairs": self._pairs(column, view, chosen, reviewer),
             }
 
+    def image(self, *, place: int | None, reviewer: str) -> dict[str, Any]:
+        """Return an image with its labels and the classes that it may lack.
+
+        Args:
+            place: Its number in the order in which images are asked about, from 0; None for the
+                first one in which the reviewer has left something open.
+            reviewer: Whose answers to show.
+
+        Raises:
+            ArgumentError: There is no such image.
+        """
+        with self._lock:
+            self._catch_up()
+            if self._images is None:
+                self._images = ImagePages(self.labels, self.index, self.suspects, self._answers)
+            page = self._images.page(place, reviewer)
+            page["picture"] = self.pictures is not None and page["row"] in self.pictures
+            return page
+
     def record(self, reviewer: str, raw: Any) -> dict[str, Any]:
         """Store events; when this returns they are on disk.
 
@@ -166,7 +188,7 @@ class Review:
                     {
                         "class": event.class_name,
                         "image": event.image,
-                        "others": _others(self._votes(event), name),
+                        "others": others(self._votes(event), name),
                     }
                     for event in events
                     if isinstance(event, Answer)
@@ -273,33 +295,6 @@ class Review:
             "labels": self.labels.labels_of(row),
             "picture": self.pictures is not None and row in self.pictures,
             "answer": None if mine is None else mine.answer,
-            "others": _others(votes, reviewer) if mine or view == "disputed" else None,
+            "others": others(votes, reviewer) if mine or view == "disputed" else None,
             "other_count": len(votes) - (mine is not None),
         }
-
-
-def _others(votes: Votes, reviewer: str) -> list[dict[str, str]]:
-    return [
-        {"reviewer": name, "answer": vote.answer}
-        for name, vote in sorted(votes.items())
-        if name != reviewer
-    ]
-
-
-def _this_session(actions: list[list[Answer]]) -> list[list[Answer]]:
-    """The last actions without a long pause between them, or since."""
-    after = datetime.now(UTC)
-    for place in range(len(actions) - 1, -1, -1):
-        time = datetime.fromisoformat(actions[place][0].time)
-        if after - time > _PAUSE:
-            return actions[place + 1 :]
-        after = time
-    return actions
-
-
-def _undoable(answers: list[Answer]) -> dict[str, Any]:
-    return {
-        "action": answers[0].action,
-        "class": answers[0].class_name,
-        "images": [answer.image for answer in answers],
-    }

@@ -17,7 +17,8 @@ import numpy as np
 
 from hilltop.audit.find.candidate_index import Ints
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.queues import Purpose, Queue, build_queue
+from hilltop.audit.review.queue_table import Queue
+from hilltop.audit.review.queues import Purpose, build_queue
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.checks import check_whole
 from hilltop.data import LabelTable
@@ -26,7 +27,7 @@ from hilltop.data.files import atomic_write
 from hilltop.errors import DataError
 
 _PAGE = Path(__file__).with_name("page")
-_SCRIPTS = ("file_client", "queue", "grid", "panels", "zoom", "keys", "page")
+_SCRIPTS = ("file_client", "queue", "grid", "panels", "zoom", "whole", "keys", "page")
 
 
 def write_static_review(

@@ -45,6 +45,11 @@ window.Hilltop = window.Hilltop || {};
       if (start !== null) asked.set("start", start);
       return ask(`api/pairs?${asked}`);
     },
+    image: ({ place, reviewer }) => {
+      const asked = new URLSearchParams({ reviewer });
+      if (place !== null) asked.set("place", place);
+      return ask(`api/picture?${asked}`);
+    },
     send: (reviewer, events) => ask("api/events", {
       method: "POST",
       headers: { "Content-Type": "application/json" },

@@ -230,6 +230,7 @@ window.Hilltop = window.Hilltop || {};
   }
 
   window.Hilltop.Grid = Grid;
+  window.Hilltop.fileName = fileName;
   window.Hilltop.make = make;
   window.Hilltop.percent = percent;
   window.Hilltop.visible = visible;

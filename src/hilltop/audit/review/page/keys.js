@@ -8,14 +8,17 @@ window.Hilltop = window.Hilltop || {};
   const byId = (id) => document.getElementById(id);
 
   // `can` holds what the page can do: answer, undo, move, turn, step, zoom, close, find, help, invert.
-  function listenToKeys(grid, zoom, can) {
+  // `whole` has the keys while one picture is shown with all its classes.
+  function listenToKeys(grid, zoom, whole, can) {
     function pressed(event) {
       const typing = event.target.closest("input, textarea, select");
       if (typing || event.altKey || document.querySelector("dialog[open]:not(#zoom)")) return;
       const control = event.ctrlKey || event.metaKey;
       const atPictures = zoom.isOpen || event.target === document.body
         || byId("grid").contains(event.target);
-      const handled = control ? withControl(event) : (atPictures && inPictures(event)) || anywhere(event);
+      const handled = control ? withControl(event)
+        : whole.isOpen ? inWhole(event) || anywhere(event)
+          : (atPictures && inPictures(event)) || anywhere(event);
       if (handled) event.preventDefault();
     }
 
@@ -37,6 +40,20 @@ window.Hilltop = window.Hilltop || {};
       else if ((key === " " || key === "Enter") && !event.target.closest("button")) can.zoom();
       else if (letter === "i" && !zoom.isOpen) can.invert();
       else if (zoom.isOpen && (key === "+" || key === "-")) zoom.closer(key === "+" ? 1.5 : 1 / 1.5);
+      else return false;
+      return true;
+    }
+
+    function inWhole(event) {
+      const { key } = event;
+      const letter = key.toLowerCase();
+      if (event.target.closest("button, nav")) return false;
+      if (letter in ANSWERS) {
+        if (!event.repeat) whole.answer(ANSWERS[letter]);
+      } else if (ARROWS.includes(key)) whole.move(key);
+      else if (key === "Enter") { if (!event.repeat) whole.rest(); }
+      else if (letter === "a") byId("add-class").focus();
+      else if (key === "PageDown" || key === "PageUp") whole.turn(key === "PageDown" ? 1 : -1);
       else return false;
       return true;
     }

@@ -3,7 +3,7 @@
 
 (() => {
   const {
-    Away, Grid, ClassList, Queue, Reviewer, Zoom, asked, client, freshId, plural, showEmpty,
+    Away, Grid, ClassList, Queue, Reviewer, Whole, Zoom, asked, client, freshId, plural, showEmpty,
     showPager, visible, WORDS,
   } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
@@ -16,6 +16,7 @@
 
   const say = (text) => { byId("live").textContent = text; };
   const current = () => classes.get(state.number);
+  const ofClass = (view) => (view === "image" ? "ranked" : view);
   const modeOf = (view) => (view === "random" ? "random" : "ranked");
   const grid = new Grid(byId("grid"), {
     picture: client.picture,
@@ -23,10 +24,11 @@
     moved: () => showTargets(),
     clicked: () => { state.turning = false; },
   });
-  const classes = new ClassList({ chosen: (chosen) => { showClasses(false); open(chosen, state.view); } });
+  const classes = new ClassList({ chosen: (chosen) => { showClasses(false); open(chosen, ofClass(state.view)); } });
   const zoom = new Zoom({
     picture: client.picture, leaving: () => grid.at, closed: (place) => grid.focus(place),
   });
+  const whole = new Whole({ picture: client.picture, load: openImage, answered: answerImage, say });
   const reviewer = new Reviewer({ given: () => begin() });
 
   // ---- loading -------------------------------------------------------------------------------
@@ -38,6 +40,7 @@
       state.undoable = started.undoable;
       client.views = started.views || client.views;
       classes.show(started.classes);
+      whole.offer(started.names || []);
       byId("reviewer").textContent = reviewer.name;
       document.title = `Review of ${started.labels}`;
       showQueue();
@@ -53,6 +56,7 @@
 
   // Show a page; without a start the one with the first pair that is still open.
   async function open(chosen, view, { start = null, place = null } = {}) {
+    if (view === "image") return openImage(start);
     const ticket = ++loading;
     try {
       const page = await client.pairs({
@@ -63,6 +67,23 @@
       showPage(place);
     } catch (error) {
       if (ticket === loading) later(error, () => open(chosen, view, { start, place }));
+    }
+  }
+
+  // Show one image with all its classes; without a place the first one that is still open.
+  async function openImage(place = null) {
+    const ticket = ++loading;
+    try {
+      await queue.flush();
+      const page = await client.image({ place, reviewer: reviewer.name });
+      if (ticket !== loading) return;
+      Object.assign(state, { number: classes.current, view: "image", page: null, fault: "", turning: false });
+      showView("image");
+      whole.show(page);
+      window.Hilltop.showImageHead(page);
+      remember();
+    } catch (error) {
+      if (ticket === loading) later(error, () => openImage(place));
     }
   }
 
@@ -80,7 +101,6 @@
       const waiting = queue.answer(reviewer.name, page.class.name, pair.image, modeOf(view));
       if (waiting !== undefined) Object.assign(pair, { answer: waiting, waiting: true });
     });
-    grid.show(page.pairs);
     classes.update(page.class);
     classes.choose(page.class.number);
     const name = visible(page.class.name);
@@ -88,11 +108,7 @@
     byId("question").replaceChildren(before, window.Hilltop.make("b", "", name), behind);
     byId("purpose").parentElement.hidden = client.views.length < 2;
     byId("picked").textContent = name;
-    byId("views").querySelectorAll("button").forEach((button) => {
-      button.hidden = !client.views.includes(button.dataset.view);
-      button.setAttribute("aria-pressed", String(button.dataset.view === view));
-    });
-    byId("views").hidden = client.views.length < 2;
+    showView(view);
     showPager(page);
     showSummary();
     remember();
@@ -103,13 +119,18 @@
     if (zoom.isOpen) showZoom();
   }
 
+  function showView(view) {
+    window.Hilltop.showViews(client.views, view);
+    grid.show(view === "image" ? [] : state.page.pairs);
+  }
+
   function showSummary() {
     window.Hilltop.showFigures(current(), state.view);
     window.Hilltop.showHint(current(), state.view, classes.neighbour(1, true));
   }
 
   function showQueue() {
-    const forget = () => { queue.refused = []; showQueue(); open(state.number, state.view); };
+    const forget = () => { queue.refused = []; showQueue(); open(state.number, state.view, whole.isOpen ? { start: whole.page.place } : {}); };
     window.Hilltop.showQueue(queue, state.fault, { retry: () => queue.flush(), forget });
     state.page?.pairs.forEach((pair, place) => {
       if (pair.waiting && !queue.has(pair.waiting)) {
@@ -130,7 +151,7 @@
   }
 
   function remember() {
-    const hash = new URLSearchParams({ class: current().name, view: state.view });
+    const hash = new URLSearchParams({ class: current()?.name ?? "", view: state.view });
     // Also takes the token out of the address, so that it is not copied along.
     history.replaceState(null, "", `${location.pathname}#${hash}`);
   }
@@ -144,6 +165,7 @@
   // ---- answers -------------------------------------------------------------------------------
 
   function answer(word) {
+    if (whole.isOpen) return whole.answer(word);
     const targets = grid.targets();
     if (!targets.length || !state.page) return;
     // The key was meant for the next page, and must not change the last answer of this one.
@@ -167,6 +189,18 @@
     queue.add(reviewer.name, events);
   }
 
+  // What was answered image by image; any class may be named there.
+  function answerImage({ image, row, place }, items, word) {
+    const action = freshId();
+    const events = items.map((item, order) => ({
+      id: `${action}_${order}`, action, time: new Date().toISOString(), class: item.class, answer: word,
+      image, row, mode: "ranked", by_name: true,
+    }));
+    state.undoable.push({ action, class: items[0].class, images: items.map(() => image), at: { image: place } });
+    say(`${items.map((item) => visible(item.class)).join(", ")}: ${WORDS[word]}`);
+    queue.add(reviewer.name, events);
+  }
+
   function advance(place) {
     grid.clear();
     const next = grid.nextOpen(place);
@@ -181,6 +215,7 @@
   }
 
   function turn(step) {
+    if (whole.isOpen) return whole.turn(step);
     const start = state.page.start + step * COUNT;
     if (start >= 0 && start < state.page.total) open(state.number, state.view, { start });
   }
@@ -194,7 +229,7 @@
     say(`Taken back: ${told}`);
     const sent = queue.add(reviewer.name, [event]);
     const { at } = last;
-    const here = at && state.page && at.chosen === state.number && at.view === state.view
+    const here = at?.targets && state.page && at.chosen === state.number && at.view === state.view
       && at.start === state.page.start;
     if (here) {
       at.targets.forEach((place, order) => {
@@ -209,8 +244,10 @@
 
   // Show the page on which something was taken back.
   function returnTo({ at, class: name, images }) {
+    if (at?.image !== undefined) return openImage(at.image);
     if (at) return open(at.chosen, at.view, { start: at.start, place: at.targets[0] });
     const chosen = classes.classes.find((one) => one.name === name);
+    if (whole.isOpen) return openImage(whole.page.place);
     const place = state.page.pairs.findIndex((pair) => pair.image === images[0]);
     const same = chosen?.number === state.number && place >= 0;
     return chosen && open(chosen.number, state.view, same ? { start: state.page.start, place } : {});
@@ -228,7 +265,7 @@
 
   function step(by) {
     const next = classes.neighbour(by);
-    if (next) open(next.number, state.view);
+    if (next) open(next.number, ofClass(state.view));
   }
 
   function zoomed() {
@@ -258,13 +295,14 @@
     // On a narrow window the list covers the pictures.
     byId("main").inert = shown && getComputedStyle(byId("show-classes")).display !== "none";
     if (shown) classes.filter.focus();
+    else if (whole.isOpen) whole.focus(whole.at);
     else if (document.activeElement === document.body) grid.focus(grid.at, { scroll: false });
   }
 
   // ---- wiring --------------------------------------------------------------------------------
 
   const on = (id, act) => byId(id).addEventListener("click", act);
-  window.Hilltop.listenToKeys(grid, zoom, {
+  window.Hilltop.listenToKeys(grid, zoom, whole, {
     answer, undo, move, turn, step,
     zoom: () => (zoom.isOpen ? zoom.close() : openZoom()),
     find: () => showClasses(true),

@@ -207,6 +207,30 @@ window.Hilltop = window.Hilltop || {};
     });
   }
 
+  // Which parts of the page belong to a view: a grid of pictures, or one picture with its classes.
+  function showViews(offered, view) {
+    byId("views").querySelectorAll("button").forEach((button) => {
+      button.hidden = !offered.includes(button.dataset.view);
+      button.setAttribute("aria-pressed", String(button.dataset.view === view));
+      if (button.dataset.view === view) button.scrollIntoView({ block: "nearest", inline: "nearest" });
+    });
+    byId("views").hidden = offered.length < 2;
+    document.body.classList.toggle("by-image", view === "image");
+    byId("whole").hidden = view !== "image";
+    if (view === "image") ["pager", "empty", "hint"].forEach((id) => { byId(id).hidden = true; });
+  }
+
+  function showImageHead({ place, total, items }) {
+    byId("question").replaceChildren("What else is in this picture?");
+    byId("picked").textContent = "Classes";
+    const open = items.filter((item) => !item.label && !item.answer);
+    const lacking = open.reduce((sum, item) => sum + (item.probability || 0), 0);
+    byId("figures").replaceChildren(
+      figure("Picture", number(place + 1), `of ${number(total)}, those that lack most first`),
+      figure("Probably lacks", lacking.toFixed(1), lacking.toFixed(1) === "1.0" ? "label" : "labels"),
+    );
+  }
+
   function showPager({ start, total, pairs, view }) {
     byId("pager").hidden = total <= pairs.length;
     byId("where").textContent = `${number(start + 1)} to ${number(start + pairs.length)} of ${number(total)}`;
@@ -259,6 +283,7 @@ window.Hilltop = window.Hilltop || {};
   }
 
   Object.assign(window.Hilltop, {
-    ClassList, asked, listenToSize, showEmpty, showFigures, showHint, showPager, showQueue, plural,
+    ClassList, asked, listenToSize, showEmpty, showFigures, showHint, showImageHead, showPager, showQueue, showViews,
+    plural,
   });
 })();
