@@ -93,6 +93,10 @@ class ProgressLog:
             self._due = now + NEXT_LINE
             self._log(logging.INFO)
 
+    def postpone(self) -> None:
+        """Put the next line off: something else was just said about the same work."""
+        self._due = self._clock() + NEXT_LINE
+
     def seconds_left(self, seconds: float | None = None) -> float | None:
         """Return how long the rest will take, at the pace so far; None before the first step."""
         seconds = self._clock() - self._began if seconds is None else seconds

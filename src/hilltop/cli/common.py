@@ -20,7 +20,7 @@ COMMON = {
 }
 """Options of every command, with what they do."""
 _BOX = re.compile("[\u2500-\u257f]")
-_RULE = re.compile("\u2500{8,}")
+_RULE = re.compile("[\u2500-]{8,}")
 
 _WORDS = {
     "invalid literal for int() with base 10:": "not a whole number:",
@@ -72,9 +72,13 @@ def one_style(name: str, usage: Callable[[], tuple[str, Sequence[str]]]) -> Iter
 
 def _sentence(name: str, said: str, usage: str, options: Sequence[str]) -> str:
     """The first part of the parser's box, which says what is wrong, in a sentence."""
-    lines = said.splitlines()[1:]
-    rule = next((at for at, line in enumerate(lines) if _RULE.search(line)), len(lines))
-    text = " ".join(" ".join(_BOX.sub(" ", line).split()) for line in lines[:rule]).strip()
+    parts = [""]
+    for line in said.splitlines()[1:]:  # the first is a title
+        if _RULE.search(line):
+            parts.append("")
+        else:
+            parts[-1] += " " + " ".join(_BOX.sub(" ", line).strip(" |").split())
+    text = next((part.strip() for part in parts if part.strip()), "")
     words = re.match(r"Unrecognized options: ([^\s,]+)", text)
     if words and words[1].startswith("-"):
         return f"{name} has no option {words[1]}.{did_you_mean(words[1], options)}"

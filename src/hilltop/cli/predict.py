@@ -116,5 +116,5 @@ def _explained(decision: Decision | None, top: int | None) -> str:
     if top is not None:
         return f"the {top} most probable tags of every image, however probable they are"
     if decision is None:
-        return "scores above 0.5: this run does not know what its scores mean"
+        return "scores above 0.5: what scores mean is found out with 100 images or more to train on"
     return decision.describe()

@@ -18,7 +18,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import FORMATS
-from hilltop.errors import OptionNeeded
+from hilltop.errors import OptionNeeded, install_command
 
 if TYPE_CHECKING:
     from hilltop.audit.review.session import Review as RunningReview
@@ -144,7 +144,7 @@ def need_review_extra(*modules: str) -> None:
     """Raise unless the packages that the page needs are installed."""
     if any(importlib.util.find_spec(name) is None for name in modules):
         raise OptionNeeded(
-            "The review page needs extra packages. Install them with: pip install 'hilltop[review]'"
+            "The review page needs extra packages. Install them with: " + install_command("review")
         )
 
 

@@ -63,7 +63,7 @@ class TerminalHandler(logging.Handler):
         if self._bar is None or self._shown is not progress:
             self._clear()
             self._bar = _new_bar()
-            self._bar.add_task(progress.what, total=progress.total)
+            self._bar.add_task(progress.what, total=progress.total, said="")
             self._bar.start()
             self._shown = progress
         left = progress.seconds_left()

@@ -85,7 +85,7 @@ def out_of_fold_logits(
     )
     learner = Learner.build(head, loss, recipe, rows=len(features))
     threads = step_threads(batch_size, features.shape[1], learns.shape[1] * classes)
-    with threads, ProgressLog("heads that never saw the labels", recipe.epochs, "epochs") as said:
+    with threads, ProgressLog("cross-validation", recipe.epochs, "epochs") as said:
         for epoch in range(recipe.epochs):
             loss.set_epoch(epoch)
             for rows in recipe.epoch_plan(len(features), seed, epoch):

@@ -17,7 +17,7 @@ from hilltop.training.incomplete_validation import estimated_map
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
 
-_SECONDS_BETWEEN = 1.0
+_SECONDS_BETWEEN = 5.0
 """From one line about an epoch to the next."""
 
 
@@ -79,6 +79,8 @@ class Reporter:
         if now - self._said < _SECONDS_BETWEEN and row["epoch"] < self._config.epochs:
             return  # epochs that fly by are in metrics.csv
         self._said = now
+        if self._progress is not None:
+            self._progress.postpone()
         self._say(
             f"epoch {row['epoch']:3}/{self._config.epochs}  loss {row['loss']:.4f}"
             f"  mAP {100 * row['mAP']:.2f}  OF1 {100 * row['OF1']:.2f}  {seconds:.1f} s"
