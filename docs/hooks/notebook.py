@@ -1,7 +1,8 @@
 """The notebook of the site: executed here, kept with its outputs, shown as a page.
 
-``python docs/hooks/notebook.py`` executes ``docs/journey.ipynb`` and writes its outputs into it. A
-line that begins with ``!hilltop`` runs that command, as it does in Jupyter. No Jupyter is needed.
+``python docs/hooks/notebook.py`` executes ``docs/journey.ipynb`` and keeps its outputs in it; with
+``--check`` it is executed only. A line that begins with ``!hilltop`` runs that command, as it does in
+Jupyter, which is not needed here.
 """
 
 from __future__ import annotations
@@ -110,5 +111,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 if __name__ == "__main__":
     made = execute(read())
+    if "--check" in sys.argv:  # that it runs is all that is asked
+        sys.exit(0)
     NOTEBOOK.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     sys.stdout.write(f"{NOTEBOOK}: {len(made['cells'])} cells\n")

@@ -32,7 +32,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Common:
+class CommonOptions:
     """What was said of these options, and the other words."""
 
     words: tuple[str, ...]
@@ -41,7 +41,7 @@ class Common:
     debug: bool
 
     @classmethod
-    def split(cls, given: Sequence[str]) -> Common:
+    def split(cls, given: Sequence[str]) -> CommonOptions:
         """Take the options of every command out of a command line; ``--`` ends them."""
         at = list(given).index("--") if "--" in given else len(given)
         here = {"--json", "--quiet", "--debug"}

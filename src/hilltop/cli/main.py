@@ -12,7 +12,7 @@ from typing import Any
 
 import hilltop
 from hilltop.checks import did_you_mean
-from hilltop.cli.common import Common, one_style
+from hilltop.cli.common import CommonOptions, one_style
 from hilltop.cli.terminal import shown
 from hilltop.errors import (
     ArgumentError,
@@ -96,7 +96,7 @@ hilltop --completion bash (or zsh, fish) prints what completes them; hilltop --v
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code."""
     _wait_passively()
-    given = Common.split(sys.argv[1:] if arguments is None else arguments)
+    given = CommonOptions.split(sys.argv[1:] if arguments is None else arguments)
     if not given.words or given.words[0] in ("-h", "--help"):
         print(START, end="")
         return OK
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return OK
 
 
-def _run(given: Common) -> None:
+def _run(given: CommonOptions) -> None:
     """Run the command, its help or the completion of all; print its result where JSON is asked."""
     name, *rest = given.words
     if name == "--completion":

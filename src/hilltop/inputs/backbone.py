@@ -119,7 +119,7 @@ class FeatureExtractor:
                     values.append(self.model(pixels.to(self.device)).float().cpu())
                 progress.update(min(number * BATCH, total))
         for name, reason in inputs.broken:
-            say(f"left out: {name}: {reason}")
+            say(f"left out: {reason}" if name in reason else f"left out: {name}: {reason}")
         return torch.cat(values).clone(), images.take(pa.array(np.concatenate(rows)))
 
 
