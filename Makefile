@@ -70,7 +70,8 @@ bench: .venv/.bench  ## Measure against other libraries (20 minutes; QUICK=1: tw
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
-docs: .venv/.docs  ## Build the documentation into build/site; warnings are errors.
+docs: .venv/.docs  ## Execute the notebook, build the documentation into build/site; warnings are errors.
+	$(BIN)/python docs/hooks/notebook.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
 

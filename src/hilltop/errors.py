@@ -40,5 +40,31 @@ class MissingExtra(HilltopError, ImportError):  # noqa: N818 (it says what to do
         """Say what needs which package, and how to get it."""
         package = (module or "").partition(".")[0]
         super().__init__(
-            f"{name} needs the package {package!r}. Install it with: pip install 'hilltop[{extra}]'"
+            f"{name} needs the package {package!r}. Install it with: {install_command(extra)}"
         )
+
+
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation, from where it was installed.
+
+    An installation remembers the folder that it was made from; without one, the command is meant
+    for the folder of the repository.
+
+    Example:
+        >>> install_command("xlsx").endswith("[xlsx]'")
+        True
+    """
+    import json
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        text = metadata.distribution("hilltop").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        text = None
+    source = json.loads(text) if text else {}
+    folder = unquote(urlsplit(source.get("url", "")).path) if "dir_info" in source else ""
+    editable = "-e " if source.get("dir_info", {}).get("editable") else ""
+    if not folder:
+        return f"pip install '.[{extra}]'"
+    return f"pip install {editable}'{folder}[{extra}]'"

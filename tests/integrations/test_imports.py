@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import hilltop.integrations
+from hilltop.errors import install_command
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -49,14 +50,13 @@ def test_the_estimator_needs_no_library_but_scikit_learn_and_hf_loss_not_even_th
             "sklearn",
             "from hilltop.integrations import HilltopClassifier",
             "HilltopClassifier needs the package 'sklearn'."
-            " Install it with: pip install 'hilltop[sklearn]'",
+            f" Install it with: {install_command('sklearn')}",
         ),
         (
             "transformers",
             "from hilltop.integrations import hf_epochs; import hilltop.losses as losses;"
             " hf_epochs(losses.splc())",
-            "hf_epochs needs the package 'transformers'."
-            " Install it with: pip install 'hilltop[hf]'",
+            f"hf_epochs needs the package 'transformers'. Install it with: {install_command('hf')}",
         ),
     ],
 )

@@ -22,6 +22,7 @@ from hilltop.errors import ArgumentError, DataError
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.independent import KeptIndependently
 from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.progress import say
 
 Matrix = Any
 """A numpy array or a torch tensor."""
@@ -94,9 +95,7 @@ def find_missing_labels(
     else:
         inputs = _features(features, len(table))
         check_whole("folds", folds, low=2)
-        alone = score_by_folds(
-            table, inputs, rows, given=given, folds=folds, seed=seed, say=lambda _: None
-        )
+        alone = score_by_folds(table, inputs, rows, given=given, folds=folds, seed=seed, say=say)
         logits = blocks_of(alone)
     if also is not None:
         opinion = torch.as_tensor(_two_dimensional("also", also)).float()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import tyro
 
 from hilltop.cli.labels import ReadFormat
 from hilltop.data import ReadOptions, read_labels
+from hilltop.progress import say
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,11 @@ class Advise:
     """How often labels are drawn and lost, and images held out, anew."""
     seed: int = 0
     """The same seed gives the same advice."""
-    json: bool = False
-    """Print JSON instead of text."""
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
+    prints_answer: ClassVar = True
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Read, try, print."""
         from hilltop.inputs.features import FeatureInputs, read_features
         from hilltop.studies.advise import advise
@@ -46,10 +45,7 @@ class Advise:
         features = None
         if self.features is not None:
             features = FeatureInputs(read_features(self.features), table.images).values
-        found = advise(table, features, draws=self.draws, seed=self.seed, say=_say)
-        if self.json:
-            print(json.dumps(found.as_dict(), indent=2))
-            return
+        found = advise(table, features, draws=self.draws, seed=self.seed, say=say)
         print(found.facts)
         sheet = found.sheet()
         if sheet is not None:
@@ -58,7 +54,4 @@ class Advise:
         if features is None and found.facts.unknown:
             print("With --features FILE, losses are tried on your own images.")
         print("", *found.lines, f"hilltop train ... {found.option}", sep="\n    ")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        return found.as_dict()

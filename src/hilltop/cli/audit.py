@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from hilltop.data import LabelTable, ReadOptions
 from hilltop.data.mistakes import name_mistakes
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError
+from hilltop.progress import say, say_of_inputs
 
 if TYPE_CHECKING:
     from hilltop.audit.find.rank_folder import RankFolder
@@ -88,14 +89,14 @@ class Audit:
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Score, rank, estimate, write, say what was found."""
         from hilltop.inputs.ranks import joined_ranks
 
         with joined_ranks() as ranks:
-            self._run(ranks)
+            return self._run(ranks)
 
-    def _run(self, ranks: Ranks) -> None:
+    def _run(self, ranks: Ranks) -> dict[str, Any]:
         from hilltop.audit.folder import AuditFolder
         from hilltop.audit.run import PARTS, audit, check_out, read_audited, write_audit
         from hilltop.calibration.observation import build_likelihood
@@ -107,14 +108,14 @@ class Audit:
         check_written(self, *written, force=True)
         table, format = read_audited(self.labels, format=self.format, options=self.reading)
         for mistake in name_mistakes(table):
-            print(f"{self.labels}: {mistake}")
+            say_of_inputs(f"{self.labels}: {mistake}")
         before = self._before(table)
         scored = self._with_opinion(table, self._scored(table, given, ranks))
         ranks.wait()
         shards = self._shards(ranks)
         found = audit(table, scored, given=given, top=self.top, before=before, shards=shards)
         if not ranks.first:  # all know what was found; one writes it
-            return
+            return {"out": self.out}
         print(f"{found.belief.sentence}.")
         folder = write_audit(
             found,
@@ -127,11 +128,13 @@ class Audit:
             scored=scored,
         )
         shutil.rmtree(self.out / PARTS, ignore_errors=True)
-        _finish(folder)
+        said = _finish(folder)
         print(f"{folder.candidates}: {pluralize(len(found.candidates), 'candidate', 'candidates')}")
         print(f"{folder.suspects}: {found.wrong.sentence}")
         self._write_page(folder)
         print(f"next: hilltop review {self.out}")
+        files = {"candidates": folder.candidates, "suspects": folder.suspects}
+        return {"out": self.out, "belief": found.belief.sentence, **said, **files}
 
     def _check(self) -> None:
         if self.features is not None and self.scores is not None:
@@ -196,7 +199,7 @@ class Audit:
                 self.out,
                 workers=self.workers,
                 skip_broken=self.skip_broken,
-                say=print,
+                say=say,
                 ranks=ranks,
             )
             rows = table.find(names)
@@ -207,7 +210,7 @@ class Audit:
             given=given,
             folds=self.folds,
             seed=self.seed,
-            say=print,
+            say=say,
             shards=HeadShards(self.out / PARTS, ranks),
         )
         return Scored(blocks_of(logits), rows, values)
@@ -231,7 +234,7 @@ class Audit:
         from hilltop.inputs.matching import matching_rows
 
         allowed = self.allow_missing or (self.skip_broken and source == self.images)
-        return matching_rows(table.images, source, allow_missing=allowed, say=print)
+        return matching_rows(table.images, source, allow_missing=allowed, say=say_of_inputs)
 
     def _write_page(self, folder: AuditFolder) -> None:
         if self.images is None or not self.page or importlib.util.find_spec("PIL") is None:
@@ -255,8 +258,9 @@ class Estimate:
 
     folder: tyro.conf.Positional[Path]
     """The folder that `hilltop audit` wrote."""
+    prints_answer: ClassVar = True
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Read, write, print."""
         from hilltop.audit.folder import AuditFolder
 
@@ -264,11 +268,13 @@ class Estimate:
         weighted = _weighted(folder)
         if weighted is not None:
             print(weighted)
-        if not _finish(folder) and weighted is None:
+        found = _finish(folder)
+        if not found["sampled"] and weighted is None:
             print(
                 f"no random sample was reviewed yet; it is a mode of hilltop review {self.folder}"
             )
         print(f"{self.folder / 'estimates.csv'}: all classes")
+        return {**found, "weighted": weighted}
 
 
 def _weighted(folder: AuditFolder) -> str | None:
@@ -282,8 +288,8 @@ def _weighted(folder: AuditFolder) -> str | None:
     return None if found is None else found.sentence
 
 
-def _finish(folder: AuditFolder) -> bool:
-    """Add reviewed samples to the estimates, print all; return whether there are any."""
+def _finish(folder: AuditFolder) -> dict[str, Any]:
+    """Add reviewed samples to the estimates, print all and return them."""
     from rich.console import Console
 
     from hilltop.audit.find.sampled import add_samples
@@ -298,4 +304,10 @@ def _finish(folder: AuditFolder) -> bool:
         source = "by random samples"
         replace(folder, keep_rate=asdict(keep)).write()
     print_summary(Console(), estimates, sampled, "unknown" if keep is None else f"{keep}, {source}")
-    return sampled is not None
+    by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
+    chosen = [by_sample.get(one.class_name, one) for one in estimates]
+    return {
+        "sampled": None if sampled is None else sampled.sentence,
+        "keep_rate": None if keep is None else asdict(keep),
+        "classes": {one.class_name: asdict(one) for one in chosen},
+    }

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hilltop.cli.outputs import check_written
 from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
+from hilltop.progress import say
 from hilltop.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from hilltop.studies.compare.runs import Result
 
 # Options of a single run that the comparison sets for each of its runs.
 SET_HERE = {
@@ -59,6 +63,7 @@ class Compare:
     run_options: TrainConfig = field(default_factory=TrainConfig)
     groups: ClassVar = {"comparison": ("methods", "keep", "reduced", "seeds", "jobs"), **GROUPS}
     hidden: ClassVar = SET_HERE
+    prints_answer: ClassVar = True
     needs: ClassVar = ("labels", "val_labels")
     texts: ClassVar = {
         "labels": "Complete training labels, in any format; with --unlisted unknown, any labels.",
@@ -70,7 +75,7 @@ class Compare:
         """Options from the file named by ``--config``, for the command line to change."""
         return cls(run_options=options_from_file(words))
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Train what is missing, print and write the tables."""
         from hilltop.studies.compare.level import parse_levels
         from hilltop.studies.compare.method import parse_methods
@@ -97,6 +102,20 @@ class Compare:
         failed = failed_runs(results.all)
         if failed:
             raise HilltopError(failed)
+        return {"out": self.out, "runs": [_run_row(result) for result in results.all]}
+
+
+def _run_row(result: Result) -> dict[str, Any]:
+    """A run as JSON has it."""
+    cell = result.cell
+    return {
+        "method": str(cell.method),
+        "level": cell.level.name,
+        "seed": cell.seed,
+        "folder": result.folder,
+        "last": result.last,
+        "best": result.best,
+    }
 
 
 def check_common(command: str, options: TrainConfig) -> None:
@@ -125,8 +144,3 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     if any(len(word) > 18 for word in words):
         raise ArgumentError(f"seeds must have at most 18 digits, but got {text!r}.")
     return tuple(dict.fromkeys(int(word) for word in words))
-
-
-def say(line: str) -> None:
-    """Print a line at once, even where the output is a file."""
-    print(line, flush=True)

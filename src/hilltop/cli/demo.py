@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,9 @@ class Demo:
     seed: int = 0
     """Seed of pictures, removed labels and training."""
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Run it."""
         from hilltop.studies.demo import run_demo
 
-        run_demo(self.out, seed=self.seed)
+        page = run_demo(self.out, seed=self.seed)
+        return {"report": page}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
 from hilltop.errors import ArgumentError
+from hilltop.progress import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +56,7 @@ class Features:
     """Images in a shard, a multiple of 64; what a command that was stopped may have to do again."""
     needs: ClassVar = ("weights",)
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Compute and write."""
         import torch
 
@@ -76,11 +77,12 @@ class Features:
             else:
                 shards = self._shards()
                 values, names = shared_features(
-                    shards, ranks, workers=self.workers, skip_broken=self.skip_broken, say=print
+                    shards, ranks, workers=self.workers, skip_broken=self.skip_broken, say=say
                 )
                 self._write(values, names, ranks, shards.backbone)
                 if ranks.first:
                     shards.discard()
+        return {"out": self.out, "images": len(names), "numbers": values.shape[1]}
 
     def _write(
         self, values: Tensor, names: pa.StringArray, ranks: Ranks, backbone: Backbone | None
@@ -104,7 +106,7 @@ class Features:
         chosen = list_images(self.images)
         if self.labels is not None:
             allowed = self.allow_missing
-            chosen = labelled_inputs(self.labels, self.images, allow_missing=allowed, say=print)
+            chosen = labelled_inputs(self.labels, self.images, allow_missing=allowed, say=say)
         weights = check_weights(self.weights)
         if Path(weights).is_file():
             weights = str(Path(weights).resolve())  # the file is asked for from other folders

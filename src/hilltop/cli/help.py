@@ -20,6 +20,8 @@ from typing import Any, Literal
 
 import tyro
 
+from hilltop.cli.common import COMMON
+
 _WIDEST = 100
 _NAMES: dict[Any, str] = {Path: "PATH", str: "TEXT", int: "N", float: "X"}
 # Titles of options that live in a dataclass of their own, by the name of its field.
@@ -71,16 +73,36 @@ def render_help(name: str, command: Any, default: Any = None, *, width: int | No
         width: Letters in a line; without it what fits the terminal.
     """
     width = width or min(_WIDEST, shutil.get_terminal_size((_WIDEST, 24)).columns)
-    options = [_said(item, command) for item in _options(command, default)]
-    options = [item for item in options if item.field not in getattr(command, "hidden", ())]
-    needed = " ".join(item.left for item in options if item.required)
-    parts = [f"usage: hilltop {name} {needed} [options]".replace("  ", " ")]
+    options = list(visible_options(command, default))
+    parts = [f"usage: {_typed(name, options)}"]
     parts += _description(inspect.getdoc(command) or "", width)
     column = min(28, 4 + max(len(item.left) for item in options))
     for title, members in _grouped(options, getattr(command, "groups", {})):
         lines = [line for item in members for line in _lines(item, column, width)]
         parts.append("\n".join([title, *lines]))
+    every = [Option("", "", left, "", text, None, False) for left, text in COMMON.items()]
+    lines = [line for item in every for line in _lines(item, column, width)]
+    parts.append("\n".join(["every command", *lines]))
     return "\n\n".join(parts) + "\n"
+
+
+def visible_options(command: Any, default: Any = None) -> Iterator[Option]:
+    """Options of a command as it words them, but those that are hidden."""
+    hidden = getattr(command, "hidden", ())
+    for item in _options(command, default):
+        if item.field not in hidden:
+            yield _said(item, command)
+
+
+def usage_of(name: str, command: Any) -> tuple[str, list[str]]:
+    """What is typed to call a command, and the names of all its options."""
+    options = list(visible_options(command))
+    return _typed(name, options), [item.name for item in options if not item.positional]
+
+
+def _typed(name: str, options: list[Option]) -> str:
+    needed = " ".join(item.left for item in options if item.required)
+    return f"hilltop {name} {needed} [options]".replace("  ", " ")
 
 
 def _said(item: Option, command: Any) -> Option:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,14 +34,12 @@ class IncompleteRequest:
             plans.
         threshold: Above it is a prediction; None for those that stand with the scores, or 0.5.
         harmonic: Whether CF1 is the harmonic mean of CP and CR.
-        as_json: Whether to print JSON.
     """
 
     scores: tuple[Path, ...]
     answers: tuple[Path, ...]
     threshold: float | None
     harmonic: bool
-    as_json: bool
 
     def test(self, table: LabelTable) -> IncompleteTest:
         """Join by name and find out what is probably true."""
@@ -84,17 +81,15 @@ class IncompleteRequest:
 
         return sampled_answers(answered_plans(AuditFolder.read(self.answers[0])), table)
 
-    def evaluate(self, table: LabelTable) -> None:
+    def evaluate(self, table: LabelTable) -> dict[str, Any]:
         """Print estimates of all metrics, and how two models compare."""
         test = self.test(table)
         reports = [test.report(number) for number in range(len(self.scores))]
         compared = test.compare() if len(self.scores) == 2 else None
-        if self.as_json:
-            print(json.dumps(_as_json(test, reports, compared, table.classes), indent=2))
-        else:
-            _print(test, self.scores, reports, compared)
+        _print(test, self.scores, reports, compared)
+        return _as_dict(test, reports, compared, table.classes)
 
-    def plan(self, table: LabelTable, number: int, out: Path, *, seed: int) -> None:
+    def plan(self, table: LabelTable, number: int, out: Path, *, seed: int) -> dict[str, Any]:
         """Write the pairs to ask about next."""
         check_whole("--plan", number, low=1)
         pairs = self.test(table).plan(number, seed=seed)
@@ -105,9 +100,10 @@ class IncompleteRequest:
             f" pass the file to --answers; or answer them in a page, with `hilltop review AUDIT"
             f" --queue {out}`, and pass the folder AUDIT."
         )
+        return {"out": out, "pairs": len(pairs.rows)}
 
 
-def _as_json(
+def _as_dict(
     test: IncompleteTest,
     reports: list[EstimatedReport],
     compared: ModelComparison | None,

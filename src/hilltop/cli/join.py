@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tyro
 
 from hilltop.checks import pluralize
-from hilltop.cli.labels import ReadFormat, describe_counts
+from hilltop.cli.labels import ReadFormat, count_states, describe_counts
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import LabelSet, LabelTable, ReadOptions, join_tables, read_labels, write_labels
 from hilltop.data.formats.source import read_class_file
@@ -53,7 +53,7 @@ class Join:
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Read all, join, write, say what is in it."""
         if len(self.sources) < 2:
             raise ArgumentError("Joining needs at least two label files.")
@@ -65,8 +65,9 @@ class Join:
         for one in sets:
             print(f"{one.name}: {describe_counts(one.table)}{_looked_for(one)}")
         print(f"{self.out}: {describe_counts(joined)}")
-        for line in _remarks(joined):
-            print(line)
+        remarks = list(_remarks(joined))
+        print("\n".join(remarks))
+        return {"out": self.out, **count_states(joined), "remarks": remarks}
 
 
 def read_set(words: str, usual: SourceOptions) -> LabelSet:

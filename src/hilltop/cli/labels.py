@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import tyro
 
@@ -42,24 +41,23 @@ class Inspect:
     labels: tyro.conf.Positional[Path]
     """The label file, or the folder of a data set."""
     format: ReadFormat = None
-    json: bool = False
-    """Print JSON instead of text."""
     write_renames: Path | None = None
     """CSV file to write: all classes with likely new names, to be edited and given to --renames."""
     force: Force = False
     reading: ReadOptions = field(default_factory=ReadOptions)
+    prints_answer: ClassVar = True
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Read, summarise, print."""
         if self.write_renames is not None:
             check_written(self, self.write_renames)
         table = read_labels(self.labels, format=self.format, options=self.reading)
         summary = summarise(table)
-        print(json.dumps(summary.as_dict(), indent=2) if self.json else summary)
+        print(summary)
         if self.write_renames is not None:
             write_renames(table, self.write_renames, likely_renames(table))
-            if not self.json:
-                print(f"\n{self.write_renames}: edit the column rename, then pass it to --renames")
+            print(f"\n{self.write_renames}: edit the column rename, then pass it to --renames")
+        return summary.as_dict()
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Convert:
     force: Force = False
     reading: ReadOptions = field(default_factory=ReadOptions)
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Read and write."""
         check_written(self, self.out)
         source = LabelSource(self.source)
@@ -94,6 +92,7 @@ class Convert:
             print(
                 "labels alone were written: boxes, segmentations and sizes of images are left out"
             )
+        return {"out": self.out, **count_states(written)}
 
     def _read_back(self, table: LabelTable) -> LabelTable:
         """What the output says, read as its user will; without loss it says the same."""
@@ -116,26 +115,41 @@ class Statistics:
     """The label files."""
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
+    prints_answer: ClassVar = True
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Read all files and print one line each."""
         if not self.labels:
             raise ArgumentError("Give at least one label file.")
         options = positives_only(self.reading)
         width = max(len(str(path)) for path in self.labels)
         print(f"{'':{width}}  {'samples':>10} {'classes':>8} {'labels':>11} {'avg.label/img':>14}")
+        rows = {}
         for path in self.labels:
-            row = statistics_row(read_labels(path, format=self.format, options=options))
+            row = rows[str(path)] = statistics_row(
+                read_labels(path, format=self.format, options=options)
+            )
             print(
                 f"{path!s:{width}}  {row['samples']:>10,} {row['classes']:>8,}"
                 f" {row['labels']:>11,} {row['avg.label/img']:>14.2f}"
             )
+        return {"files": rows}
 
 
 def positives_only(reading: ReadOptions) -> ReadOptions:
     """The options where only positives matter, so that nothing need be said of the rest."""
     rest = reading.unlisted or "unknown"
     return replace(reading, unlisted=rest, zero=reading.zero or rest, blank=reading.blank or rest)
+
+
+def count_states(table: LabelTable) -> dict[str, int]:
+    """What a table holds, in numbers."""
+    return {
+        "images": len(table),
+        "classes": len(table.classes),
+        "labels": table.count(State.PRESENT),
+        "confirmed_absents": table.count(State.ABSENT),
+    }
 
 
 def describe_counts(table: LabelTable) -> str:

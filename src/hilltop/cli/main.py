@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +12,8 @@ from typing import Any
 
 import hilltop
 from hilltop.checks import did_you_mean
+from hilltop.cli.common import CommonOptions, one_style
+from hilltop.cli.terminal import shown
 from hilltop.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -84,26 +88,25 @@ audit
   hilltop estimate DIR           how many labels are missing, from a reviewed random sample
   hilltop apply DIR --out FILE   the labels with their answers, in the format they came in
 
-Every command has --help, with an example.
+Every command has --help, with an example, --json for scripts and --quiet.
+hilltop --completion bash (or zsh, fish) prints what completes them; hilltop --version.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code."""
     _wait_passively()
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
-    words = [word for word in given if word != "--debug"]
-    if not words or words[0] in ("-h", "--help"):
+    given = CommonOptions.split(sys.argv[1:] if arguments is None else arguments)
+    if not given.words or given.words[0] in ("-h", "--help"):
         print(START, end="")
         return OK
-    if words == ["--version"]:
+    if given.words == ("--version",):
         print(f"hilltop {hilltop.__version__}")
         return OK
     try:
-        run_command(words)
+        _run(given)
     except HilltopError as error:
-        if debug:
+        if given.debug:
             raise
         print(f"hilltop: {error}", file=sys.stderr)
         usage = isinstance(error, OptionNeeded | ArgumentError | ArgumentTypeError | ConfigError)
@@ -115,11 +118,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return OK
     except OSError as error:
-        if debug:
+        if given.debug:
             raise
         print(f"hilltop: {error.filename or 'file'}: {error.strerror or error}.", file=sys.stderr)
         return FAILED
     return OK
+
+
+def _run(given: CommonOptions) -> None:
+    """Run the command, its help or the completion of all; print its result where JSON is asked."""
+    name, *rest = given.words
+    if name == "--completion":
+        from hilltop.cli.completion import completion_script
+
+        print(completion_script(rest[0] if rest else ""), end="")
+    elif {"-h", "--help"} & set(rest):
+        print(command_help(given.words), end="")
+    else:
+        aside = getattr(load_command(name), "prints_answer", False)
+        with shown(quiet=given.quiet, json=given.json, aside=aside, debug=given.debug):
+            result = run_command(given.words, quiet=given.quiet)
+        if given.json and result is not None:
+            print(json.dumps(result, indent=2, default=str))
 
 
 def _wait_passively() -> None:
@@ -150,16 +170,19 @@ def parse(words: Sequence[str]) -> Any:
     """Turn words into an object of a command, ready to run; wrong words exit with 2."""
     import tyro
 
+    from hilltop.cli.help import usage_of
+
     name, *rest = words
     command = load_command(name)
     default = command.defaults(rest) if hasattr(command, "defaults") else None
-    return tyro.cli(
-        command,
-        prog=f"hilltop {name}",
-        args=rest,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
-        **({} if default is None else {"default": default}),
-    )
+    with one_style(name, lambda: usage_of(name, command)):
+        return tyro.cli(
+            command,
+            prog=f"hilltop {name}",
+            args=rest,
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
+            **({} if default is None else {"default": default}),
+        )
 
 
 def check_counts(command: Any) -> None:
@@ -172,16 +195,26 @@ def check_counts(command: Any) -> None:
             raise ArgumentError(f"--{option} must be {bound}, but got {value}.")
 
 
-def run_command(words: Sequence[str]) -> None:
-    """Run a command, or print its help."""
-    name, *rest = words
-    command = load_command(name)
-    if not {"-h", "--help"} & set(rest):
-        given = parse(words)
-        check_counts(given)
-        given.run()
-        return
+def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] | None:
+    """Run a command and return what it found; None from all processes but the first.
+
+    Args:
+        words: What stands behind ``hilltop`` on its command line.
+        quiet: Print nothing, unless the command is there to print an answer.
+    """
+    command = parse(words)
+    check_counts(command)
+    if not quiet or getattr(command, "prints_answer", False):
+        return command.run()  # type: ignore[no-any-return]
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        return command.run()  # type: ignore[no-any-return]
+
+
+def command_help(words: Sequence[str]) -> str:
+    """Return the help of a command, with the defaults that hold with these words."""
     from hilltop.cli.help import render_help
 
+    name, *rest = words
+    command = load_command(name)
     default = command.defaults(rest) if hasattr(command, "defaults") else None
-    print(render_help(name, command, default), end="")
+    return render_help(name, command, default)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +41,6 @@ class Evaluate:
     """CF1 as in the paper, or the harmonic mean of CP and CR."""
     most_classes: int = 20
     """Most classes in the table below, those with most labels; 0 for none."""
-    json: bool = False
-    """Print JSON instead of text."""
     incomplete: bool = False
     """Labels are incomplete: estimate the true values, each with a 90% interval."""
     answers: tuple[Path, ...] = ()
@@ -61,12 +58,12 @@ class Evaluate:
     force: Force = False
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
+    prints_answer: ClassVar = True
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Join by name, measure, print."""
         if self.incomplete:
-            self._run_incomplete()
-            return
+            return self._run_incomplete()
         if self.answers or self.against or self.plan is not None:
             raise ArgumentError("--answers, --against and --plan need --incomplete.")
         table = read_labels(self.labels, format=self.format, options=self.reading)
@@ -78,17 +75,15 @@ class Evaluate:
             values, targets, threshold, cf1=self.cf1, class_names=table.classes
         )
         treated = describe_unknown(table, targets)
-        if self.json:
-            found = {**report.as_dict(), "empty_classes": list(report.empty_classes)}
-            print(json.dumps({**found, "thresholds": source, "unknown": treated}, indent=2))
-            return
         print(report)
         print("\n" + LETTERS)
         print(f"thresholds: {source}")
         print(treated)
         print("\n" + "\n".join(class_lines(report.per_class, self.most_classes)))
+        found = {**report.as_dict(), "empty_classes": list(report.empty_classes)}
+        return {**found, "thresholds": source, "unknown": treated}
 
-    def _run_incomplete(self) -> None:
+    def _run_incomplete(self) -> dict[str, Any]:
         from hilltop.cli.incomplete_scores import IncompleteRequest
 
         if self.fit:
@@ -99,13 +94,10 @@ class Evaluate:
             check_written(self, self.out)
         table = read_labels(self.labels, format=self.format, options=self.reading)
         scores = (self.scores,) if self.against is None else (self.scores, self.against)
-        request = IncompleteRequest(
-            scores, self.answers, self.threshold, self.cf1 == "harmonic", self.json
-        )
+        request = IncompleteRequest(scores, self.answers, self.threshold, self.cf1 == "harmonic")
         if self.plan is not None and self.out is not None:
-            request.plan(table, self.plan, self.out, seed=self.seed)
-        else:
-            request.evaluate(table)
+            return request.plan(table, self.plan, self.out, seed=self.seed)
+        return request.evaluate(table)
 
     def _threshold(
         self, scores: ScoreTable, values: Any, targets: Any, table: LabelTable
@@ -185,7 +177,7 @@ class Export:
     unless the validation labels are known to be complete."""
     force: Force = False
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Load and write."""
         from hilltop.training.export import export_folder, export_onnx, folder_files
         from hilltop.training.predict import load_run
@@ -200,3 +192,4 @@ class Export:
             export_folder(trained, self.run_folder, self.out)
         classes = pluralize(len(trained.classes), "class", "classes")
         print(f"{self.out}: {trained.config.model.model}, {classes}")
+        return {"out": self.out, "model": trained.config.model.model, "classes": trained.classes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import tyro
@@ -14,6 +14,7 @@ from hilltop.checks import check_number, check_whole, pluralize
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data.tags import choose_tags, write_tags
 from hilltop.errors import ArgumentError
+from hilltop.progress import say
 
 if TYPE_CHECKING:
     from hilltop.calibration import Decision
@@ -54,7 +55,7 @@ class Predict:
     unless the validation labels are known to be complete."""
     force: Force = False
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Predict, decide and write."""
         from hilltop.inputs.matching import labelled_inputs
         from hilltop.training.predict import load_run, predict_run, truth_probs
@@ -66,7 +67,7 @@ class Predict:
         chosen, source = None, self.images or self.features
         if self.labels is not None and source is not None:
             allowed = self.allow_missing
-            chosen = labelled_inputs(self.labels, source, allow_missing=allowed, say=print)
+            chosen = labelled_inputs(self.labels, source, allow_missing=allowed, say=say)
         scores, broken = predict_run(
             trained, images=self.images, features=self.features, chosen=chosen
         )
@@ -76,17 +77,21 @@ class Predict:
         if decision is not None:
             thresholds = decision.thresholds
         images = pluralize(len(probs.images), "image", "images")
+        found: dict[str, Any] = {"out": self.out, "images": len(probs.images)}
         if self.out.suffix == ".npy" and self.to is None:
             dataclasses.replace(probs, thresholds=tuple(thresholds.tolist())).save(self.out)
             print(f"{self.out}: {images}, {pluralize(len(probs.classes), 'class', 'classes')}")
         else:
             alone = self.top is not None and self.min_precision is None
+            explained = _explained(decision, self.top if alone else None)
             said = choose_tags(probs, -1.0 if alone else thresholds, top=self.top)
             write_tags(self.out, probs, said, to=self.to)
             print(f"{self.out}: {images}, {pluralize(int(said.sum()), 'tag', 'tags')}")
-            print(_explained(decision, self.top if alone else None))
+            print(explained)
+            found |= {"tags": int(said.sum()), "explained": explained}
         if broken:
             print(f"left out: {pluralize(len(broken), 'image', 'images')} that could not be read")
+        return found | {"classes": len(probs.classes), "left_out": [name for name, _ in broken]}
 
     def _check(self) -> None:
         if self.top is not None:
@@ -111,5 +116,5 @@ def _explained(decision: Decision | None, top: int | None) -> str:
     if top is not None:
         return f"the {top} most probable tags of every image, however probable they are"
     if decision is None:
-        return "scores above 0.5: this run does not know what its scores mean"
+        return "scores above 0.5: what scores mean is found out with 100 images or more to train on"
     return decision.describe()

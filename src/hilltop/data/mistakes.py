@@ -17,6 +17,7 @@ _RARE = 0.1  # a typo is rare beside the class it was meant to be
 _NOTHING = frozenset(
     ["none", "nothing", "no finding", "no findings", "normal", "negative", "no label", "no labels"]
 )
+_MOST_NAMED = 3  # more names that differ in case alone are told in one sentence
 _SHORTEST = 5  # shorter names differ by one letter for good reasons: cat, car, cap
 
 
@@ -33,8 +34,12 @@ def likely_mistakes(table: LabelTable) -> list[str]:
 def name_mistakes(table: LabelTable) -> list[str]:
     """Return one sentence for each class whose name looks wrong."""
     counts = table.counts_by_class(State.PRESENT)
-    said = []
-    for rare, common in _typos(table):
+    typos, said = _typos(table), []
+    spelled = [pair for pair in typos if len({spelling(table.classes[at]) for at in pair}) == 1]
+    if len(spelled) > _MOST_NAMED:
+        typos = [pair for pair in typos if pair not in spelled]
+        said.append(_spelled_often(table, spelled))
+    for rare, common in typos:
         one, other = table.classes[rare], table.classes[common]
         same = spelling(one) == spelling(other)
         remedy = " --merge-names makes them one." if same else ""
@@ -49,6 +54,20 @@ def name_mistakes(table: LabelTable) -> list[str]:
                 f" --none-class {shlex.quote(name)} makes all other classes absent there."
             )
     return said
+
+
+def _spelled_often(table: LabelTable, pairs: list[tuple[int, int]]) -> str:
+    """Say once that many names differ only in how they are written."""
+    names = {spelling(table.classes[common]): table.classes[common] for _, common in pairs}
+    first = [
+        f"{table.classes[rare]!r} and {table.classes[common]!r}"
+        for rare, common in pairs[:_MOST_NAMED]
+    ]
+    written = pluralize(len(names), "class is", "classes are")
+    return (
+        f"{written} written in several ways, such as {', '.join(first)}. --merge-names makes them"
+        " one."
+    )
 
 
 def likely_renames(table: LabelTable) -> dict[str, str]:

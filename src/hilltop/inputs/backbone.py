@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.errors import HilltopWarning, OptionNeeded
+from hilltop.progress import ProgressLog
 
 BATCH = 64
 """Images that the backbone sees at once."""
@@ -65,7 +66,7 @@ def extract_features(
         backbone: The network.
         workers: Processes that decode images.
         skip_broken: Leave out images that cannot be read instead of raising.
-        say: Takes a sentence on the progress.
+        say: Takes a sentence for the user.
     """
     values, names = FeatureExtractor(backbone)(
         folder, images, workers=workers, skip_broken=skip_broken, say=say
@@ -111,15 +112,14 @@ class FeatureExtractor:
         total = len(images)
         plan = [range(first, min(first + BATCH, total)) for first in range(0, total, BATCH)]
         rows, values = [np.empty(0, dtype=np.int64)], [torch.empty(0)]
-        with torch.inference_mode():
+        with torch.inference_mode(), ProgressLog("features", total, "images") as progress:
             for number, (read, pixels) in enumerate(inputs.loader(plan, None), start=1):
                 if len(read):
                     rows.append(read)
                     values.append(self.model(pixels.to(self.device)).float().cpu())
-                if number % 20 == 0 or number == len(plan):
-                    say(f"features: {min(number * BATCH, total):,} of {total:,} images")
+                progress.update(min(number * BATCH, total))
         for name, reason in inputs.broken:
-            say(f"left out: {name}: {reason}")
+            say(f"left out: {reason}" if name in reason else f"left out: {name}: {reason}")
         return torch.cat(values).clone(), images.take(pa.array(np.concatenate(rows)))
 
 

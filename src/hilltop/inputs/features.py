@@ -21,7 +21,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats import FORMATS, LabelSource
 from hilltop.data.formats.source import read_lines
 from hilltop.data.formats.text.table_file import read_parquet
-from hilltop.inputs.image_files import ENDINGS
+from hilltop.inputs.image_files import ENDINGS, fold_id
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -63,10 +63,10 @@ class Features:
         """Return the row of every image; null where there is none.
 
         Like an image file, a row is named with or without the ending of the file, and with or
-        without the folders before it, where that leaves no doubt.
+        without the folders before it, and whatever the case, where that leaves no doubt.
         """
         found = pc.index_in(images, value_set=self.images)
-        for shorter in (_without_endings, _without_folders):
+        for shorter in (_without_endings, _without_folders, _folded):
             if found.null_count:
                 here = shorter(self.images)
                 if len(here.unique()) == len(here):
@@ -152,6 +152,11 @@ def _without_endings(images: pa.StringArray) -> pa.StringArray:
 
 def _without_folders(images: pa.StringArray) -> pa.StringArray:
     return pc.replace_substring_regex(_without_endings(images), r"^.*/", "")
+
+
+def _folded(images: pa.StringArray) -> pa.StringArray:
+    plain = pa.array([fold_id(name) for name in images.to_pylist()], pa.string())
+    return _without_folders(plain)
 
 
 def _read_npz(path: Path) -> Features:

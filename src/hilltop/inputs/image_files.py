@@ -12,14 +12,15 @@ from hilltop.data.data_errors import MOST_ERRORS, ErrorCollector, data_error
 from hilltop.data.formats.text.folder_files import IMAGE_ENDINGS as ENDINGS
 from hilltop.errors import DataError
 
-__all__ = ["ENDINGS", "find_images", "list_images", "missing_images"]
+__all__ = ["ENDINGS", "find_images", "fold_id", "list_images", "missing_images"]
 
 
 def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
     """Return the file of each image, relative to ``folder``; null where there is none.
 
     An id names its file with or without the ending, and may contain sub-folders. What is not where
-    the id says is looked for in all folders below: there the end of its path must be the id.
+    the id says is looked for in all folders below: there the end of its path must be the id. What
+    is not there either is looked for without regard to case, blanks around it and backslashes.
 
     Args:
         folder: Where the images are.
@@ -33,6 +34,7 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
     faults = ErrorCollector(folder)
     listings: dict[Path, dict[str, list[str]]] = {}
     below: dict[str, list[str]] | None = None
+    folded: dict[str, list[str]] | None = None
     found: list[str | None] = []
     for name in images.to_pylist():
         path = Path(name)
@@ -45,6 +47,12 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
         if not files:
             below = _below(folder) if below is None else below
             files = [file for file in below.get(path.name, []) if _ends(file, path.parent)]
+        if not files:
+            folded = _folded(below or {}) if folded is None else folded
+            plain = Path(fold_id(name))
+            files = [
+                file for file in folded.get(plain.name, []) if _ends(file.casefold(), plain.parent)
+            ]
         if len(files) > 1:
             faults.add(
                 f"the image id {name!r} fits {' and '.join(map(repr, sorted(files)))};"
@@ -53,6 +61,16 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
         found.append(files[0] if len(files) == 1 else None)
     faults.check()
     return pa.array(found, pa.string())
+
+
+def fold_id(name: str) -> str:
+    r"""Return an image id without what people write differently: case, blanks, backslashes.
+
+    Example:
+        >>> fold_id("2023\\IMG_7.JPG ")
+        '2023/img_7.jpg'
+    """
+    return name.strip().replace("\\", "/").casefold()
 
 
 def list_images(folder: Path) -> pa.StringArray:
@@ -93,6 +111,15 @@ def _below(folder: Path) -> dict[str, list[str]]:
                 path = (Path(parent) / name).relative_to(folder).as_posix()
                 for word in {name, stem}:
                     found.setdefault(word, []).append(path)
+    return found
+
+
+def _folded(below: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The same files under folded names."""
+    found: dict[str, list[str]] = {}
+    for name, files in below.items():
+        known = found.setdefault(fold_id(name), [])
+        known.extend(file for file in files if file not in known)
     return found
 
 

@@ -16,6 +16,7 @@ from hilltop.data import LabelTable, ReadOptions, State, drop_positives, write_l
 from hilltop.errors import DataError
 from hilltop.inputs.descriptor import describe_files
 from hilltop.inputs.synthetic import write_dataset
+from hilltop.progress import say
 from hilltop.report import DemoMethod, DemoPairs, write_demo_report
 from hilltop.report.demo_audit import DemoAudit
 from hilltop.report.demo_report import result_rows
@@ -188,7 +189,7 @@ def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: 
         pictures, left.images.to_pylist(), filters=size.filters, side=9, seed=seed
     )
     rows = np.arange(len(left))
-    logits = score_by_folds(left, features, rows, given=None, folds=4, seed=seed, say=print)
+    logits = score_by_folds(left, features, rows, given=None, folds=4, seed=seed, say=say)
     found = audit(left, Scored(blocks_of(logits), rows), given=None, top=None)
     written = write_audit(
         found,

@@ -77,12 +77,26 @@ class _Calibrated(nn.Module):
 
 def _properties(trained: TrainedModel) -> dict[str, str]:
     """What stands in the metadata of an ONNX file."""
-    known = {"classes": json.dumps(trained.classes)}
+    known = {"classes": json.dumps(trained.classes), "input": describe_input(trained)}
     if trained.truth is None:
         return known
     decision = trained.truth.decide()
     thresholds = [round(number, 6) for number in decision.thresholds.tolist()]
     return {**known, "thresholds": json.dumps(thresholds), "expected": str(decision.expected)}
+
+
+def describe_input(trained: TrainedModel) -> str:
+    """Say what the exported model wants to be given."""
+    shape = trained.input_shape
+    if trained.config.kind == "images":
+        side = f"{shape[1]} x {shape[2]}"
+        return (
+            f"RGB images squashed to {side} pixels, 8-bit values divided by 255 and not otherwise"
+            f" normalised, batch x {' x '.join(map(str, shape))}"
+        )
+    backbone = trained.backbone
+    made = "" if backbone is None else f" of {backbone.name} at {backbone.image_size} pixels"
+    return f"features{made} as they are in the file, batch x {shape[0]}"
 
 
 def _decisions(trained: TrainedModel) -> dict[str, Any]:
@@ -109,6 +123,7 @@ def export_folder(trained: TrainedModel, run: Path, out: Path) -> None:
     config = {
         "model": trained.config.model.model,
         "input_shape": trained.input_shape,
+        "input": describe_input(trained),
         "boost": trained.config.model.boost,
         "classes": trained.classes,
         **_decisions(trained),
@@ -129,7 +144,7 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
         f"A multi-label classifier for {pluralize(len(trained.classes), 'class', 'classes')},"
         f" trained by Hilltop on {config.kind}.",
         "",
-        f"- Input: {' x '.join(map(str, trained.input_shape))}; output: one logit for each class.",
+        f"- Input: {describe_input(trained)}; output: one logit for each class.",
         f"- Loss: {config.loss}; {pluralize(config.epochs, 'epoch', 'epochs')},"
         f" batch {config.batch_size}, learning rate {trained.learning_rate:g},"
         f" seed {config.seed}.",

@@ -16,6 +16,7 @@ from hilltop.errors import DataError
 from hilltop.losses import Loss
 from hilltop.losses.init import head_start, log_odds
 from hilltop.models import FeatureHead, Features
+from hilltop.progress import ProgressLog
 from hilltop.training.learner import Learner
 from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.threads import step_threads
@@ -83,7 +84,8 @@ def out_of_fold_logits(
         head, features, lambda rows: (targets[rows], None), seed=seed
     )
     learner = Learner.build(head, loss, recipe, rows=len(features))
-    with step_threads(batch_size, features.shape[1], learns.shape[1] * classes):
+    threads = step_threads(batch_size, features.shape[1], learns.shape[1] * classes)
+    with threads, ProgressLog("cross-validation", recipe.epochs, "epochs") as said:
         for epoch in range(recipe.epochs):
             loss.set_epoch(epoch)
             for rows in recipe.epoch_plan(len(features), seed, epoch):
@@ -92,6 +94,7 @@ def out_of_fold_logits(
                 image = torch.arange(len(rows)).unsqueeze(1).expand_as(mine)[mine]
                 seen = None if observed is None else observed[rows][image]
                 learner.step(logits, targets[rows][image], observed=seen, index=rows[image])
+            said.update(epoch + 1)
         return _unseen(head, features, scores / repeats, classes)
 
 

@@ -25,6 +25,7 @@ from hilltop.inputs import ImageInputs, OutputInputs, Window
 from hilltop.inputs.transforms import uncropped_size
 from hilltop.models import classifier_parameters, cut_below, outputs_below
 from hilltop.models.images import backbone_of
+from hilltop.progress import ProgressLog, say
 from hilltop.training.distributed import all_gather_object, place_in_world
 
 Broken = list[tuple[int, str, str]]
@@ -106,15 +107,17 @@ class FrozenBlocks:
         self.model.to(device)
         plan = [range(at, min(at + _BATCH, rows.stop)) for at in range(start, rows.stop, _BATCH)]
         names = dict(zip(images.images.to_pylist(), range(len(images.images)), strict=True))
-        for number, (read, pixels) in enumerate(images.loader(plan, None), start=1):
-            if len(read):
-                values[read] = self._small(self._outputs(pixels.to(device)), path)
-            if number % _BATCHES_KEPT == 0 or number == len(plan):
-                values.flush()
-                broken |= {names[name]: (names[name], name, why) for name, why in images.broken}
-                state = {"next": plan[number - 1].stop, "broken": list(broken.values())}
-                atomic_write(progress, json.dumps(state))
-                self._say(plan[number - 1].stop - rows.start, len(rows), values)
+        what = f"outputs below {self.block} ({math.ceil(values.nbytes / 2**20):,} MB on disk)"
+        with ProgressLog(what, len(rows), "images", start=start - rows.start) as said:
+            for number, (read, pixels) in enumerate(images.loader(plan, None), start=1):
+                if len(read):
+                    values[read] = self._small(self._outputs(pixels.to(device)), path)
+                said.update(plan[number - 1].stop - rows.start)
+                if number % _BATCHES_KEPT == 0 or number == len(plan):
+                    values.flush()
+                    broken |= {names[name]: (names[name], name, why) for name, why in images.broken}
+                    state = {"next": plan[number - 1].stop, "broken": list(broken.values())}
+                    atomic_write(progress, json.dumps(state))
         self.model.to("cpu")
         return list(broken.values())
 
@@ -128,15 +131,6 @@ class FrozenBlocks:
                 " another block.",
             )
         return small
-
-    def _say(self, done: int, rows: int, values: npt.NDArray[Any]) -> None:
-        if place_in_world()[0] == 0:
-            size = values.nbytes / 2**20
-            print(
-                f"outputs below {self.block}: {done:,} of {rows:,} images"
-                f" ({math.ceil(size):,} MB on disk)",
-                flush=True,
-            )
 
     @torch.no_grad()
     def _outputs(self, pixels: Tensor) -> Tensor:
@@ -181,7 +175,7 @@ def train_from(
     cut_below(model, block, size)
     if place_in_world()[0] == 0:
         learning = sum(parameter.requires_grad for parameter in model.parameters())
-        print(_said(block, learning, crop=crop, cropped=made[0].window is not None))
+        say(_said(block, learning, crop=crop, cropped=made[0].window is not None))
     return made
 
 

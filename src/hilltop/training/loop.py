@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -203,15 +203,24 @@ def _train_epoch(
 
 
 def predict(
-    model: nn.Module, inputs: Inputs, rows: int, config: TrainConfig, fabric: Fabric
+    model: nn.Module,
+    inputs: Inputs,
+    rows: int,
+    config: TrainConfig,
+    fabric: Fabric,
+    *,
+    done: Callable[[int], None] | None = None,
 ) -> Tensor:
-    """Probabilities for all rows, on every rank; rows that cannot be read are NaN."""
+    """Probabilities for all rows, on every rank; rows that cannot be read are NaN.
+
+    ``done`` is told how many rows there are already.
+    """
     model.eval()
     mine = shard(range(rows), fabric.global_rank, fabric.world_size)
     plan = [mine[at : at + config.batch_size] for at in range(0, len(mine), config.batch_size)]
     scores, read = None, torch.zeros(rows, device=fabric.device)
     with torch.no_grad(), fabric.autocast():
-        for at, batch in inputs.loader(plan, None):
+        for number, (at, batch) in enumerate(inputs.loader(plan, None), start=1):
             probs = torch.sigmoid(model(_placed(batch, config, fabric)).float())
             if scores is None:
                 scores = torch.zeros(rows, probs.shape[1], device=fabric.device)
@@ -221,6 +230,8 @@ def predict(
                 )
             where = torch.from_numpy(at).to(fabric.device)
             scores[where], read[where] = probs, 1.0
+            if done is not None:
+                done(min(rows, number * config.batch_size * fabric.world_size))
     if scores is None:
         raise DataError("There is nothing to predict: not one image could be read.")
     scores, read = all_reduce_sum(scores), all_reduce_sum(read)

@@ -18,6 +18,7 @@ from hilltop.inputs.backbone import Backbone, extract_features
 from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.inputs.image_files import list_images
 from hilltop.models import FeatureHead, build_image_model
+from hilltop.progress import ProgressLog, say
 from hilltop.training.checkpoint import check_weights_finite, load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import Which, load_truth, score_logits, usual_weights
@@ -131,7 +132,9 @@ def predict_run(
         ids = _all_ids(config, given) if chosen is None else chosen
         inputs, broken = _inputs_of(config, given, ids), []
     fabric = launch(config.precision)
-    scores = predict(trained.model.to(fabric.device), inputs, len(ids), config, fabric)
+    model = trained.model.to(fabric.device)
+    with ProgressLog("predicting", len(ids), config.kind) as said:
+        scores = predict(model, inputs, len(ids), config, fabric, done=said.update)
     readable = ~torch.isnan(scores).any(dim=1)
     kept = ids.filter(pa.array(readable.numpy()))
     table = ScoreTable(kept, trained.classes, scores[readable].numpy())
@@ -167,7 +170,7 @@ def _extracted(
         backbone,
         workers=config.workers,
         skip_broken=config.skip_broken,
-        say=print,
+        say=say,
     )
     unread = sorted(set(ids.to_pylist()) - set(names.to_pylist()))
     inputs = FeatureInputs(Features(folder, names, values.numpy()), names)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
+from hilltop.progress import ProgressLog, say
 from hilltop.report import RunMeaning, write_run_report
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated, judged_value
 from hilltop.training.config import TrainConfig
@@ -19,9 +17,12 @@ from hilltop.training.decisions import load_truth, usual_weights
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
 
+_SECONDS_BETWEEN = 5.0
+"""From one line about an epoch to the next."""
+
 
 class Reporter:
-    """A bar with rate and time left in a terminal, plain lines elsewhere; nothing if quiet."""
+    """Logs progress with rate and time left, and what came of each epoch; nothing if quiet."""
 
     def __init__(self, config: TrainConfig, folder: RunFolder, task: Task, *, quiet: bool) -> None:
         """Say what is about to happen."""
@@ -29,7 +30,8 @@ class Reporter:
         self._task = task
         self._images, self._began = 0, time.perf_counter()
         self._sizes = {"images": len(task.train), "val_images": len(task.val)}
-        self._bar: Progress | None = None
+        self._progress: ProgressLog | None = None
+        self._said = 0.0
         self._writer: Any = None
         if quiet:
             return
@@ -62,16 +64,15 @@ class Reporter:
         if not self._images and not self._quiet:  # a run that made no step leaves no trace
             self._folder.event("start", **self._sizes)
         self._images += images
-        if self._quiet or not sys.stderr.isatty():
+        if self._quiet:
             return
-        if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, transient=True)
-            self._bar.start()
-            self._bar.add_task("", total=self._config.epochs * steps)
+        done = epoch * steps + step
+        if self._progress is None:
+            total = self._config.epochs * steps
+            self._progress = ProgressLog("training", total, "steps", start=done - 1)
         rate = self._images / (time.perf_counter() - self._began)
-        text = f"epoch {epoch + 1}/{self._config.epochs}  loss {loss:.4f}  {rate:,.0f} images/s"
-        self._bar.update(self._bar.task_ids[0], completed=epoch * steps + step, description=text)
+        note = f"epoch {epoch + 1}, loss {loss:.4f}, {rate:,.0f} images/s"
+        self._progress.update(done, note)
 
     def epoch(self, row: dict[str, Any], seconds: float) -> None:
         """Report on a finished epoch."""
@@ -82,6 +83,12 @@ class Reporter:
         if self._writer is not None:
             for name, value in row.items():
                 self._writer.add_scalar(name, value, row["epoch"])
+        now = time.perf_counter()
+        if now - self._said < _SECONDS_BETWEEN and row["epoch"] < self._config.epochs:
+            return  # epochs that fly by are in metrics.csv
+        self._said = now
+        if self._progress is not None:
+            self._progress.postpone()
         naive = f" ({100 * row['mAP']:.2f} by labels as they are)" if is_estimated(row) else ""
         self._say(
             f"epoch {row['epoch']:3}/{self._config.epochs}  loss {row['loss']:.4f}"
@@ -91,8 +98,8 @@ class Reporter:
 
     def finish(self, rows: Sequence[dict[str, Any]], broken: Sequence[tuple[str, str]]) -> None:
         """Write the report and say where it is."""
-        if self._bar is not None:
-            self._bar.stop()
+        if self._progress is not None:
+            self._progress.finish()
         if self._writer is not None:
             self._writer.close()
         unique = sorted(set(broken))
@@ -129,9 +136,5 @@ class Reporter:
         return RunMeaning(truth, which, self._task.loss.describe(), found)
 
     def _say(self, text: str) -> None:
-        if self._quiet:
-            return
-        if self._bar is not None:
-            self._bar.console.print(text, highlight=False)
-        else:
-            print(text, flush=True)
+        if not self._quiet:
+            say(text)

@@ -26,6 +26,7 @@ from hilltop.inputs.outputs import OutputInputs
 from hilltop.losses import LabelStats, Loss, build
 from hilltop.losses.terms.judged import JudgedCorrection, judged
 from hilltop.models import FeatureHead, build_image_model
+from hilltop.progress import say_of_inputs
 from hilltop.training.config import TrainConfig
 from hilltop.training.evidence import FoldEvidence, prepare_loss
 from hilltop.training.incomplete_validation import IncompleteValidation
@@ -76,9 +77,9 @@ class Task:
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
     """Read the labels, split them if need be, and keep both parts in the run folder."""
     if config.val_labels is not None or config.val_split is not None:
-        train, val = read_both(config, print)
+        train, val = read_both(config, say_of_inputs)
     else:
-        train, val = split(read_training(config, print), config.val_share, config.seed)
+        train, val = split(read_training(config, say_of_inputs), config.val_share, config.seed)
     for name, table in (("training", train), ("validation", val)):
         if not table.count(State.PRESENT):
             raise DataError(f"There is no label at all among the {len(table)} {name} images.")

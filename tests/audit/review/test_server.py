@@ -13,6 +13,7 @@ import pytest
 from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
+from hilltop.errors import install_command
 from tests.audit.review.serving import Server, answer_event, serving
 from tests.processes import HANGING_S
 
@@ -217,7 +218,7 @@ def test_without_the_extra_packages_it_says_which_to_install(
     said = capsys.readouterr().err
     assert said == (
         "hilltop: The review page needs extra packages."
-        " Install them with: pip install 'hilltop[review]'\n"
+        f" Install them with: {install_command('review')}\n"
     )
 
 

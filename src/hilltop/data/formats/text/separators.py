@@ -66,6 +66,16 @@ def find_separator(cells: Iterable[str]) -> Separator:
 
 
 def _parts_come_back(words: Sequence[str], mark: str) -> bool:
-    """Whether cells are combinations of far fewer parts, so that the parts are the names."""
-    parts = {part.strip() for word in words for part in word.split(mark)} - {""}
-    return len(words) >= _ENOUGH[mark] and _FEWER * len(parts) <= len(words)
+    """Whether cells are combinations of far fewer parts, so that the parts are the names.
+
+    Or whether most cells with a comma have a part that is a cell of its own elsewhere; parts of
+    one name, such as "Smith, John", never are. How names are capitalised does not matter.
+    """
+    cells = {word.casefold() for word in words}
+    split = [[part.strip() for part in cell.split(mark)] for cell in cells]
+    parts = {part for cell in split for part in cell} - {""}
+    if len(cells) >= _ENOUGH[mark] and _FEWER * len(parts) <= len(cells):
+        return True
+    several = [cell for cell in split if len(cell) > 1]
+    alone = sum(any(part in cells for part in cell) for cell in several)
+    return mark == "," and len(several) >= _ENOUGH[mark] and 2 * alone >= len(several)

@@ -1,0 +1,163 @@
+"""What holds for every command: JSON, quiet, one style of errors, completion; by itself."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import typing
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hilltop.cli.completion import SHELLS, completion_script
+from hilltop.cli.help import visible_options
+from hilltop.cli.main import COMMANDS, load_command, main
+from hilltop.errors import HilltopWarning, install_command
+
+NAMES = sorted(COMMANDS)
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.csv"
+    path.write_text("image,labels\na.jpg,cat;dog\nb.jpg,cat\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_returns_what_it_found(name: str) -> None:
+    assert typing.get_type_hints(load_command(name).run)["return"] == dict[str, Any]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_option_is_told_in_one_line_with_the_way_to_help(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([name, "--no-such-option"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("hilltop: ")
+    assert said.endswith(f" See hilltop {name} --help.\n")
+    assert said.count("\n") == 1
+    assert not {"│", "╭"} & set(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["features", "photos"], "features needs more: hilltop features IMAGES --out PATH"),
+        (["predict", "x", "--out", "y", "--tpo", "3"], "predict has no option --tpo. Did you mean"),
+        (["train", "--epochs", "x"], "--epochs: not a whole number: 'x'."),
+        (["train", "--learning-rate", "x"], "--learning-rate: not a number: 'x'."),
+        (["train", "--labels", "x", "y"], "train has no place for 'y'"),
+        (["export", "x", "--out", "y", "--to", "z"], "Invalid choice 'z' for '--to'."),
+    ],
+)
+def test_wrong_words_are_told_without_words_of_the_parser(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert f"hilltop: {told}" in capsys.readouterr().err
+
+
+def test_json_has_standard_output_for_itself(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    words = ["convert", str(labels), str(out), "--unlisted", "unknown", "--json"]
+    assert main(words) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["labels"] == 3
+    assert found["out"] == str(out)
+    assert "2 images" in said.err
+
+
+def test_quiet_leaves_an_answer_and_nothing_else(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ["--unlisted", "unknown", "--quiet"]
+    assert main(["convert", str(labels), str(tmp_path / "out.parquet"), *how]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
+    assert main(["inspect", str(labels), *how]) == 0
+    assert "images" in capsys.readouterr().out
+
+
+def test_options_of_every_command_may_stand_before_or_behind_others(
+    labels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--json", "inspect", str(labels), "--unlisted", "unknown"]) == 0
+    assert json.loads(capsys.readouterr().out)["images"] == 2
+
+
+def test_a_warning_is_a_sentence_and_those_of_others_are_for_debugging(
+    labels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_: object) -> dict[str, Any]:
+        warnings.warn("Look here.", HilltopWarning, stacklevel=1)
+        warnings.warn("deep inside", DeprecationWarning, stacklevel=1)
+        return {}
+
+    monkeypatch.setattr(load_command("inspect"), "run", run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["inspect", str(labels)]) == 0
+    assert capsys.readouterr().err == "hilltop: warning: Look here.\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_completion_knows_every_option_of_every_command(shell: str) -> None:
+    script = completion_script(shell)
+    for name in NAMES:
+        (line,) = (
+            [text for text in script.splitlines() if text.startswith(f"        {name})")]
+            if shell != "fish"
+            else ["\n".join(text for text in script.splitlines() if f"from {name}'" in text)]
+        )
+        for option in visible_options(load_command(name)):
+            assert option.positional or option.name.lstrip("-") in line
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("hilltop sta", "start statistics"),
+        ("hilltop predict --wh", "--which"),
+        ("hilltop predict --which ", "best last"),
+    ],
+)
+def test_bash_completes(typed: str, offered: str, tmp_path: Path) -> None:
+    (tmp_path / "complete").write_text(completion_script("bash"), encoding="utf-8")
+    words = " ".join(f"'{word}'" for word in typed.split(" "))
+    code = (
+        f"source {tmp_path}/complete; COMP_WORDS=({words}); COMP_CWORD={typed.count(' ')};"
+        ' _hilltop; echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == offered
+
+
+def test_an_unknown_shell_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--completion", "cmd"]) == 2
+    assert "'bash', 'zsh', 'fish'" in capsys.readouterr().err
+
+
+def test_an_extra_is_installed_from_where_this_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return told
+
+    monkeypatch.setattr(metadata, "distribution", lambda _: Installed())
+    told: str | None = '{"url": "file:///home/me/my%20clone", "dir_info": {"editable": true}}'
+    assert install_command("xlsx") == "pip install -e '/home/me/my clone[xlsx]'"
+    told = '{"url": "file:///home/me/clone", "dir_info": {}}'
+    assert install_command("xlsx") == "pip install '/home/me/clone[xlsx]'"
+    told = None
+    assert install_command("xlsx") == "pip install '.[xlsx]'"
