@@ -6,7 +6,7 @@ permutation from the seed; classes with fewer than 10 labels there are left out.
 cross-entropy learn from the labels that are left; thresholds are chosen from out-of-fold scores and
 those labels, and judged by complete labels of the other rows. Nothing is chosen by the other rows.
 
-Run it with: python reproduction/decisions.py SETS --losing losing.py --out decisions.csv
+Run it with: python reproduction/decisions.py SETS --losing losing.py --cells CELLS --out OUT.csv
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from hilltop.training.in_memory import fit_head
 from hilltop.training.learner import head_loss
 
 TRAIN_SHARE, LEAST_LABELS, BINS = 0.6, 10, 15
-COLUMNS = ("set", "way", "seed", "kept", "rule", "OF1", "CF1", "ECE")
+COLUMNS = ("set", "way", "seed", "kept", "rule", "OF1", "CF1", "ECE", "held")
+OURS = "expected balanced_f1"
 
 
 def main() -> None:
@@ -154,7 +155,8 @@ def measure(path: Path) -> list[dict[str, Any]]:
         "fitted to what is left, by class": (st, fit_thresholds(s, kept)),
         "fitted to what is left, one": (st, one),
         "expected f1": (probs, calibrator.truth_.decide("f1").thresholds),
-        "expected class_f1": (probs, calibrator.decision_.thresholds),
+        "expected class_f1": (probs, calibrator.truth_.decide("class_f1").thresholds),
+        OURS: (probs, calibrator.decision_.thresholds),
         "fitted to complete, by class": (st, fit_thresholds(s, true)),
         "fitted to complete, one": (st, complete),
     }
@@ -166,10 +168,22 @@ def measure(path: Path) -> list[dict[str, Any]]:
         report = classification_report(values, truth, threshold)
         made = probs if rule.startswith("expected") else plain
         numbers = {"OF1": 100 * report.OF1, "CF1": 100 * report.CF1, "ECE": 100 * ece(made, truth)}
-        rows.append(
-            {**same, "rule": rule, **{key: round(value, 2) for key, value in numbers.items()}}
-        )
+        held = intervals_held(calibrator, report) if rule == OURS else ""
+        rounded = {key: round(value, 2) for key, value in numbers.items()}
+        rows.append({**same, "rule": rule, **rounded, "held": held})
     return rows
+
+
+def intervals_held(calibrator: TruthCalibrator, report: Any) -> str:
+    """Which of precision, recall and F1 lie in their expected intervals, such as "PRF" or "P-F"."""
+    expected = calibrator.decision_.expected
+    pairs = zip(
+        "PRF",
+        (expected.precision, expected.recall, expected.f1),
+        (report.OP, report.OR, report.OF1),
+        strict=True,
+    )
+    return "".join(name if one.low <= value <= one.high else "-" for name, one, value in pairs)
 
 
 def fit_one(scores: Any, labels: Any) -> float:
@@ -209,13 +223,28 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
             means = [np.mean([row[key] for row in mine]) for key in ("OF1", "CF1", "ECE")]
             cells.append(" / ".join(f"{mean:.1f}" for mean in means))
         yield f"| {rule} | " + " | ".join(cells) + " |"
-    by_cell: dict[Any, dict[str, Any]] = {}
+    held = [row["held"] for row in rows if row["rule"] == OURS]
+    for name, letter in (("precision", "P"), ("recall", "R"), ("F1", "F")):
+        share = np.mean([letter in one for one in held])
+        yield f"the 90% interval of the expected {name} held in {share:.0%} of {len(held)} cells"
+    yield from below_half(rows)
+
+
+def below_half(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines that name the sets and ways at which a rule is below one half, in the mean of seeds."""
+    cells: dict[Any, list[dict[str, Any]]] = {}
     for row in rows:
-        by_cell.setdefault((row["set"], row["way"], row["seed"]), {})[row["rule"]] = row
-    for ours in ("expected f1", "expected class_f1"):
+        cells.setdefault((row["set"], row["way"], row["rule"]), []).append(row)
+    means = {
+        cell: {key: np.mean([row[key] for row in found]) for key in ("OF1", "CF1")}
+        for cell, found in cells.items()
+    }
+    places = list(dict.fromkeys((name, way) for name, way, _ in means))
+    for rule in ("expected f1", "expected class_f1", OURS):
         for key in ("OF1", "CF1"):
-            below = [cell for cell in by_cell.values() if cell[ours][key] < cell["0.5"][key]]
-            yield f"{key} of {ours} is below that at 0.5 in {len(below)} of {len(by_cell)} cells"
+            gains = {at: means[*at, rule][key] - means[*at, "0.5"][key] for at in places}
+            below = ", ".join(f"{a} {b} {g:.2f}" for (a, b), g in gains.items() if g < 0)
+            yield f"{key} of {rule} below that at 0.5: {below or 'nowhere'} ({len(places)} places)"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from hilltop.calibration.observation import TINY_RESTORE_PROB, describe_model
 from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.profile import LOG_KEEP, Profile, profile
 from hilltop.calibration.scaling import Calibration, calibrate
-from hilltop.calibration.truth_mean import mean_of_truths, mean_over_rates
+from hilltop.calibration.truth_mean import mean_over_rates, mean_with_count_rule
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.summed import Likelihood, summed_by_count, summed_independently
 
@@ -142,7 +142,7 @@ def believe(
     if counted is None:
         return independent
     agreed = (*counted.cautious, *independent.cautious) if independent.cautious else ()
-    truth = mean_of_truths(logits, targets, [independent.truth, counted.truth])
+    truth = mean_with_count_rule(logits, targets, counted.truth, independent.truth)
     return replace(counted, cautious=agreed, truth=truth)
 
 

@@ -56,7 +56,8 @@ class RunMeaning:
 def decision_section(truth: TruthModel) -> Html:
     """What may be expected of thresholds for several aims."""
     aims: list[tuple[str, Decision]] = [
-        ("best F1 of each class (the default)", truth.decide()),
+        ("best F1 of all tags and of each class, in the mean (the default)", truth.decide()),
+        ("best F1 of each class", truth.decide("class_f1")),
         ("best F1 of all classes together", truth.decide("f1")),
         ("precision of 90% (--min-precision 0.9)", truth.decide("precision", wanted=0.9)),
         ("recall of 90%", truth.decide("recall", wanted=0.9)),
