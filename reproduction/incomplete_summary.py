@@ -53,6 +53,64 @@ def print_table(rows: list[Row]) -> None:
                 print_order(mine, answers, least, most)
 
 
+def write_page(rows: list[Row], path: Path) -> None:
+    """Coverage, width and error of mAP by set and by way, as Markdown."""
+    alone = [one for one in rows if " - " not in one["model"] and one["metric"] == "mAP"]
+    lines = [PAGE_HEAD, _head("set")]
+    lines += [_line(name, "set", alone) for name in sorted({one["set"] for one in alone})]
+    lines += [_line("all", "set", alone), "", _head("how labels were lost")]
+    ways = [way for way in WAY_NAMES if any(one["way"] == way for one in alone)]
+    lines += [_line(way, "way", alone) for way in ways]
+    pairs = [one for one in rows if " - " in one["model"] and int(one["answers"]) == 500]
+    lines += [
+        "",
+        "| models that truly differ by | pairs | right order | naive |",
+        "|---|---|---|---|",
+    ]
+    for title, least, most in (("less than 1 mAP", 0.0, 0.01), ("1 mAP or more", 0.01, 9.0)):
+        mine = [one for one in pairs if least <= abs(float(one["true"])) < most]
+        right = [sum(_sign(one, key) == _sign(one, "true") for one in mine) for key in ORDERS]
+        lines.append(f"| {title} | {len(mine)} | {right[0]} | {right[1]} |")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+PAGE_HEAD = """\
+# Scores from incomplete test labels: every set and way
+
+Written by `python reproduction/incomplete_tests.py FOLDER --page reproduction/incomplete_tests.md`
+from `incomplete_tests.csv`. mAP in %. A cell is: share of the 90% intervals that cover the true
+value (goal 85 to 97), mean width, and number of tests behind it. Width beside that of evenly drawn
+answers says what `--plan` is worth (goal 50%).
+"""
+ORDERS = ("estimate", "naive")
+KINDS = (("none", 0), ("planned", 200), ("planned", 1000))
+
+
+def _head(first: str) -> str:
+    titles = ("0 answers", "200 answers", "1,000 answers", "width against even, 200", "1,000")
+    return f"| {first} | {' | '.join(titles)} |\n|{'---|' * (len(titles) + 1)}"
+
+
+def _line(name: str, key: str, rows: list[Row]) -> str:
+    mine = [one for one in rows if name in ("all", one[key])]
+    cells = [_kind(mine, sample, answers) for sample, answers in KINDS]
+    shown = [f"{covered:.0%}, {width:.1f} ({tests})" for covered, width, tests in cells]
+    for answers in (200, 1000):
+        width, even = (_kind(mine, sample, answers)[1] for sample in ("planned", "even"))
+        shown.append(f"{width / even:.0%}")
+    return f"| {WAY_NAMES.get(name, name)} | {' | '.join(shown)} |"
+
+
+def _kind(rows: list[Row], sample: str, answers: int) -> tuple[float, float, int]:
+    mine = [one for one in rows if one["sample"] == sample and int(one["answers"]) == answers]
+    covered, width = (float(np.mean([float(one[k]) for one in mine])) for k in ("covered", "width"))
+    return covered, 100 * width, len(mine)
+
+
+def _sign(row: Row, key: str) -> float:
+    return float(np.sign(float(row[key])))
+
+
 def print_order(rows: list[Row], answers: int, least: float, most: float) -> None:
     """Share of pairs of models in the right order."""
     signs = {

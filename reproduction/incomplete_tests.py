@@ -7,19 +7,19 @@ labels; those of the test rows are lost in the same way, and metrics are estimat
   the 90% intervals cover the true value, and how wide they are;
 - for pairs of models with 500 answers: whether the order is right, against labels as they are.
 
-Rows of the file are pooled over repetitions (two splits of each set, labels lost three times on
-each), with the true value, estimate and interval of the first.
+Files ``SET.WAY.SEED.npz`` that hold out-of-fold logits ``s``, labels that are left ``Z`` and the
+truth ``Y`` are taken as they are: one model, nothing to train.
 
-Run it with: python reproduction/incomplete_tests.py FOLDER [FILE.npz ...]
-Sets and ways that the file holds already are not measured again; without a folder it prints what
-the file holds, and ``--figure`` draws it.
+Run it with: python reproduction/incomplete_tests.py FOLDER --out reproduction/incomplete_tests.csv
+Rows that the file holds already are not made again; ``--table`` prints what it holds, ``--figure``
+draws it, ``--page`` writes tables by set and by way.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -28,92 +28,24 @@ from typing import Any
 import numpy as np
 import torch
 from anybody import WAYS, Array, Cell
-from incomplete_summary import draw_figure, print_table, read_rows
+from incomplete_summary import draw_figure, print_table, read_rows, write_page
 
-from hilltop.data import State, lose_by_clarity
+from hilltop.data import State
 from hilltop.losses import LabelStats
 from hilltop.metrics import average_precision, classification_report
 from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate, SampledAnswers
 from hilltop.metrics.incomplete.judged_model import TOP_KS, top_pairs
 from hilltop.training import fit_head
-from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 
 COLUMNS = (
-    "set", "way", "model", "metric", "sample", "answers", "tests", "covered", "width", "off",
-    "bias", "naive_off", "true", "naive", "estimate", "low", "high",
+    "set", "way", "seed", "model", "metric", "sample", "answers", "draw", "true", "naive",
+    "estimate", "low", "high", "covered", "width",
 )  # fmt: skip
 THRESHOLD = 0.25
-MOST_TRAIN, MOST_TEST = 4000, 1000
-LEAST_LABELS = 3
-MODELS = {
-    "bce": ("bce", 1, False),
-    "hill": ("hill", 1, False),
-    "bce third": ("bce", 3, False),
-    "bce complete": ("bce", 1, True),
-}
-"""Loss of each model, of how many training rows it saw one, and whether with complete labels."""
-SAMPLES = (
-    ("none", 0), ("planned", 200), ("planned", 1000), ("even", 200), ("even", 1000)
-)  # fmt: skip
-METRICS = ("mAP", "CF1", "OF1", "P@1", "P@3", "P@5", "AP of a class")
-
-
-@dataclass(frozen=True)
-class Split:
-    """One set at one seed: rows to train with, and to test on, and how clear each label is."""
-
-    cell: Cell
-    seed: int
-    clarity: tuple[Array, Array] | None
-
-    @classmethod
-    def read(cls, path: Path, seed: int, *, clarity: bool) -> Split:
-        """Read and split a file."""
-        whole = Cell.read(path, seed)
-        cell = Cell(
-            whole.features[:MOST_TRAIN],
-            whole.labels[:MOST_TRAIN],
-            whole.test_features[:MOST_TEST],
-            whole.test_labels[:MOST_TEST],
-        )
-        if not clarity:
-            return cls(cell, seed, None)
-        parts = (cell.features, cell.labels), (cell.test_features, cell.test_labels)
-        clear = tuple(_clear(*part, seed) for part in parts)
-        return cls(cell, seed, (clear[0], clear[1]))
-
-    def kept(self, way: str, seed: int, *, test: bool) -> Array:
-        """Labels that are left of the rows to train with, or to test on."""
-        cell = self.cell
-        part = (cell.test_features, cell.test_labels) if test else (cell.features, cell.labels)
-        rows = Cell(*part, *part)
-        if way == "clarity":
-            assert self.clarity is not None
-            thinned = lose_by_clarity(rows.table(), self.clarity[test], seed=seed)
-        else:
-            thinned = WAYS[way](rows, seed)
-        return thinned.table.dense() == State.PRESENT
-
-    def models(self, way: str, names: Iterable[str]) -> dict[str, Array]:
-        """Probabilities of the test rows by models that learned from incomplete labels."""
-        left, cell = self.kept(way, self.seed, test=False), self.cell
-        found = {}
-        for name in names:
-            loss, every, complete = MODELS[name]
-            labels = cell.labels if complete else left
-            rows = slice(None, None, every)
-            found[name] = trained(
-                cell.features[rows], labels[rows], loss, self.seed, cell.test_features
-            )
-        return found
-
-
-def _clear(features: Array, labels: Array, seed: int) -> Array:
-    """How clear each label is, to heads that learned from complete labels of other rows."""
-    loss = head_loss("bce", reduction="sum")
-    targets = torch.from_numpy(labels).float()
-    return out_of_fold_logits(torch.from_numpy(features), targets, loss, seed=seed).numpy()
+MOST_TRAIN, MOST_TEST = 4000, 1500
+MODELS = {"bce": ("bce", 1), "hill": ("hill", 1), "bce third": ("bce", 3)}
+"""Loss of each model, and of how many training rows it saw one."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +57,31 @@ class Tested:
     true: Array
 
     @classmethod
-    def of(cls, probs: dict[str, Array], labels: Array, true: Array) -> Tested:
-        """Leave out classes of which hardly a label is left."""
-        there = labels.sum(axis=0) >= LEAST_LABELS
-        return cls(
-            {name: one[:, there] for name, one in probs.items()}, labels[:, there], true[:, there]
+    def make(cls, place: Place) -> Tested:
+        """Train heads, and lose labels of the test rows."""
+        way, seed = place.way, int(place.seed)
+        cell = Cell.read(place.path, seed)
+        train = Cell(
+            cell.features[:MOST_TRAIN], cell.labels[:MOST_TRAIN], cell.features[:1], cell.labels[:1]
         )
+        rows = cell.test_features[:MOST_TEST], cell.test_labels[:MOST_TEST]
+        left = WAYS[way](train, seed).table.dense() == State.PRESENT
+        test_left = WAYS[way](Cell(*rows, *rows), seed + 100).table.dense() == State.PRESENT
+        there = test_left.sum(axis=0) >= 3
+        probs = {
+            name: trained(train.features[::every], left[::every], loss, seed, rows[0])[:, there]
+            for name, (loss, every) in MODELS.items()
+        }
+        return cls(probs, test_left[:, there], rows[1][:, there])
+
+    @classmethod
+    def read(cls, path: Path) -> Tested:
+        """Take a file that holds scores already."""
+        content = np.load(path)
+        scores, left, true = (content[name][:MOST_TEST] for name in ("s", "Z", "Y"))
+        there = left.sum(axis=0) >= 3
+        probs = 1 / (1 + np.exp(-scores[:, there].astype(np.float64)))
+        return cls({"bce": probs}, left[:, there], true[:, there])
 
 
 def trained(features: Array, left: Array, name: str, seed: int, test: Array) -> Array:
@@ -158,28 +109,38 @@ def measured(probs: Array, labels: Array) -> dict[str, float]:
     return found
 
 
-def one_model(tested: Tested, draw: int) -> Iterator[dict[str, Any]]:
+def judged(tested: Tested, draws: int) -> Iterator[dict[str, Any]]:
+    """Rows about one model, and about pairs of models."""
+    yield from one_model(tested, "bce", draws)
+    for first, second in combinations(tested.probs, 2):
+        yield from two_models(tested, first, second)
+
+
+def one_model(tested: Tested, name: str, draws: int) -> Iterator[dict[str, Any]]:
     """Intervals of one model's metrics."""
-    ((name, probs),) = tested.probs.items()
+    probs = tested.probs[name]
     true, naive = measured(probs, tested.true), measured(probs, tested.labels)
     by_class = average_precision(probs, tested.true)
     test = IncompleteTest([probs], tested.labels, threshold=THRESHOLD)
-    for sample, number in SAMPLES:
-        answers = answered(test, tested, sample, number, draw)
-        report = test.with_answers(answers).report()
-        keys = {"model": name, "sample": sample, "answers": number}
-        for metric, found in report.metrics.items():
-            if metric in METRICS:
+    for sample, number in (
+        ("none", 0),
+        *((s, n) for s in ("planned", "even") for n in (200, 1000)),
+    ):
+        for draw in range(draws if number else 1):
+            answers = answered(test, tested, sample, number, draw)
+            report = test.with_answers(answers).report()
+            keys = {"model": name, "sample": sample, "answers": number, "draw": draw}
+            for metric, found in report.metrics.items():
                 yield {**keys, "metric": metric, **row(found, true[metric], naive[metric])}
-        pairs = zip(report.average_precision, by_class, strict=True)
-        rows = [row(found, value, np.nan) for found, value in pairs if value == value]
-        means = {key: np.mean([one[key] for one in rows]) for key in rows[0]}
-        yield {**keys, "metric": "AP of a class", **means}
+            pairs = zip(report.average_precision, by_class, strict=True)
+            rows = [row(found, value, np.nan) for found, value in pairs if value == value]
+            means = {key: np.mean([one[key] for one in rows]) for key in rows[0]}
+            yield {**keys, "metric": "AP of a class", **means}
 
 
-def two_models(tested: Tested) -> Iterator[dict[str, Any]]:
+def two_models(tested: Tested, first: str, second: str) -> Iterator[dict[str, Any]]:
     """The difference of two models, without answers and with 500."""
-    both = list(tested.probs.values())
+    both = [tested.probs[name] for name in (first, second)]
     true, naive = (
         float(np.subtract(*(measured(probs, labels)["mAP"] for probs in both)))
         for labels in (tested.true, tested.labels)
@@ -188,8 +149,8 @@ def two_models(tested: Tested) -> Iterator[dict[str, Any]]:
     for number in (0, 500):
         answers = answered(test, tested, "planned", number, 0)
         found = test.with_answers(answers).compare().differences["mAP"]
-        keys = {"model": " - ".join(tested.probs), "metric": "mAP", "sample": "planned"}
-        yield {**keys, "answers": number, **row(found, true, naive)}
+        keys = {"model": f"{first} - {second}", "metric": "mAP", "sample": "planned"}
+        yield {**keys, "answers": number, "draw": 0, **row(found, true, naive)}
 
 
 def answered(
@@ -211,93 +172,79 @@ def answered(
     return SampledAnswers(rows, columns, present, sampled_with, np.zeros(len(rows), dtype=np.int64))
 
 
-def row(found: MetricEstimate, true: float, naive: float) -> dict[str, Any]:
+def row(found: MetricEstimate, true: float, naive: float) -> dict[str, float]:
     """Numbers of one estimate."""
-    return {"true": true, "naive": naive, **found.as_dict()}
-
-
-def pooled(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """What repetitions say together, and the numbers of the first."""
-
-    def column(name: str) -> Array:
-        return np.array([one[name] for one in rows], dtype=np.float64)
-
-    true, low, high = column("true"), column("low"), column("high")
-    error, naive = column("estimate") - true, column("naive") - true
     return {
-        **rows[0],
-        "tests": len(rows),
-        "covered": float(((low <= true) & (true <= high)).mean()),
-        "width": float((high - low).mean()),
-        "off": float(np.sqrt((error**2).mean())),
-        "bias": float(error.mean()),
-        "naive_off": float(np.sqrt((naive**2).mean())),
+        "true": true,
+        "naive": naive,
+        "estimate": found.estimate,
+        "low": found.low,
+        "high": found.high,
+        "covered": float(found.low <= true <= found.high),
+        "width": found.high - found.low,
     }
-
-
-def judged(path: Path, way: str, seeds: range, losses: int) -> Iterator[dict[str, Any]]:
-    """Rows about one model, and about pairs of models of the first seed."""
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for seed in seeds:
-        split = Split.read(path, seed, clarity=way == "clarity")
-        names = MODELS if seed == seeds[0] else ("bce",)
-        probs, true = split.models(way, names), split.cell.test_labels
-        for loss in range(losses):
-            number = 100 + losses * seed + loss
-            labels = split.kept(way, number, test=True)
-            tested = Tested.of({"bce": probs["bce"]}, labels, true)
-            for one in one_model(tested, number):
-                key = tuple(one[name] for name in ("metric", "sample", "answers"))
-                found.setdefault(key, []).append(one)
-            if loss == 0 and seed == seeds[0]:
-                for first, second in combinations(probs, 2):
-                    both = {name: probs[name] for name in (first, second)}
-                    for one in two_models(Tested.of(both, labels, true)):
-                        yield pooled([one])
-    yield from map(pooled, found.values())
 
 
 def main() -> None:
     """Fill the file, and print what it says."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path, nargs="*", help="folders or files of data")
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("reproduction/incomplete_tests.csv"))
-    parser.add_argument("--seeds", type=int, default=2, help="splits of each set")
-    parser.add_argument("--losses", type=int, default=3, help="times labels are lost, a split")
+    parser.add_argument("--seeds", default="0,1")
     parser.add_argument("--sets", default=None)
     parser.add_argument("--ways", default="r0.8,r1,class,clarity")
+    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--figure", type=Path, help="draw what the file holds, and do no more")
+    parser.add_argument("--page", type=Path, help="write tables as Markdown, and do no more")
     given = parser.parse_args()
     torch.set_num_threads(1)
     if given.figure is not None:
         draw_figure(read_rows(given.out), given.figure)
         return
-    for path in files(given.folder):
-        if given.sets is None or name_of(path) in given.sets.split(","):
-            for way in given.ways.split(","):
-                fill(path, way, given.out, range(given.seeds), given.losses)
+    if given.page is not None:
+        write_page(read_rows(given.out), given.page)
+        return
+    if not given.table:
+        wanted = None if given.sets is None else given.sets.split(",")
+        for cell in cells(given.folder, given.ways.split(","), given.seeds.split(",")):
+            if wanted is None or cell.name in wanted:
+                fill(cell, given.out, given.draws)
     print_table(read_rows(given.out))
 
 
-def files(folders: list[Path]) -> Iterator[Path]:
-    """Files that hold features and labels."""
-    for folder in folders:
-        for path in sorted(folder.glob("*.npz")) if folder.is_dir() else [folder]:
-            if {"X", "X_train"} & set(np.load(path)):
-                yield path
+@dataclass(frozen=True)
+class Place:
+    """A file, and how its labels are lost."""
+
+    path: Path
+    name: str
+    way: str
+    seed: str
+
+    def tested(self) -> Tested:
+        """Read scores, or train."""
+        content = set(np.load(self.path))
+        return Tested.read(self.path) if "s" in content else Tested.make(self)
 
 
-def name_of(path: Path) -> str:
-    """What a set is called."""
-    return path.stem.partition("_")[0]
+def cells(folder: Path, ways: list[str], seeds: list[str]) -> Iterator[Place]:
+    """What a folder offers."""
+    for seed in seeds:
+        for path in sorted(folder.glob("*.npz")):
+            name, *parts = path.stem.split(".")
+            if parts and parts[-1] == seed and ".".join(parts[:-1]) in ways:
+                yield Place(path, name, ".".join(parts[:-1]), seed)
+            elif not parts and {"X", "X_train"} & set(np.load(path)):
+                yield from (Place(path, name, one, seed) for one in ways)
 
 
-def fill(path: Path, way: str, out: Path, seeds: range, losses: int) -> None:
+def fill(cell: Place, out: Path, draws: int) -> None:
     """Measure what the file does not hold yet."""
-    keys = {"set": name_of(path), "way": way}
+    keys = {"set": cell.name, "way": cell.way, "seed": cell.seed}
     if any(keys.items() <= one.items() for one in read_rows(out)):
         return
-    rows = [{**keys, **one} for one in judged(path, way, seeds, losses)]
+    rows = [{**keys, **one} for one in judged(cell.tested(), draws)]
     new = not out.is_file()
     with out.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

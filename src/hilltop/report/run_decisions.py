@@ -105,6 +105,13 @@ def calibration_section(probs: Probs, labels: LabelTable) -> Html:
     return section("What probabilities mean", side_by_side(shown))
 
 
+def average_precision_title(labels: LabelTable) -> str:
+    """What average precision is called; by incomplete labels it is too low."""
+    if labels.unlisted == State.UNKNOWN and not (labels.states == State.ABSENT).any():
+        return "average precision by labels as they are, too low where some are missing"
+    return "average precision"
+
+
 def class_section(
     truth: TruthModel, labels: LabelTable, precisions: Sequence[float], counts: Sequence[int]
 ) -> Html:
@@ -128,7 +135,7 @@ def class_section(
     ranked = [line for _, line in sorted(lines, key=lambda one: (one[0], one[1][0]))]
     head = [
         "class", "validation labels", "expected precision", "expected recall", "expected F1",
-        "average precision",
+        average_precision_title(labels),
     ]  # fmt: skip
     if len(ranked) <= 2 * _CLASSES_SHOWN:
         return section("Classes", table(head, ranked))

@@ -38,6 +38,7 @@ from hilltop.report.page import (
 )
 from hilltop.report.run_decisions import (
     RunMeaning,
+    average_precision_title,
     calibration_section,
     class_section,
     decision_section,
@@ -166,7 +167,8 @@ def _score_sections(scores: ScoreTable, labels: LabelTable, meaning: RunMeaning)
     parts = [section("Probabilities, best epoch", side_by_side(shown))]
     ranked = _by_average_precision(values, judged, labels.classes)
     if ranked:
-        parts.append(section("Classes, best epoch", *_class_tables(ranked)))
+        title = average_precision_title(labels)
+        parts.append(section("Classes, best epoch", *_class_tables(ranked, title)))
     return parts
 
 
@@ -201,12 +203,12 @@ def _by_average_precision(
     return sorted((value, name, count) for value, name, count in ranked if count)
 
 
-def _class_tables(ranked: Sequence[tuple[float, str, int]]) -> list[Html]:
+def _class_tables(ranked: Sequence[tuple[float, str, int]], title: str) -> list[Html]:
     """The hardest and the easiest classes, or all of them if there are few."""
 
     def rows(chosen: Sequence[tuple[float, str, int]]) -> Html:
         lines = [[name, f"{count:,}", f"{100 * value:.1f}"] for value, name, count in chosen]
-        return table(["class", "labels", "average precision"], lines)
+        return table(["class", "labels", title], lines)
 
     if len(ranked) <= 2 * _CLASSES_SHOWN:
         return [rows(ranked)]
