@@ -11,12 +11,13 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from hilltop.cli.main import main
+from hilltop.data import drop_positives, read_labels, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import HilltopWarning
 from hilltop.inputs import ImageInputs, list_images
 from hilltop.inputs.synthetic import write_dataset
 from hilltop.models import build_image_model
-from hilltop.training import frozen
+from hilltop.training import evidence, frozen
 from hilltop.training.run_folder import RunFolder
 from tests.training.conftest import finish, stop
 
@@ -179,6 +180,54 @@ def test_auto_looks_for_evidence_in_pretrained_outputs(
     assert "every pair is known to be present or absent: cross-entropy" in capsys.readouterr().out
     assert main(words(pictures, tmp_path / "runs" / "two", "--loss", "auto", "--epochs", 1)) == 0
     assert "nothing is known of how labels were lost" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::hilltop.errors.HilltopWarning")
+def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
+    pictures: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(evidence, "LEAST_ROWS", 40)
+    monkeypatch.setattr(
+        evidence,
+        "out_of_fold_logits",
+        lambda features, targets, *_, **__: features[:, :1].expand_as(targets).contiguous(),
+    )
+    weights, labels = tmp_path / "weights.safetensors", tmp_path / "left.parquet"
+    save_file(build_image_model("test_resnet", 5, weights="none").state_dict(), weights)
+    table = read_labels(pictures / "labels.parquet")
+    write_labels(drop_positives(table, 0.5, seed=0).table, labels)
+    given = words(pictures, tmp_path / "runs" / "one", "--loss", "auto", "--weights", weights)
+    given = [word for word in given if word not in ("--train-from", "layer3")]
+    assert main([*given, "--labels", str(labels), "--epochs", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "outputs below fc: 48 of 48 images" in said
+    assert "nothing is known of how labels were lost" not in said
+    assert main([*given, "--epochs", "1", "--out", str(tmp_path / "runs" / "two")]) == 0
+    said = capsys.readouterr().out
+    assert "every pair is known to be present or absent: cross-entropy" in said
+    assert "outputs below" not in said, "complete labels leave nothing to ask"
+
+
+def test_features_of_a_whole_network_are_what_its_classifier_is_given(
+    pictures: Path, tmp_path: Path
+) -> None:
+    folder = pictures / "images"
+    images = ImageInputs(
+        folder, list_images(folder), size=64, augment="light", seed=0, workers=0, skip_broken=False
+    )
+    model = build_image_model("test_resnet", 5, weights="none", normalise=True).eval()
+    ((_, pixels),) = images.loader([range(60)], None)
+    with torch.no_grad():
+        inner = model.backbone
+        shifted = (pixels - model.mean) / model.std
+        expected = inner.forward_head(inner.forward_features(shifted), pre_logits=True)
+    features = frozen.pretrained_features(model, images, tmp_path)
+    assert features is not None
+    torch.testing.assert_close(features(), expected, rtol=1e-2, atol=1e-2)
+    assert frozen.pretrained_features(nn.Flatten(), images, tmp_path) is None
 
 
 def test_both_stages_of_pseudo_labels_share_outputs(

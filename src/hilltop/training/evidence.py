@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -37,14 +38,19 @@ class FoldEvidence:
 
 
 def prepare_loss(
-    loss: Loss, stats: LabelStats, features: Features, labels: LabelBatch, *, seed: int
+    loss: Loss,
+    stats: LabelStats,
+    features: Callable[[], Features],
+    labels: LabelBatch,
+    *,
+    seed: int,
 ) -> FoldEvidence | None:
     """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
 
     Args:
         loss: The loss to be told.
         stats: What is known of the labels.
-        features: One row an image ``(N, F)``.
+        features: Gives one row an image ``(N, F)``; called only if there is something to ask.
         labels: Targets by row, as they were before a review, if there was one.
         seed: The same seed gives the same evidence.
 
@@ -54,12 +60,12 @@ def prepare_loss(
     if not loss.wants_evidence:
         loss.prepare(stats)
         return None
-    targets, observed = labels(torch.arange(len(features)))
+    targets, observed = labels(torch.arange(stats.images))
     absent = confirmed_absent(targets, observed)
     asked, reason = None, _nothing_to_ask(targets, absent)
     evidence = Evidence(None, reason)
     if not reason:
-        asked = ask_folds(features, targets, absent, seed=seed)
+        asked = ask_folds(features(), targets, absent, seed=seed)
         evidence = _weighted(asked, targets, absent)
     loss.prepare(dataclasses.replace(stats, evidence=evidence))
     return asked

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ from hilltop.progress import ProgressLog, say
 from hilltop.training.distributed import all_gather_object, place_in_world
 
 Broken = list[tuple[int, str, str]]
+
+MOST_IMAGES = 200_000
+"""Images whose features are asked about missing labels before a network is trained on them."""
 
 _BATCH = 64
 _BATCHES_KEPT = 20  # after which what is there is written down
@@ -185,22 +189,58 @@ def classifier_inputs(model: nn.Module, inputs: OutputInputs) -> Tensor:
 
     Before anything is learned these are features that never saw the labels.
     """
-    classifier = model.get_classifier()  # type: ignore[operator]
-    modules = backbone_of(model).named_modules()
-    name = next(name for name, module in modules if module is classifier)
+    name = _classifier_name(model)
+    assert name is not None
     rows, made = len(inputs.values), None
     plan = [range(at, min(at + _BATCH, rows)) for at in range(0, rows, _BATCH)]
     model.eval()
     for read, outputs in inputs.loader(plan, None):
         if len(read):
-            given = outputs_below(model, name, outputs)
-            given = (
-                given.flatten(2).mean(dim=2) if given.ndim > 2 else given
-            )  # a boosted head pools
+            given = _pooled(outputs_below(model, name, outputs))
             made = given.new_zeros(rows, given.shape[1]) if made is None else made
             made[torch.from_numpy(read)] = given
     assert made is not None
     return made
+
+
+def pretrained_features(
+    model: nn.Module, images: ImageInputs, folder: Path
+) -> Callable[[], Tensor] | None:
+    """What the classifier of a whole model is given for every image, zeros where it is broken.
+
+    It is computed when asked for, and kept as outputs below a block are: a run that goes on, and
+    others on the same images, read it.
+
+    Args:
+        model: A pretrained model before its first step.
+        images: Images to learn from.
+        folder: Where outputs are kept.
+
+    Returns:
+        None if it is not known which part of the model is its classifier, or there are more images
+        than heads are trained on in memory.
+    """
+    name = _classifier_name(model)
+    if name is None or len(images.images) > MOST_IMAGES:
+        return None
+
+    def features() -> Tensor:
+        made = FrozenBlocks(model, name, folder).inputs_from(images, crop=False)
+        return _pooled(torch.from_numpy(np.array(made.values, dtype=np.float32)))
+
+    return features
+
+
+def _classifier_name(model: nn.Module) -> str | None:
+    """What the backbone calls its classifier."""
+    classifier = getattr(model, "get_classifier", lambda: None)()
+    modules = backbone_of(model).named_modules()
+    return next((name for name, module in modules if name and module is classifier), None)
+
+
+def _pooled(given: Tensor) -> Tensor:
+    """One vector an image: a classifier that boosts its activations pools after them."""
+    return given.flatten(2).mean(dim=2) if given.ndim > 2 else given
 
 
 def _said(block: str, learning: int, *, crop: bool, cropped: bool) -> str:

@@ -133,7 +133,7 @@ def _fit(
         weight = None if row_weight is None else row_weight[chosen]
         head.fit_scale(learned, weight=weight)
         if stats is not None:
-            evidence = prepare_loss(loss, stats, features, labels, seed=seed)
+            evidence = prepare_loss(loss, stats, lambda: features, labels, seed=seed)
     untrained = copy.deepcopy(loss)
 
     def batch_labels(batch: Tensor) -> tuple[Tensor, Tensor | None]:

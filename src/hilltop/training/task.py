@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -143,13 +143,13 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             train_inputs, val_inputs = _image_inputs(config, train, val, model, folder)
         stats = label_stats(train, config.epochs, before=before)
         asked = train if before is None else before
-        seen = _features(config, model, train_inputs) if loss.wants_evidence else None
+        features_of = _features(config, model, train_inputs, folder)
         evidence = None
-        if seen is not None:
+        if loss.wants_evidence and features_of is not None:
             evidence = prepare_loss(
                 loss,
                 stats,
-                seen,
+                features_of,
                 lambda rows: training_batch(asked, rows.numpy()),
                 seed=config.seed,
             )
@@ -223,15 +223,21 @@ def _feature_model(
     return head
 
 
-def _features(config: TrainConfig, model: nn.Module, inputs: Inputs) -> Tensor | None:
-    """Features of the training images that never saw their labels, if they are at hand."""
+def _features(
+    config: TrainConfig, model: nn.Module, inputs: Inputs, folder: RunFolder
+) -> Callable[[], Tensor] | None:
+    """Gives features of the training images that never saw their labels, if they can be had."""
     if isinstance(inputs, FeatureInputs):
-        return inputs.values
-    if not isinstance(inputs, OutputInputs) or config.model.weights == "none":
+        return lambda: inputs.values
+    if config.model.weights == "none":
         return None
-    from hilltop.training.frozen import classifier_inputs  # needs torchvision
+    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
+    from hilltop.training.frozen import classifier_inputs, pretrained_features
 
-    return classifier_inputs(model, inputs)
+    if isinstance(inputs, OutputInputs):
+        return lambda: classifier_inputs(model, inputs)
+    assert isinstance(inputs, ImageInputs)
+    return pretrained_features(model, inputs, folder.outputs)
 
 
 def _image_inputs(

@@ -15,7 +15,7 @@ import torch
 from hilltop.inputs.synthetic import write_dataset
 
 SCRIPT = Path(__file__).parents[3] / "reproduction" / "from_block.py"
-TRAINING, IMAGES, CLASSES = 12_000, 24, 3
+TRAINING, IMAGES, CLASSES = 12_000, 36, 3
 
 
 @pytest.mark.slow
@@ -26,25 +26,30 @@ def test_every_method_gets_its_rows_and_is_not_run_twice(
     write_dataset(tmp_path, images=IMAGES, size=32, seed=0)
     names = sorted(path.name for path in (tmp_path / "images").iterdir())
     ids = np.array([f"none/{row}.jpg" for row in range(TRAINING + 8)])
-    ids[:16], ids[TRAINING:] = names[:16], names[16:]
+    ids[:28], ids[TRAINING:] = names[:28], names[28:]
     labels = (np.random.default_rng(0).random((len(ids), CLASSES)) < 0.5).astype(np.uint8)
-    np.savez(tmp_path / "slice.npz", ids=ids, Y_full=labels, Y_04left=labels)
+    np.savez(tmp_path / "slice.npz", ids=ids, Y_full=labels, Y_04left=labels, Y_single=labels)
     weights = timm.create_model("tf_efficientnet_lite0").state_dict()
-    renamed = {f"other {number}": value for number, value in enumerate(weights.values())}
+    renamed = {
+        f"other_{number}.{name.rpartition('.')[2]}": value
+        for number, (name, value) in enumerate(weights.items())
+    }
     torch.save(renamed, tmp_path / "weights.pth")
     words = [SCRIPT, "--slice", tmp_path / "slice.npz", "--images", tmp_path / "images"]
     words += ["--weights", tmp_path / "weights.pth", "--out", tmp_path / "runs"]
-    words += ["--methods", "splc:tau=0.7,complete", "--training", 16, "--judging", 8]
+    words += ["--methods", "splc:tau=0.7,complete", "--training", 16]
+    words += ["--aside", 12, "--judging", 8, "--image-size", 64]
     monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, "--epochs", 2)])
     for _ in range(2):
         runpy.run_path(str(SCRIPT), run_name="__main__")
     assert capsys.readouterr().out.count("run folder:") == 2
-    with (tmp_path / "runs" / "from_block.csv").open() as file:
+    with (tmp_path / "runs" / "from_block-0.4.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [(row["level"], row["method"], row["epoch_rule"]) for row in rows] == [
+    assert [(row["level"], row["method"], row["rule"]) for row in rows] == [
         ("0.4", "splc:tau=0.7", "last"),
         ("0.4", "splc:tau=0.7", "best"),
         ("complete", "bce", "last"),
         ("complete", "bce", "best"),
     ]
     assert all(0 < float(row["mAP"]) <= 1 for row in rows)
+    assert [bool(row["own_OF1"]) for row in rows] == [True, False] * 2

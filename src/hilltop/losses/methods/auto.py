@@ -99,17 +99,18 @@ def _cross_entropy(weight: Tensor | None, reduction: Reduction) -> MultiLabelLos
         remark="cross-entropy weighted by evidence of missing labels; what `hilltop train` uses",
         when=(
             "When you do not want to choose. It is what `hilltop train` and"
-            " `HilltopClassifier` use unless told otherwise. On features it finds out with scores"
-            " that never saw the labels how they were lost, and without evidence is cross-entropy."
+            " `HilltopClassifier` use unless told otherwise. On features, and on images with"
+            " pretrained weights, it finds out with scores that never saw the labels how they were"
+            " lost, and without evidence is cross-entropy."
         ),
     ),
 )
 def auto(*, reduction: Reduction = "mean", watch: bool = True) -> Auto:
     """Cross-entropy that trusts unlabelled pairs as far as evidence goes, see :class:`Auto`.
 
-    Training on features gathers the evidence: scores of heads that never saw the labels say
-    whether some are missing, and how probable it is for each pair. In a training loop of your own
-    it is cross-entropy, unless ``prepare`` is given evidence.
+    Training on features, or on images with pretrained weights, gathers the evidence: scores of
+    heads that never saw the labels say whether some are missing, and how probable it is for each
+    pair. In a training loop of your own it is cross-entropy, unless ``prepare`` is given evidence.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.
