@@ -70,6 +70,17 @@ class ReadOptions:
             )
         return State.parse(self.unlisted)
 
+    def need_zero(self, path: Path) -> State:
+        """Return the state that 0 stands for, where a file has zeros but no blanks."""
+        said = self.zero or self.unlisted
+        if said is None:
+            raise OptionNeeded(
+                f"{path}: this format does not say what zeros mean. Pass --zero absent (a person"
+                " looked: confirmed) or --zero unknown (nobody looked: assumed negative, may be"
+                f" corrected), for example: {ready_command(path, self, zero='unknown')}"
+            )
+        return State.parse(said)
+
     def need_minus_one(self, path: Path) -> State:
         """Return the state that -1 stands for."""
         if self.minus_one is None:

@@ -57,7 +57,20 @@ class LabelSource:
     @cached_property
     def sheet(self) -> list[list[str]]:
         """The rows of a spreadsheet, the header first."""
+        return self.whole_sheet[self.sheet_titles :]
+
+    @cached_property
+    def whole_sheet(self) -> list[list[str]]:
+        """All rows of a spreadsheet, titles above the header included."""
         return read_sheet(self.path)
+
+    @cached_property
+    def sheet_titles(self) -> int:
+        """Number of rows above the header: blank, or a title of one cell above several columns."""
+        filled = [sum(map(bool, row)) for row in self.whole_sheet]
+        width = max(filled, default=0)
+        start = next((at for at, count in enumerate(filled) if 2 * count > width), 0)
+        return start if width > 2 and all(count < 2 for count in filled[:start]) else 0
 
     @cached_property
     def header(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def fits(source: LabelSource) -> bool:
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read 1 and true as present; what 0, -1 and null mean is said by the options."""
     if is_json_lines(source) and not is_one_document(source):
-        numbered = read_json_objects(source.path)
+        numbered: list[tuple[int | None, dict[str, Any]]] = [*read_json_objects(source.path)]
     else:
         content = source.json if isinstance(source.json, list) else [source.json]
         numbered = [(None, record) for record in content if isinstance(record, dict)]

@@ -82,7 +82,8 @@ def _label_key(path: Path, records: list[dict[str, Any]], options: ReadOptions) 
         return options.label_column
     exact = [key for key in keys if key.lower() in LABEL_NAMES]
     filled = [key for key in keys if any(record.get(key) for record in records)]
-    chosen = exact if len(exact) == 1 else filled or list(keys)[:1]
+    named = [key for key in exact if key in filled]
+    chosen = named if len(named) == 1 else filled or list(keys)[:1]
     if len(chosen) == 1 and (filled or not any(_flags(record) for record in records)):
         return chosen[0]
     if not filled:

@@ -25,12 +25,19 @@ from hilltop.data.formats.folders.voc_layout import (
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_names
 from hilltop.data.formats.text.express import check_expressible, check_names
-from hilltop.data.formats.text.folder_files import choose_split, files_in, need_folder, new_folder
+from hilltop.data.formats.text.folder_files import (
+    choose_split,
+    files_in,
+    folders_in,
+    need_folder,
+    new_folder,
+)
 from hilltop.data.formats.text.xml_text import NOT_XML, parse_xml
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import DataError
 
+_ROOT = re.compile(r"<annotation[\s>]")
 _SAFE_NAME = re.compile(r"(\w[\w-]{0,99})(?:\.(?:jpg|jpeg|png))?", re.ASCII)
 
 
@@ -42,8 +49,8 @@ def fits(source: LabelSource) -> bool:
         root = find_devkit(source.path)
     except DataError:
         return False
-    files = _xml_files(root)
-    return bool(files) and "<annotation" in LabelSource(next(iter(files.values()))).head
+    files = _xml_files(root) or next(iter(_parts(root).values()), {})
+    return bool(files) and _ROOT.search(LabelSource(next(iter(files.values()))).head) is not None
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
@@ -54,7 +61,10 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """
     need_folder(source)
     root = find_devkit(source.path)
-    files = _xml_files(root)
+    files, part = _xml_files(root), None
+    if not files and _parts(root):
+        part = choose_split(source.path, _parts(root), options.split)
+        files = _parts(root)[part]
     splits = split_lists(files_in(root / SETS))
     if not files:
         raise data_error(root, "there are no XML files here. Name the folder that holds them.")
@@ -67,7 +77,9 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     first: dict[str, Path] = {}
     for name, path in named:
         _read_file(path, name, first, collector, State.parse(options.difficult))
-    return collector.table(unlisted=unlisted, sort_classes=True, format="voc_xml", split=split)
+    return collector.table(
+        unlisted=unlisted, sort_classes=True, format="voc_xml", split=split or part
+    )
 
 
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
@@ -101,6 +113,12 @@ def _xml_files(root: Path) -> dict[str, Path]:
     inside = root / ANNOTATIONS
     files = files_in(inside if inside.is_dir() else root)
     return {name[:-4]: path for name, path in files.items() if name.endswith(".xml")}
+
+
+def _parts(root: Path) -> dict[str, dict[str, Path]]:
+    """XML files by the folder they lie in, where the root has none: train, valid, annotations."""
+    found = {name: _xml_files(path) for name, path in folders_in(root).items()}
+    return {name: files for name, files in found.items() if files}
 
 
 def _named_files(

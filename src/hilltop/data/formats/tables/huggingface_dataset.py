@@ -45,6 +45,7 @@ class _Rows(TableFile):
 
     def __init__(self, path: Path, content: pa.Table) -> None:
         self.path, self.content, self._is_parquet = path, content, True
+        self.notes = []
 
     def line_of(self, row: int) -> int:
         """Number of a row, counted from 1."""

@@ -115,10 +115,8 @@ def _meaning(word: str, path: Path, options: ReadOptions) -> State | None:
         return None
     if number == 1:
         return State.PRESENT
-    if number == 0 and options.zero is not None:
-        return State.parse(options.zero)
     if number == 0:
-        return options.need_unlisted(path, "zeros and pairs that are not listed")
+        return options.need_zero(path)
     return options.need_minus_one(path) if number == -1 else None
 
 

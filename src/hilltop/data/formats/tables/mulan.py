@@ -42,7 +42,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     collector = Collector(source.path, [content.attributes[at].name for at in columns])
     zero = State.UNKNOWN
     if any(_value(content, cells, at) == "0" for _, cells in content.rows for at in columns):
-        zero = options.need_unlisted(source.path, "zeros")
+        zero = options.need_zero(source.path)
     meaning = {"1": State.PRESENT, "0": zero, MISSING: State.UNKNOWN}
     for number, (line, cells) in enumerate(content.rows):
         row = collector.image(str(number))

@@ -12,9 +12,10 @@ Kinds = npt.NDArray[np.int8]
 ONE, ZERO, MINUS_ONE, BLANK, OTHER = range(5)
 _NUMBERS = {1.0: ONE, 0.0: ZERO, -1.0: MINUS_ONE}
 _WORDS = {
-    **{"1": ONE, "1.0": ONE, "true": ONE},
-    **{"0": ZERO, "0.0": ZERO, "false": ZERO},
-    **{"-1": MINUS_ONE, "-1.0": MINUS_ONE, "": BLANK},
+    **dict.fromkeys(["1", "1.0", "1.", "true", "yes", "y", "x", "\u2713", "\u2714"], ONE),
+    **dict.fromkeys(["0", "0.0", "0.", "false", "no", "n"], ZERO),
+    **dict.fromkeys(["-1", "-1.0", "-1."], MINUS_ONE),
+    **dict.fromkeys(["", "nan", "na", "n/a", "null"], BLANK),
 }
 
 

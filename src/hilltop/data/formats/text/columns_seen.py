@@ -39,6 +39,11 @@ def describe_columns(source: LabelSource) -> str | None:
         return None
     image = options.image_column or likely_image(sample)
     classes = [name for name in sample if name != image and _is_class(name, sample[name])]
+    if sum(_are_fractions(cells) for cells in sample.values()) > 1 and not classes:
+        return (
+            f"Columns: {_listed(sample)}. Fractions are scores, not labels: make 1 and 0 of them"
+            " by a threshold of your own first."
+        )
     kind, further = _nearest(sample, image, classes)
     command = _command(source, image, further)
     return f"Columns: {_listed(sample)}. It is nearest to {kind}, for example: {command}"
@@ -121,6 +126,15 @@ def _nearest(sample: Sample, image: str, classes: list[str]) -> tuple[str, dict[
 
 def _is_class(name: str, cells: Sequence[Any]) -> bool:
     return is_class_like(name, np.array([cell_kind(cell) for cell in cells]))
+
+
+def _are_fractions(cells: Sequence[Any]) -> bool:
+    """Whether cells are numbers between 0 and 1, and not just these two."""
+    try:
+        numbers = [float(cell) for cell in cells if cell is not None and str(cell).strip()]
+    except ValueError:
+        return False
+    return bool(numbers) and all(0 <= one <= 1 for one in numbers) and not set(numbers) <= {0, 1}
 
 
 def _example(cells: Sequence[Any]) -> str:

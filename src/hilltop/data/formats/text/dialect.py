@@ -12,6 +12,7 @@ from hilltop.data.formats.text.known_names import is_image_name, is_label_name
 
 _SEPARATORS = (",", "\t", ";", "|")
 _SAMPLE = 50
+_MOST_TITLES = 3
 _FIT = 0.9
 """Share of lines with as many cells as the header, so that a few damaged ones are reported."""
 FILE_ENDING = r"\.(?:jpe?g|png|gif|bmp|tiff?|webp|wav|mp[34]|flac|dcm|npy)"
@@ -26,7 +27,7 @@ class Dialect:
 
     Attributes:
         separator: What stands between cells.
-        comments: Lines before the header that begin with ``#``.
+        comments: Lines before the header that begin with ``#``, or are a title of one cell.
         skip_blanks: Whether blanks behind a separator do not belong to the cell.
         header: Whether the first line names the columns.
     """
@@ -52,7 +53,7 @@ class Dialect:
 def sniff(head: str) -> Dialect:
     """Return how the first lines of a file are written; plain CSV where nothing speaks against."""
     lines = head.split("\n")
-    comments = _comments(lines)
+    comments = _comments(lines) or _titles(lines)
     sample = [f"{line}\n" for line in lines[comments : comments + _SAMPLE] if line.strip()]
     if not sample:
         return Dialect()
@@ -79,6 +80,20 @@ def _comments(lines: list[str]) -> int:
     for at, line in enumerate(lines):
         if line.strip() and not line.startswith("#"):
             return at if any(line.startswith("#") for line in lines[:at]) else 0
+    return 0
+
+
+def _titles(lines: list[str]) -> int:
+    """Number of lines above the header that hold one cell, where those below hold several."""
+    for separator in _SEPARATORS:
+        counts = [
+            sum(bool(cell.strip(' "\r')) for cell in line.split(separator))
+            for line in lines[:_SAMPLE]
+        ]
+        start = next((at for at, count in enumerate(counts) if count > 2), 0)
+        below = [count for count in counts[start:-1] if count]
+        if 0 < start <= _MOST_TITLES and below and min(below) > 1:
+            return start if all(count <= 1 for count in counts[:start]) else 0
     return 0
 
 

@@ -148,7 +148,7 @@ def as_array(values: Sequence[Any], kinds: Sequence[str]) -> pa.Array:
         usual = next(iter(given))
         return pa.array(cells, _TYPES.get(usual, pa.list_(pa.string())))
     if lists:
-        words = [one if one is None else [str(part) for part in one] for one in cells]
-        return pa.array(words, pa.list_(pa.string()))
+        names = [one if one is None else [str(part) for part in one] for one in cells]
+        return pa.array(names, pa.list_(pa.string()))
     words = [one if one is None else str(one) for one in cells]
     return pa.array(words, pa.string() if given else pa.list_(pa.string()))

@@ -23,8 +23,8 @@ def names_in_text(cell: str) -> list[str] | None:
     """
     if _ARRAY.fullmatch(cell):
         # numpy leaves out the commas, and Python would join the words to one.
-        words = ("".join(found) for found in _WORD.findall(cell))
-        return [word[:-1] if _POINT.fullmatch(word) else word for word in words]
+        parts = ("".join(found) for found in _WORD.findall(cell))
+        return [part[:-1] if _POINT.fullmatch(part) else part for part in parts]
     try:
         names = json.loads(cell)
     except (ValueError, RecursionError):

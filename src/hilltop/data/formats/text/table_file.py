@@ -237,7 +237,8 @@ def _sheet_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[i
     """Header, rows, and the row of the sheet in which each stands."""
     if not source.sheet:
         raise data_error(source.path, "the first sheet is empty. Expected a header and rows.")
-    filled = [(at, row) for at, row in enumerate(source.sheet[1:], start=2) if any(row)]
+    start = source.sheet_titles + 2
+    filled = [(at, row) for at, row in enumerate(source.sheet[1:], start=start) if any(row)]
     return list(source.header), [row for _, row in filled], [at for at, _ in filled]
 
 

@@ -80,8 +80,8 @@ class ValueLines:
         if options.minus_one is not None or (minus_one is None and (values == -1).any()):
             negative = options.need_minus_one(self.path)
         zero = State.UNKNOWN
-        if options.unlisted is not None or (values == 0).any():
-            zero = options.need_unlisted(self.path, "zeros")
+        if options.zero or options.unlisted or (values == 0).any():
+            zero = options.need_zero(self.path)
         return np.array([zero if negative is None else negative, zero, State.PRESENT], np.int8)
 
 

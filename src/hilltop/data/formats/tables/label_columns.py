@@ -1,0 +1,70 @@
+"""Tables with several columns of one label each: ``image,label1,label2,label3``."""
+
+from __future__ import annotations
+
+import re
+
+from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
+from hilltop.data.formats.text.column_roles import Sample, find_image_column
+from hilltop.data.formats.text.known_names import is_class_name, is_label_name
+from hilltop.data.formats.text.record_rows import (
+    IMAGE,
+    LABELS,
+    read_only,
+    table_from_records,
+)
+from hilltop.data.formats.text.sample import peek_columns
+from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.label_table import LabelTable
+
+_NUMBERED = re.compile(r"(.*?)[\s_.-]*\d{1,3}")
+
+
+def fits(source: LabelSource) -> bool:
+    """Whether there are columns such as label1 and label2 that hold words."""
+    options = source.options or ReadOptions()
+    return options.label_column is None and bool(_columns(peek_columns(source)))
+
+
+def read(source: LabelSource, options: ReadOptions) -> LabelTable:
+    """Read the labels of all such columns; blank cells are none."""
+    table = TableFile(source)
+    sample = table.sample()
+    chosen = _columns(sample)
+    rest = {name: cells for name, cells in sample.items() if name not in chosen}
+    images = table.text(find_image_column(source.path, rest, options))
+    cells = [table.text(name, blank=True).to_pylist() for name in chosen]
+    records = [
+        {IMAGE: name, LABELS: list(dict.fromkeys(word for word in map(str.strip, row) if word))}
+        for name, *row in zip(images.to_pylist(), *cells, strict=True)
+    ]
+    note = f"labels are taken from the columns {', '.join(chosen)}."
+    return table_from_records(source.path, records, options, format="label_columns", notes=[note])
+
+
+def _columns(sample: Sample) -> list[str]:
+    """Columns that differ only in a number behind a word for labels, and hold words."""
+    groups: dict[str, list[str]] = {}
+    for name, cells in sample.items():
+        found = _NUMBERED.fullmatch(name.strip())
+        kinds = {cell_kind(cell) for cell in cells}
+        if found and (is_label_name(found[1]) or is_class_name(found[1])) and kinds - {BLANK}:
+            groups.setdefault(found[1].lower(), []).append(name)
+    several = [names for names in groups.values() if len(names) > 1]
+    if len(several) != 1:
+        return []
+    words = [name for name in several[0] if OTHER in {cell_kind(cell) for cell in sample[name]}]
+    return several[0] if words else []
+
+
+FORMAT = Format(
+    name="label_columns",
+    summary="CSV, Excel or Parquet with several columns of one label each: label1, label2.",
+    priority=Priority.SPECIFIC,
+    fits=fits,
+    read=read,
+    write=read_only("Which of several columns holds a label has a meaning of its own"),
+)
