@@ -79,7 +79,7 @@ class Compare:
         levels = parse_levels(self.keep, self.reduced)
         cells = plan_cells(levels, parse_methods(self.methods), parse_seeds(self.seeds))
         study = Study(self.out, self.run_options)
-        check_written(self, *(self.out / name for name in TABLES), force=True)
+        check_written(self, *(self.out / name for name in TABLES), force=study.begun)
         results = Results(run_study(study, cells, jobs=self.jobs, say=say))
         for sheet in write_tables(results, self.out):
             sheet.print()

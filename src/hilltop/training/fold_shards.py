@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hilltop.data.array_files import read_npy
+from hilltop.data.files import replacing
 from hilltop.inputs.ranks import Ranks
 from hilltop.losses import Loss
 from hilltop.training.folds import out_of_fold_logits
@@ -88,14 +89,13 @@ def _key(tensors: Sequence[Tensor | None], text: str) -> str:
 
 
 def _save(path: Path, logits: Tensor) -> None:
-    temporary = path.with_name(f".{path.stem}.writing.npy")
-    np.save(temporary, logits.numpy())
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        np.save(temporary, logits.numpy())
 
 
 def _added(files: Sequence[Path]) -> Tensor:
     """The sum over files, read a file at a time and always in the same order."""
-    total = torch.from_numpy(np.load(files[0]))
+    total = torch.from_numpy(read_npy(files[0]))
     for file in files[1:]:
-        total += torch.from_numpy(np.load(file, mmap_mode="r").copy())
+        total += torch.from_numpy(read_npy(file))
     return total

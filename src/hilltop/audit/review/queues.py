@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +26,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.calibration.sampling import inclusion_probabilities, systematic_sample
 from hilltop.checks import check_choice, check_whole
 from hilltop.data import LabelTable, State
+from hilltop.data.csv_rows import format_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 
@@ -205,19 +204,18 @@ def write_queue(queue: Queue, labels: LabelTable, path: Path, *, drawn: str | No
         path: The file.
         drawn: When a sample was drawn; a further column, for the copy that the audit keeps.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     sampled = queue.sampled_with
     further = [] if sampled is None else [SAMPLED_WITH]
-    writer.writerow([*QUEUE_COLUMNS, *further, *(["drawn"] if drawn else [])])
+    columns = [*QUEUE_COLUMNS, *further, *(["drawn"] if drawn else [])]
+    rows = []
     names = labels.images.take(pa.array(queue.rows)).to_pylist()
     for at, (name, column, prob) in enumerate(
         zip(names, queue.columns.tolist(), queue.probabilities.tolist(), strict=True)
     ):
         more = [] if sampled is None else [f"{sampled[at]:.6g}"]
         more += [drawn] if drawn else []
-        writer.writerow([name, labels.classes[column], f"{prob:.6g}", *more])
-    atomic_write(path, text.getvalue())
+        rows.append([name, labels.classes[column], f"{prob:.6g}", *more])
+    atomic_write(path, format_rows(columns, rows))
 
 
 def _changed(labels: LabelTable, answers: Answers) -> npt.NDArray[np.int64]:
