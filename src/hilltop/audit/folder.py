@@ -78,8 +78,11 @@ class AuditFolder:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that an audit cannot do without."""
-        return (self.path / _ABOUT, self.candidates, self.audited_labels, self.decisions)
+        """The files of an audit that it makes or reads again."""
+        own = (self.path / _ABOUT, self.audited_labels, self.decisions, self.sample)
+        found = (self.candidates, self.suspects, self.directions)
+        tables = (path.with_suffix(".csv") for path in (self.candidates, self.suspects))
+        return (*own, *found, *tables, self.path / "estimates.csv")
 
     @property
     def inputs(self) -> tuple[Path, ...]:

@@ -27,6 +27,7 @@ from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError, DataError, MissingExtra
 from hilltop.inputs import Ranks
+from hilltop.inputs.shards import check_shard_folder
 from hilltop.losses import Loss
 from hilltop.losses.likelihood.summed import Likelihood
 from hilltop.training.fold_shards import HeadShards, shared_out_of_fold_logits
@@ -91,9 +92,12 @@ def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tup
 
 def check_out(out: Path) -> None:
     """Raise if the folder holds anything but an audit."""
-    kept = {"features.npz", "features.json", PARTS}
+    kept = {PARTS}
     if out.is_file():
         raise data_error(out, "this is a file; --out names a folder.")
+    check_shard_folder(out / PARTS)
+    if (out / "features.json").is_file() or (out / PARTS).is_dir():  # of an audit that was stopped
+        kept |= {"features.npz", "features.json"}
     if out.is_dir() and not (out / "audit.json").is_file():
         others = sorted(entry.name for entry in out.iterdir() if entry.name not in kept)
         if others:

@@ -94,7 +94,7 @@ class Compare:
                 " validation labels would say, with 90% intervals"
             )
         study = Study(self.out, self.run_options)
-        check_written(self, *(self.out / name for name in TABLES), force=True)
+        check_written(self, *(self.out / name for name in TABLES), force=study.begun)
         results = Results(run_study(study, cells, jobs=self.jobs, say=say))
         for sheet in write_tables(results, self.out):
             sheet.print()

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from hilltop.data.files import check_outputs
+from hilltop.errors import ArgumentError
 
 Force = Annotated[
     bool, tyro.conf.arg(help="Replace a file of that name; what is read is never replaced.")
@@ -18,7 +19,7 @@ Force = Annotated[
 WRITTEN = ("out", "static", "write_renames")
 """Fields of commands that name what is written; every other path is read."""
 BESIDE = (".classes.txt", ".names.parquet", ".provenance.csv", ".xml")
-"""Endings of files that are written, or would be taken for its own, beside a file."""
+"""Endings of files that are written or read, or would be taken for its own, beside a file."""
 
 
 def check_written(
@@ -36,11 +37,28 @@ def check_written(
     """
     allowed = bool(command.force) if force is None else force
     beside = [path for out in outputs if out.name for path in _beside(out)]
-    check_outputs([*outputs, *beside], [*_inputs(command), *inputs], force=allowed)
+    read = [*_inputs(command), *inputs]
+    read += [path for one in read if one.name for path in _beside(one)]
+    told = {} if hasattr(command, "force") else {"remedy": "Choose another --out."}
+    check_outputs([*outputs, *beside], read, force=allowed, **told)
+    for folder in (path.resolve() for path in read if path.is_dir() and _is_labels(command, path)):
+        for out in outputs:
+            if out.is_file() and out.resolve().is_relative_to(folder):
+                raise ArgumentError(
+                    f"{out}: this file lies in the folder of labels that the command reads, and"
+                    " may be one of them. Choose another place."
+                )
+
+
+def _is_labels(command: Any, path: Path) -> bool:
+    """Whether labels are read from a path, as far as a command's options tell."""
+    return path in (getattr(command, "labels", None), getattr(command, "source", None))
 
 
 def _beside(path: Path) -> Iterator[Path]:
-    return (path.with_name(f"{path.name}{ending}") for ending in BESIDE)
+    yield from (path.with_name(f"{path.name}{ending}") for ending in BESIDE)
+    if path.suffix == ".npy":
+        yield from (path.with_suffix(ending) for ending in (".ids.txt", ".ids.npy"))
 
 
 def _inputs(part: Any) -> Iterator[Path]:

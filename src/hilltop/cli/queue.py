@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from hilltop.checks import pluralize
-from hilltop.cli.outputs import check_written
+from hilltop.cli.outputs import Force, check_written
 from hilltop.data.data_errors import data_error
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class Queue:
     """Ask about these classes alone."""
     seed: int = 0
     """The same seed draws the same random sample."""
-    force: bool = False
-    """Replace a file of that name."""
+    force: Force = False
 
     def run(self) -> dict[str, Any]:
         """Choose and write."""

@@ -110,7 +110,8 @@ class Reproduce:
         check_weights(jobs)
         if self.dry_run:
             return {"plan": plan}
-        check_written(self, self.out / "report.html", force=True)
+        begun = (self.out / "tables").is_dir() or (self.out / "figures").is_dir()
+        check_written(self, self.out / "report.html", force=begun)
         usual = os.cpu_count() or 1 if self.source == "embedded" else 1
         made = reproduce(chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
         page = write_reproduction_report(self.out / "report.html", made)

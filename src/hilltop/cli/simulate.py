@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -37,6 +36,7 @@ from hilltop.data import (
     single_positive,
     write_labels,
 )
+from hilltop.data.csv_rows import read_rows
 from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats import LabelSource
 from hilltop.data.formats.documents.coco_parts import box_sizes
@@ -157,11 +157,10 @@ def _keep(text: str) -> float | dict[str, float]:
         raise ArgumentError(f"--keep must be a number or a CSV file, but got {text!r}.")
     errors = ErrorCollector(path)
     chances: dict[str, float] = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            try:
-                chances[row["class"]] = float(row["keep"])
-            except (KeyError, TypeError, ValueError):
-                errors.add("expected a class and a number in the columns class and keep.")
+    for line, row in read_rows(path, ("class", "keep")):
+        try:
+            chances[row["class"]] = float(row["keep"])
+        except ValueError:
+            errors.add(f"expected a number in the column keep, but got {row['keep']!r}.", line=line)
     errors.check()
     return chances

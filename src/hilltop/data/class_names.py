@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from hilltop.checks import did_you_mean, pluralize
+from hilltop.data.csv_rows import format_rows, read_rows
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.history import Step
@@ -86,16 +85,12 @@ def read_renames(path: Path) -> dict[str, str]:
         raise data_error(path, "there is no such file of new names.")
     errors = ErrorCollector(path)
     new: dict[str, str] = {}
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if not {_CLASS, _RENAME} <= set(reader.fieldnames or ()):
-        raise data_error(path, "expected the columns class and rename.", line=1)
-    for row in reader:
-        name, rename = row[_CLASS], (row[_RENAME] or "").strip()
+    for line, row in read_rows(path, (_CLASS, _RENAME)):
+        name, rename = row[_CLASS], row[_RENAME].strip()
         if not name:
-            errors.add("the class is empty. Name it or remove the line.", line=reader.line_num)
+            errors.add("the class is empty. Name it or remove the line.", line=line)
         elif name in new:
-            errors.add(f"class {name!r} stands here again.", line=reader.line_num)
+            errors.add(f"class {name!r} stands here again.", line=line)
         elif rename:
             new[name] = rename
     errors.check()
@@ -111,13 +106,12 @@ def write_renames(table: LabelTable, path: Path, likely: Mapping[str, str]) -> N
         likely: New names to propose.
     """
     proposed = {**likely, **merged_spellings(table)}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_CLASS, _RENAME, _LABELS])
     counts = table.counts_by_class(State.PRESENT).tolist()
-    for name, count in zip(table.classes, counts, strict=True):
-        writer.writerow([name, proposed.get(name, ""), count])
-    atomic_write(path, text.getvalue())
+    rows = [
+        (name, proposed.get(name, ""), count)
+        for name, count in zip(table.classes, counts, strict=True)
+    ]
+    atomic_write(path, format_rows((_CLASS, _RENAME, _LABELS), rows))
 
 
 def apply_none_class(table: LabelTable, name: str, path: Path) -> LabelTable:

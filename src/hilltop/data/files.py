@@ -60,7 +60,12 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     _sync_folder(target.parent)
 
 
-def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path], *, force: bool) -> None:
+_ASK = "Choose another name, or pass --force to replace it."
+
+
+def check_outputs(
+    outputs: Iterable[Path], inputs: Iterable[Path], *, force: bool, remedy: str = _ASK
+) -> None:
     """Raise if one of the files to write is among those that are read, or is there already.
 
     Files are compared by what they are, so that a link or another spelling of a name is noticed.
@@ -69,6 +74,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path], *, force: boo
         outputs: Files that are about to be written.
         inputs: Files that they are made from; these are never replaced.
         force: Whether other files may be replaced.
+        remedy: What to do where they may not.
     """
     read = {identity: path for path in inputs if (identity := _identity(path)) is not None}
     for path in outputs:
@@ -79,10 +85,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path], *, force: boo
                 " destroy it. Choose another name."
             )
         if identity is not None and not force and path.is_file():
-            raise ArgumentError(
-                f"{path}: there is such a file already. Choose another name, or pass --force to"
-                " replace it."
-            )
+            raise ArgumentError(f"{path}: there is such a file already. {remedy}")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -145,17 +148,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def csv_text(path: Path) -> str:
-    """Read the text of a CSV file that a person may have saved.
-
-    Raises:
-        DataError: There is no such file, or it is not UTF-8.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise data_error(path, "there is no such file.") from None
-    except UnicodeDecodeError:
-        raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None

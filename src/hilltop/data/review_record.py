@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hilltop.data.csv_rows import format_rows, unmark_cell
 from hilltop.data.data_errors import data_error
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
@@ -84,7 +85,7 @@ class ReviewRecord:
             if said[column] not in words:
                 known = ", ".join(words)
                 raise ValueError(f"{column} must be one of {known}, but got {said[column]!r}")
-        image, name, answer, reviewer, time, probability, mode, outcome = map(_without_mark, cells)
+        image, name, answer, reviewer, time, probability, mode, outcome = map(unmark_cell, cells)
         known_probability = float(probability) if probability else None
         return cls(image, name, answer, reviewer, time, known_probability, mode, outcome)  # type: ignore[arg-type]  # checked above
 
@@ -94,20 +95,7 @@ class ReviewRecord:
         cells = dict(zip(PROVENANCE_COLUMNS, astuple(self), strict=True)) | {
             "probability": probability
         }
-        return tuple(map(_marked, cells.values()))
-
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""How a cell begins that a spreadsheet would take for a formula, or for a mark."""
-
-
-def _marked(cell: str) -> str:
-    """The cell with an apostrophe before it where a spreadsheet would run it."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
-
-
-def _without_mark(cell: str) -> str:
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_FORMULA) else cell
+        return tuple(cells.values())
 
 
 def provenance_path(labels: Path) -> Path:
@@ -133,11 +121,7 @@ def read_provenance(labels: Path) -> list[ReviewRecord]:
 
 def write_provenance(records: Iterable[ReviewRecord]) -> str:
     """Return the text of a file of records, each of them once."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(PROVENANCE_COLUMNS)
-    writer.writerows(sorted({record.format() for record in records}))
-    return text.getvalue()
+    return format_rows(PROVENANCE_COLUMNS, sorted({record.format() for record in records}))
 
 
 def before_review(table: LabelTable, records: Sequence[ReviewRecord]) -> LabelTable | None:

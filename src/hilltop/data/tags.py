@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hilltop.data.csv_rows import format_rows
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, replacing
 from hilltop.data.formats.registry import write_labels
 from hilltop.data.label_table import LabelTable
 from hilltop.data.scores import ScoreTable
@@ -78,7 +77,8 @@ def write_tags(path: Path, probs: ScoreTable, said: Said, *, to: str | None = No
             "tags": pa.array(tags, pa.list_(pa.string())),
             "probabilities": pa.array(values, pa.list_(pa.float64())),
         }
-        pq.write_table(pa.table(lists), path)
+        with replacing(path) as temporary:
+            pq.write_table(pa.table(lists), temporary)
     else:
         raise data_error(
             path,
@@ -104,10 +104,8 @@ def _csv(path: Path, probs: ScoreTable, said: Said) -> str:
                 f"the class {name!r} cannot stand in a cell with {SEPARATOR!r} between tags."
                 " Write a .jsonl or .parquet file, which have lists.",
             )
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["file", "tags", "probabilities"])
-    for file, tags, values in _rows(probs, said):
-        shown = SEPARATOR.join(f"{value:.4f}" for value in values)
-        writer.writerow([file, SEPARATOR.join(tags), shown])
-    return text.getvalue()
+    rows = (
+        (file, SEPARATOR.join(tags), SEPARATOR.join(f"{value:.4f}" for value in values))
+        for file, tags, values in _rows(probs, said)
+    )
+    return format_rows(("file", "tags", "probabilities"), rows)

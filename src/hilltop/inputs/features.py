@@ -162,7 +162,10 @@ def _folded(images: pa.StringArray) -> pa.StringArray:
 def _read_npz(path: Path) -> Features:
     ids, values = read_npz(path, ("ids", "X"))
     told = read_npz_texts(path, ("backbone", "images"))
-    backbone = json.loads(told["backbone"]) if "backbone" in told else None
+    try:
+        backbone = json.loads(told["backbone"]) if "backbone" in told else None
+    except (ValueError, RecursionError):
+        raise data_error(path, "what it says of its backbone is not valid JSON.") from None
     return Features(path, _as_ids(path, ids), values, backbone, told.get("images"))
 
 

@@ -14,11 +14,13 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from hilltop.data.array_files import read_npz
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.inputs.backbone import BATCH, Backbone, FeatureExtractor, write_features
 from hilltop.inputs.ranks import Ranks
 
+_ABOUT = "about.json"
 SHARD_IMAGES = 64 * BATCH
 """Images in a shard: whole batches, so that every image meets the same ones as in one process."""
 
@@ -71,8 +73,9 @@ class FeatureShards:
 
     def begin(self) -> None:
         """Make the folder; shards in it that belong to something else are removed."""
-        about, described = self.parts / "about.json", json.dumps(self._described(), indent=2)
-        if not about.is_file() or about.read_text(encoding="utf-8") != described:
+        about, described = self.parts / _ABOUT, json.dumps(self._described(), indent=2)
+        if not about.is_file() or about.read_bytes() != described.encode():
+            check_shard_folder(self.parts)
             shutil.rmtree(self.parts, ignore_errors=True)
             self.parts.mkdir(parents=True)
             atomic_write(about, described)
@@ -101,10 +104,10 @@ class FeatureShards:
         for number in range(self.count):
             if not self.file(number).is_file():
                 raise data_error(self.file(number), "this shard was not computed yet.")
-            with np.load(self.file(number), allow_pickle=False) as content:
-                if len(content["ids"]):
-                    rows.append(content["X"])
-                    names.append(pa.array(content["ids"].astype(str), pa.string()))
+            ids, values = read_npz(self.file(number), ("ids", "X"))
+            if len(ids):
+                rows.append(values)
+                names.append(pa.array(ids.astype(str), pa.string()))
         if not rows:
             raise data_error(self.folder, "no image here could be read. Is this the right folder?")
         return torch.from_numpy(np.concatenate(rows)), pa.concat_arrays(names)
@@ -117,6 +120,22 @@ class FeatureShards:
         ids = hashlib.blake2b("\n".join(self.images.to_pylist()).encode(), digest_size=16)
         settings = {**asdict(self.backbone), "images": str(self.folder.resolve())}
         return {**settings, "ids": ids.hexdigest(), "size": self.size}
+
+
+def check_shard_folder(parts: Path) -> None:
+    """Raise if a folder for parts of the work holds anything else, which must not be removed."""
+    kept = ("shard-*.npz", "heads-*.npy", _ABOUT, ".*.writing")
+    others = [
+        entry.name
+        for entry in (parts.iterdir() if parts.is_dir() else ())
+        if not any(entry.match(pattern) for pattern in kept)
+    ]
+    if others:
+        raise data_error(
+            parts,
+            f"this folder is needed for parts of the work, but holds {min(others)!r}."
+            " Move it away, or choose another --out.",
+        )
 
 
 def shared_features(

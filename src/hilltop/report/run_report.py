@@ -247,11 +247,11 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 def _read_metrics(path: Path) -> list[dict[str, float]]:
     if not path.is_file():
         raise data_error(path, "there is no such file; a report needs the metrics of a run.")
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
     try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
         rows = [{key: float(value) for key, value in line.items()} for line in lines]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, csv.Error):
         raise data_error(
             path, "this is not a table of numbers; train again or restore it."
         ) from None
@@ -267,7 +267,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise data_error(path, "there is no such file; a report needs the configuration of a run.")
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise data_error(path, f"this is not YAML: {reason}.") from None
     return values if isinstance(values, dict) else {}

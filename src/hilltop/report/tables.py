@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from hilltop.data.csv_rows import format_rows
 from hilltop.data.files import atomic_write
 from hilltop.errors import ArgumentError
 from hilltop.report.page import Html, paragraph, table
@@ -163,11 +162,8 @@ def write_sheets(sheets: Sequence[Sheet], stem: Path) -> None:
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write CSV, with the columns of the first row; None is a blank cell."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    atomic_write(path, text.getvalue())
+    columns = list(rows[0]) if rows else []
+    atomic_write(path, format_rows(columns, [[row.get(name) for name in columns] for row in rows]))
 
 
 def escape_latex(text: str) -> str:

@@ -220,7 +220,7 @@ class TrainConfig:
             raise ConfigError(f"{path}: there is no such configuration file.")
         try:
             values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
             reason = " ".join(str(error).split())
             raise ConfigError(f"{path}: this is not YAML: {reason}.") from None
         if not isinstance(values, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hilltop.data.array_files import read_npy
+from hilltop.data.files import replacing
 from hilltop.inputs.ranks import Ranks
 from hilltop.losses import Loss
 from hilltop.training.folds import out_of_fold_logits
@@ -94,22 +95,21 @@ def _key(tensors: Sequence[Tensor | None], text: str) -> str:
 
 
 def _save(path: Path, logits: Tensor) -> None:
-    temporary = path.with_name(f".{path.stem}.writing.npy")
-    np.save(temporary, logits.numpy())
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        np.save(temporary, logits.numpy())
 
 
 def _add(files: Sequence[Path], whole: Path) -> None:
     """Write the sum over files, some rows at a time and always in the same order."""
-    parts = [np.load(file, mmap_mode="r") for file in files]
-    temporary = whole.with_name(f".{whole.stem}.writing.npy")
-    total = np.lib.format.open_memmap(
-        temporary, mode="w+", dtype=parts[0].dtype, shape=parts[0].shape
-    )
-    for first in range(0, len(total), _ROWS):
-        rows = slice(first, first + _ROWS)
-        total[rows] = parts[0][rows]
-        for part in parts[1:]:
-            total[rows] += part[rows]
-    total.flush()
-    os.replace(temporary, whole)
+    parts = [read_npy(file, mapped=True) for file in files]
+    first = parts[0]
+    with replacing(whole) as temporary:
+        total = np.lib.format.open_memmap(
+            temporary, mode="w+", dtype=first.dtype, shape=first.shape
+        )
+        for start in range(0, len(total), _ROWS):
+            rows = slice(start, start + _ROWS)
+            total[rows] = first[rows]
+            for part in parts[1:]:
+                total[rows] += part[rows]
+        total.flush()

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +21,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from hilltop.data.array_files import read_npy
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, replacing
+from hilltop.data.json_files import read_json
 from hilltop.inputs import ImageInputs, OutputInputs, Window
 from hilltop.inputs.transforms import uncropped_size
 from hilltop.models import classifier_parameters, cut_below, outputs_below
@@ -34,6 +37,7 @@ Broken = list[tuple[int, str, str]]
 MOST_IMAGES = 200_000
 """Images whose features are asked about missing labels before a network is trained on them."""
 
+_ANEW = "Delete its folder, and the outputs are computed anew."
 _BATCH = 64
 _BATCHES_KEPT = 20  # after which what is there is written down
 
@@ -89,23 +93,24 @@ class FrozenBlocks:
         if not done.is_file():
             if rank == 0 and not file.is_file():
                 path.mkdir(parents=True, exist_ok=True)
-                np.lib.format.open_memmap(file, "w+", np.float16, shape).flush()
+                _reserve(file, shape)
             all_gather_object([])  # nobody writes before the file is there
             rows = range(shape[0] * rank // world, shape[0] * (rank + 1) // world)
             listed = all_gather_object(self._compute(path, images, rows))
             if rank == 0:
                 atomic_write(done, json.dumps(sorted(set(listed))))
             all_gather_object([])
-        broken = [(row, name, reason) for row, name, reason in json.loads(done.read_text())]
-        return np.lib.format.open_memmap(file, "r"), broken
+        broken = [(row, name, reason) for row, name, reason in read_json(done, _ANEW)]
+        return read_npy(file, mapped=True), broken
 
     def _compute(self, path: Path, images: ImageInputs, rows: range) -> Broken:
         """Write the outputs of some rows, from where it was stopped, and list what is broken."""
+        read_npy(path / "outputs.npy", mapped=True)  # says so if it is cut or damaged
         values = np.lib.format.open_memmap(path / "outputs.npy", "r+")
         progress = path / f"rows-{rows.start}-{rows.stop}.json"
         start, broken = rows.start, dict[int, tuple[int, str, str]]()
         if progress.is_file():
-            known = json.loads(progress.read_text())
+            known = read_json(progress, _ANEW)
             start, broken = known["next"], {row: (row, *why) for row, *why in known["broken"]}
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.model.to(device)
@@ -253,6 +258,14 @@ def _said(block: str, learning: int, *, crop: bool, cropped: bool) -> str:
     return (
         f"training from {block}: {learning} tensors of weights learn, all below is frozen{augment}"
     )
+
+
+def _reserve(file: Path, shape: tuple[int, ...]) -> None:
+    """Make the file with all its room: a disk that fills up later would end the process."""
+    with replacing(file) as temporary:
+        np.lib.format.open_memmap(temporary, "w+", np.float16, shape).flush()
+        with temporary.open("rb+") as opened:
+            os.posix_fallocate(opened.fileno(), 0, temporary.stat().st_size)
 
 
 def _blank(size: int) -> Tensor:

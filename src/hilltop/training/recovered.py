@@ -18,6 +18,7 @@ from torch import Tensor
 
 from hilltop.checks import check_number
 from hilltop.data import LabelTable, State
+from hilltop.data.array_files import read_npz
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.losses import Loss
@@ -118,11 +119,10 @@ class Histograms:
 
 def read_histograms(path: Path) -> Histograms:
     """Read what :func:`keep_histogram` wrote."""
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            return Histograms(content["edges"], content["counts"])
-    except (OSError, ValueError, KeyError) as error:
-        raise data_error(path, f"these histograms cannot be read: {error}.") from None
+    edges, counts = read_npz(path, ("edges", "counts"))
+    if edges.shape != (BINS + 1,) or counts.ndim < 2 or counts.shape[-1] != BINS:
+        raise data_error(path, f"these are no histograms: {edges.shape} edges, {counts.shape}.")
+    return Histograms(edges, counts)
 
 
 def keep_histogram(path: Path, epoch: int, counts: Sequence[float]) -> None:

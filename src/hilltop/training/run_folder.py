@@ -42,7 +42,7 @@ class RunFolder:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that a run cannot do without."""
+        """The files that a run writes."""
         return (
             self.config,
             self.metrics,
@@ -53,7 +53,13 @@ class RunFolder:
             self.train_labels,
             self.val_labels,
             self.val_scores,
+            self.last_scores,
             self.histograms,
+            self.truth("best"),
+            self.truth("last"),
+            self.path / "report.html",
+            self.path / "curves.png",
+            self.path / "broken.txt",
         )
 
     def truth(self, which: str) -> Path:

@@ -82,5 +82,5 @@ def test_an_opinion_about_other_things_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="about none of the images"):
         read_opinion(path, pa.array(["x"]), ("Hund",), names={})
     np.savez(path, ids=["b"], scores=[[0.5]])
-    with pytest.raises(DataError, match=r"is an .npz with ids, classes and scores"):
+    with pytest.raises(DataError, match=r"Expected ids and classes and scores"):
         read_opinion(path, pa.array(["b"]), ("dog",), names={})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from pathlib import Path
 
 from hilltop.audit.decisions.incoming import check_reviewer
@@ -12,8 +10,8 @@ from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.checks import did_you_mean
 from hilltop.data import LabelTable
+from hilltop.data.csv_rows import csv_text, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
-from hilltop.data.files import csv_text
 from hilltop.data.review_record import AnswerWord
 from hilltop.errors import ArgumentError
 
@@ -50,39 +48,23 @@ class _Reader:
     def __init__(self, path: Path, labels: LabelTable, index: CandidateIndex) -> None:
         self._path, self._labels, self._index = path, labels, index
         self._column_of = {name: column for column, name in enumerate(labels.classes)}
-        self._text = csv_text(path)
-        self._digest = hashlib.sha256(self._text.encode()).hexdigest()[:24]
+        text = csv_text(path)
+        rows = parse_rows(path, text, NEEDED)
+        self._lines = [(line, cells) for line, cells in rows if cells["answer"]]
+        self._digest = hashlib.sha256(text.encode()).hexdigest()[:24]
         self._time = now()
 
     def answers(self) -> list[Answer]:
-        reader = csv.DictReader(io.StringIO(self._text))
-        missing = [name for name in NEEDED if name not in (reader.fieldnames or ())]
-        if missing:
-            raise data_error(
-                self._path,
-                f"the column {missing[0]!r} is missing; expected image, class and answer.",
-                line=1,
-            )
-        try:
-            lines = [(reader.line_num, cells) for cells in reader if cells["answer"]]
-        except csv.Error as error:
-            raise data_error(self._path, f"this is not a CSV file: {error}.") from None
-        rows = self._rows(lines)
-        return [
-            self._answer(line, cells, row) for (line, cells), row in zip(lines, rows, strict=True)
-        ]
-
-    def _rows(self, lines: list[tuple[int, dict[str, str]]]) -> list[int]:
         row_of = {name: row for row, name in enumerate(self._labels.images.to_pylist())}
-        for line, cells in lines:
+        for line, cells in self._lines:
             if cells["image"] not in row_of:
                 raise data_error(
                     self._path, f"image {cells['image']!r} is not in this audit.", line=line
                 )
-        return [row_of[cells["image"]] for _, cells in lines]
+        return [self._answer(line, cells, row_of[cells["image"]]) for line, cells in self._lines]
 
     def _answer(self, line: int, cells: dict[str, str], row: int) -> Answer:
-        name, word = cells["class"] or "", cells["answer"].strip().lower()
+        name, word = cells["class"], cells["answer"].strip().lower()
         if name not in self._column_of:
             raise data_error(self._path, unknown_class(name, self._column_of), line=line)
         if word not in WORDS:

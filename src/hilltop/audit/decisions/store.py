@@ -204,13 +204,21 @@ class DecisionStore:
             )
 
     def read(self, *, after: int = 0) -> list[tuple[int, Event]]:
-        """Return the events behind number ``after``, with their numbers."""
-        with self._lock:
-            rows = self._connection.execute(
-                "SELECT number, kind, id, action, reviewer, time, image, class, answer, mode,"
-                " probability FROM events WHERE number > ? ORDER BY number",
-                (after,),
-            ).fetchall()
+        """Return the events behind number ``after``, with their numbers.
+
+        Raises:
+            DataError: The file is damaged.
+        """
+        try:
+            with self._lock:
+                rows = self._connection.execute(
+                    "SELECT number, kind, id, action, reviewer, time, image, class, answer, mode,"
+                    " probability FROM events WHERE number > ? ORDER BY number",
+                    (after,),
+                ).fetchall()
+        except sqlite3.Error as error:
+            hint = _hint(error) or " Restore it from a copy, or move it away to begin anew."
+            raise data_error(self.path, f"answers could not be read: {error}.{hint}") from None
         return [
             (number, Undo(*rest[:4]) if kind == "undo" else Answer(*rest))
             for number, kind, *rest in rows

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from hilltop.audit.find.kept_keys import Keys, places_of, probabilities_of
 from hilltop.data import LabelTable
+from hilltop.data.csv_rows import FORMULA_PATTERN
+from hilltop.data.files import replacing
 
 _WRITE_ROWS = 1 << 18
 _SCHEMA = pa.schema(
@@ -59,22 +62,30 @@ def write_candidates(
     candidates: Candidates, labels: LabelTable, folder: Path, *, name: str = "candidates"
 ) -> None:
     """Write ``candidates.parquet`` and ``candidates.csv``, each completely or not at all."""
-    targets = [folder / f"{name}.parquet", folder / f"{name}.csv"]
-    writing = [path.with_name(f".{path.name}.writing") for path in targets]
     with (
-        pq.ParquetWriter(writing[0], _SCHEMA, compression="zstd") as table,
-        pyarrow.csv.CSVWriter(writing[1], _SCHEMA) as text,
+        replacing(folder / f"{name}.csv") as for_people,
+        replacing(folder / f"{name}.parquet") as for_us,
+        pq.ParquetWriter(for_us, _SCHEMA, compression="zstd") as table,
+        pyarrow.csv.CSVWriter(for_people, _SCHEMA) as text,
     ):
         for part in _batches(candidates, labels):
             table.write_batch(part)
-            text.write_batch(part)
-    for temporary, path in zip(writing, targets, strict=True):
-        temporary.replace(path)
+            text.write_batch(_marked(part))
 
 
 def candidate_rows(candidates: Candidates, labels: LabelTable) -> pa.Table:
     """The candidates with the names of images and classes."""
     return pa.Table.from_batches(_batches(candidates, labels), _SCHEMA)
+
+
+def _marked(part: pa.RecordBatch) -> pa.RecordBatch:
+    """The names so that a spreadsheet does not run them."""
+    for at in (0, 1):
+        names = part.column(at)
+        formulas = pc.match_substring_regex(names, FORMULA_PATTERN)
+        marked = pc.binary_join_element_wise("'", names, "")
+        part = part.set_column(at, _SCHEMA.field(at), pc.if_else(formulas, marked, names))
+    return part
 
 
 def _batches(candidates: Candidates, labels: LabelTable) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from hilltop.data.array_files import read_npz
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import replacing
 from hilltop.data.scores import Places
 
 if TYPE_CHECKING:
@@ -54,15 +57,25 @@ def write_directions(features: Tensor, rows: Places, path: Path) -> None:
     """
     path.unlink(missing_ok=True)
     if len(features) <= MOST_IMAGES:
-        np.savez(path, rows=rows, values=main_directions(features.float()))
+        with replacing(path) as temporary:
+            np.savez(temporary, rows=rows, values=main_directions(features.float()))
 
 
 def read_directions(path: Path, images: int) -> npt.NDArray[np.float32] | None:
     """Return the directions of all images, 0 where an image has none; None without a file."""
     if not path.is_file():
         return None
-    with np.load(path, allow_pickle=False) as content:
-        values = content["values"]
-        found = np.zeros((images, values.shape[1]), dtype=np.float32)
-        found[content["rows"]] = values
+    rows, values = read_npz(path, ("rows", "values"))
+    sound = (
+        rows.dtype.kind in "iu"
+        and values.dtype.kind == "f"
+        and rows.shape == values.shape[:1]
+        and values.ndim == 2
+        and values.shape[1] <= MOST_DIRECTIONS
+        and bool(((rows >= 0) & (rows < images)).all())
+    )
+    if not sound:
+        raise data_error(path, "this file is damaged. Remove it, and the page does not learn.")
+    found = np.zeros((images, values.shape[1]), dtype=np.float32)
+    found[rows] = np.nan_to_num(values)
     return found

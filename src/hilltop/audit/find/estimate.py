@@ -6,8 +6,6 @@ share with an exact interval, which needs no belief about how labels were lost.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ from hilltop.audit.decisions.answers import Sample
 from hilltop.calibration.intervals import binomial_interval, weighted_interval
 from hilltop.calibration.keep_posterior import MissingCounts
 from hilltop.calibration.keep_rate import KeepEstimate
+from hilltop.data.csv_rows import format_rows, read_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 
@@ -183,15 +182,13 @@ def keep_of(total: Estimate) -> KeepEstimate:
 
 def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:
     """Write ``estimates.csv``, completely or not at all."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     further = {name: values for name, values in _further(estimates).items() if any(values)}
-    writer.writerow([*COLUMNS, *further])
+    rows = []
     for at, one in enumerate(estimates):
         numbers = (f"{number:.1f}" for number in (one.missing, one.low, one.high))
         more = [f"{values[at]:.1f}" for values in further.values()]
-        writer.writerow([one.class_name, one.labelled, *numbers, one.source, *more])
-    atomic_write(path, text.getvalue())
+        rows.append([one.class_name, one.labelled, *numbers, one.source, *more])
+    atomic_write(path, format_rows([*COLUMNS, *further], rows))
 
 
 def _further(estimates: Sequence[Estimate]) -> dict[str, list[float]]:
@@ -208,9 +205,8 @@ def read_estimates(path: Path) -> list[Estimate]:
     if not path.is_file():
         raise data_error(path, "there is no such file. Run `hilltop audit` again.")
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [_parse(row) for row in csv.DictReader(file)]
-    except (KeyError, ValueError, TypeError):
+        return [_parse(row) for _, row in read_rows(path, COLUMNS)]
+    except ValueError:
         raise data_error(path, "this file is damaged. Run `hilltop audit` again.") from None
 
 

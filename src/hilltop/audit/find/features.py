@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +41,7 @@ def cached_features(
     """
     file, about = out / "features.npz", out / "features.json"
     described = {**asdict(backbone), "images": str(folder.resolve())}
-    earlier = json.loads(about.read_text(encoding="utf-8")) if about.is_file() else {}
+    earlier = _described_before(about)
     before = pa.array(earlier.pop("left_out", []), pa.string())
     if earlier == described and file.is_file():
         wanted = images.filter(pc.invert(pc.is_in(images, before))) if skip_broken else images
@@ -59,6 +60,18 @@ def cached_features(
     about.unlink(missing_ok=True)  # a crash between the two files must not pair old with new
     write_features(file, values, names)
     left_out = images.filter(pc.invert(pc.is_in(images, names)))
-    shards.discard()
     atomic_write(about, json.dumps({**described, "left_out": left_out.to_pylist()}, indent=2))
+    shards.discard()
     return values, names
+
+
+def _described_before(about: Path) -> dict[str, Any]:
+    """What the features in the folder were computed from; nothing if nobody can tell."""
+    try:
+        content = json.loads(about.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    sound = isinstance(content, dict) and all(
+        isinstance(name, str) for name in content.get("left_out", [])
+    )
+    return content if sound else {}

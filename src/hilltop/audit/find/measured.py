@@ -6,7 +6,6 @@ sample as they are; divided by the probability of being drawn, they are.
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,12 @@ from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable
+from hilltop.data.csv_rows import read_rows
 from hilltop.data.data_errors import data_error
 
 Floats = npt.NDArray[np.float64]
 _QUANTILE = 1.645  # of a 90% interval
+_SAMPLE_COLUMNS = ("image", "class", "probability", "sampled_with", "drawn")
 
 
 @dataclass(frozen=True)
@@ -120,12 +121,11 @@ def _population(
 def _read_sample(path: Path) -> tuple[str, dict[tuple[str, str], tuple[float, float]]]:
     """When the sample was drawn, and by image and class the probability and that of being drawn."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = [cells for _, cells in read_rows(path, _SAMPLE_COLUMNS)]
         found = {
             (row["image"], row["class"]): (float(row["probability"]), float(row["sampled_with"]))
             for row in rows
         }
         return rows[0]["drawn"], found
-    except (KeyError, ValueError, TypeError, IndexError):
+    except (ValueError, IndexError):
         raise data_error(path, "this file is damaged. Draw the sample again.") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,8 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.checks import pluralize
+from hilltop.data.array_files import read_npz
+from hilltop.data.csv_rows import read_cells
 from hilltop.data.data_errors import data_error
 from hilltop.data.scores import ScoreTable
 
@@ -124,26 +125,18 @@ def read_names(path: Path | None) -> dict[str, str]:
     """Read a CSV file of two columns, a class of the second opinion and our name for it."""
     if path is None:
         return {}
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file)
-        found = {}
-        for cells in reader:
-            if len(cells) != 2:
-                raise data_error(
-                    path, f"expected their name and ours, but got {cells!r}.", line=reader.line_num
-                )
-            found[cells[0]] = cells[1]
+    found = {}
+    for line, cells in read_cells(path):
+        if len(cells) != 2:
+            raise data_error(path, f"expected their name and ours, but got {cells!r}.", line=line)
+        found[cells[0]] = cells[1]
     return found
 
 
 def _read_npz(path: Path) -> ScoreTable:
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            ids, classes, values = (content[name] for name in ("ids", "classes", "scores"))
-    except (OSError, ValueError, KeyError) as error:
-        raise data_error(
-            path, f"a second opinion is an .npz with ids, classes and scores: {error}."
-        ) from None
+    ids, classes, values = read_npz(path, ("ids", "classes", "scores"))
+    if values.dtype.kind not in "fiu" or ids.ndim != 1 or classes.ndim != 1:
+        raise data_error(path, "expected lists of ids and classes, and a table of numbers, scores.")
     if values.shape != (len(ids), len(classes)) or not np.isfinite(values).all():
         raise data_error(
             path,

@@ -6,8 +6,6 @@ be told apart by the sample that they belong to.
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +17,9 @@ from hilltop.audit.decisions.apply import read_answers
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable
+from hilltop.data.csv_rows import csv_text, format_rows, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
-from hilltop.data.files import atomic_write, csv_text
+from hilltop.data.files import atomic_write
 
 _NEEDED = ("image", "class", "sampled_with")
 _WORDS = {"present": "yes", "absent": "no", "unsure": "unsure", "disputed": "unsure"}
@@ -89,20 +88,13 @@ def answered_plans(folder: AuditFolder) -> list[tuple[Path, str]]:
 
 
 def _answered(plan: Path, answers: Answers) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_NEEDED, "answer"])
+    rows = []
     for one in _lines(plan, csv_text(plan)):
         votes = answers.votes(one["class"], one["image"])
         word = _WORDS[resolve(votes.values())] if votes else ""
-        writer.writerow([*(one[name] for name in _NEEDED), word])
-    return text.getvalue()
+        rows.append([*(one[name] for name in _NEEDED), word])
+    return format_rows([*_NEEDED, "answer"], rows)
 
 
 def _lines(path: Path, text: str) -> list[dict[str, str]]:
-    reader = csv.DictReader(io.StringIO(text))
-    for name in _NEEDED:
-        if name not in (reader.fieldnames or ()):
-            problem = f"the column {name!r} is missing. Name a file that `evaluate --plan` wrote."
-            raise data_error(path, problem, line=1)
-    return list(reader)
+    return [cells for _, cells in parse_rows(path, text, _NEEDED)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pyarrow as pa
 
 from hilltop.audit.find.candidate_index import Ints
 from hilltop.data import LabelTable
+from hilltop.data.csv_rows import format_rows
 from hilltop.data.files import atomic_write
 
 Floats = npt.NDArray[np.float64]
@@ -55,8 +54,6 @@ def write_queue(queue: Queue, labels: LabelTable, path: Path, *, drawn: str | No
         path: The file.
         drawn: When a sample was drawn; a further column, for the copy that the audit keeps.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     further: dict[str, list[str]] = {}
     if queue.sampled_with is not None:
         further[SAMPLED_WITH] = [f"{share:.6g}" for share in queue.sampled_with]
@@ -64,11 +61,11 @@ def write_queue(queue: Queue, labels: LabelTable, path: Path, *, drawn: str | No
         further[LABELLED] = ["yes" if one else "no" for one in queue.labelled]
     if drawn:
         further["drawn"] = [drawn] * len(queue)
-    writer.writerow([*QUEUE_COLUMNS, *further])
+    rows = []
     names = labels.images.take(pa.array(queue.rows)).to_pylist()
     for at, (name, column, prob) in enumerate(
         zip(names, queue.columns.tolist(), queue.probabilities.tolist(), strict=True)
     ):
         more = [cells[at] for cells in further.values()]
-        writer.writerow([name, labels.classes[column], f"{prob:.6g}", *more])
-    atomic_write(path, text.getvalue())
+        rows.append([name, labels.classes[column], f"{prob:.6g}", *more])
+    atomic_write(path, format_rows([*QUEUE_COLUMNS, *further], rows))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,8 +10,9 @@ import pyarrow as pa
 
 from hilltop.checks import did_you_mean
 from hilltop.data import LabelTable
+from hilltop.data.csv_rows import csv_text, format_rows, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
-from hilltop.data.files import atomic_write, csv_text
+from hilltop.data.files import atomic_write
 from hilltop.metrics.incomplete.answers import SampledAnswers
 from hilltop.metrics.incomplete.plan import PlannedPairs
 
@@ -23,15 +22,14 @@ _WORDS = {"yes": True, "no": False, "unsure": None}
 
 def write_planned_pairs(pairs: PlannedPairs, labels: LabelTable, path: Path) -> None:
     """Write pairs in the order in which they were drawn, completely or not at all."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_PLAN_COLUMNS)
     names = labels.images.take(pa.array(pairs.rows)).to_pylist()
     classes = [labels.classes[column] for column in pairs.columns.tolist()]
     numbers = zip(pairs.probs.tolist(), pairs.sampled_with.tolist(), strict=True)
-    for name, class_name, (prob, sampled) in zip(names, classes, numbers, strict=True):
-        writer.writerow([name, class_name, f"{prob:.4g}", f"{sampled:.6g}"])
-    atomic_write(path, text.getvalue())
+    rows = [
+        (name, class_name, f"{prob:.4g}", f"{sampled:.6g}")
+        for name, class_name, (prob, sampled) in zip(names, classes, numbers, strict=True)
+    ]
+    atomic_write(path, format_rows(_PLAN_COLUMNS, rows))
 
 
 def read_sampled_answers(paths: Sequence[Path], labels: LabelTable) -> SampledAnswers:
@@ -79,17 +77,9 @@ def sampled_answers(tables: Sequence[tuple[Path, str]], labels: LabelTable) -> S
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Lines that have an answer, with their number."""
-    reader = csv.DictReader(io.StringIO(text))
-    for name in ("image", "class", "answer"):
-        if name not in (reader.fieldnames or ()):
-            raise data_error(
-                path,
-                f"the column {name!r} is missing; expected image, class, answer and sampled_with.",
-                line=1,
-            )
-    for cells in reader:
+    for line, cells in parse_rows(path, text, ("image", "class", "answer")):
         if cells["answer"]:
-            yield reader.line_num, cells
+            yield line, cells
 
 
 def _answer(path: Path, line: int, cell: str) -> bool | None:

@@ -13,6 +13,7 @@ from typing import Any
 from hilltop.data import LabelTable, drop_positives, read_labels, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.json_files import read_json
 from hilltop.errors import ConfigError
 from hilltop.studies.compare.level import COMPLETE, GIVEN, Level
 from hilltop.studies.compare.method import Method
@@ -141,10 +142,21 @@ class Study:
         for cell in cells:
             check_settings(self.run_folder(cell), self.config(cell))
 
+    @property
+    def begun(self) -> bool:
+        """Whether earlier calls have left something in the folder."""
+        return (self.folder / _NOTES).is_file()
+
     def _remember(self, known: dict[str, str]) -> None:
         """Compare with what earlier calls noted, and note what is new."""
-        path = self.folder / "study.json"
-        before: dict[str, str] = json.loads(path.read_text()) if path.is_file() else {}
+        path = self.folder / _NOTES
+        before: dict[str, str] = {}
+        if path.is_file():
+            before = read_json(path, "Restore it, or choose another --out.")
+            if not isinstance(before, dict):
+                raise data_error(
+                    path, "expected a JSON object. Restore it, or choose another --out."
+                )
         for name in sorted(set(before) & set(known)):
             if before[name] != known[name]:
                 raise data_error(
@@ -156,6 +168,7 @@ class Study:
         atomic_write(path, json.dumps({**before, **known}, indent=2, sort_keys=True) + "\n")
 
 
+_NOTES = "study.json"
 _VAL = Level("val", "validation labels")
 
 

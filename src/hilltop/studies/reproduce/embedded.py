@@ -11,6 +11,7 @@ import numpy as np
 from hilltop.data import write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
+from hilltop.data.json_files import read_json
 from hilltop.inputs.descriptor import describe_files
 from hilltop.inputs.synthetic import write_dataset
 from hilltop.studies.reproduce.source import Source
@@ -57,7 +58,7 @@ def embedded_source(folder: Path, size: EmbeddedSize | None = None) -> Source:
     chosen = size or EmbeddedSize()
     done = folder / "done.json"
     if done.is_file():
-        if json.loads(done.read_text()) != asdict(chosen):
+        if read_json(done, "Delete the folder to draw anew.") != asdict(chosen):
             raise data_error(
                 folder, "there are pictures of another size here; choose another --out."
             )

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, drop_positives, read_labels, write_labels
 from hilltop.data.files import atomic_write
+from hilltop.data.json_files import read_json
 from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
@@ -88,7 +89,7 @@ def _source(layout: Layout, out: Path, base: TrainConfig) -> Source:
     folder = out / layout.data
     parts = {"train": layout.train, "val": layout.val, **layout.reduced}
     signature = {name: _signature(part) for name, part in parts.items()}
-    kept = json.loads((folder / _DONE).read_text()) if _is_prepared(folder) else {}
+    kept = read_json(folder / _DONE, "Delete it to prepare anew.") if _is_prepared(folder) else {}
     if kept.get("files") != signature:
         left_out = _prepare(layout, folder)
         kept = {"files": signature, "left_out": left_out}

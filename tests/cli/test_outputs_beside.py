@@ -1,0 +1,135 @@
+"""What belongs to an input is no output either, and folders of others are left alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.run import check_out
+from hilltop.cli.main import main
+from hilltop.data.scores import ScoreTable
+from hilltop.errors import DataError
+from hilltop.inputs.backbone import Backbone
+from hilltop.inputs.shards import FeatureShards
+from hilltop.training.run_folder import RunFolder
+from tests.audit.conftest import audit, drawn  # noqa: F401 (fixtures)
+
+READS = "this file is what the command reads"
+TEXT = "image,class\na.jpg,cat\na.jpg,dog\nb.jpg,cat\n"
+
+
+@pytest.fixture
+def scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("labels.csv").write_text(TEXT)
+    values = np.array([[0.9, 0.2], [0.4, 0.8]], dtype=np.float32)
+    ScoreTable(pa.array(["a.jpg", "b.jpg"]), ("cat", "dog"), values).save("scores.npy")
+    return tmp_path
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["simulate", "labels.csv", "--by", "clarity", "--scores", "scores.npy", "--to", "long"],
+        ["evaluate", "scores.npy", "labels.csv", "--unlisted=unknown", "--incomplete", "--plan=2"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_names_beside_scores_are_not_written_over(
+    words: list[str], link: bool, scores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = Path("scores.npy.names.parquet")
+    before, out = names.read_bytes(), names
+    if link:
+        out = Path("link.csv")
+        out.symlink_to(names)
+    assert main([*words, "--out", str(out), "--force"]) == 2
+    assert READS in capsys.readouterr().err
+    assert names.read_bytes() == before
+
+
+def test_a_file_in_the_folder_of_labels_is_not_written_over(
+    scores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["convert", "labels.csv", "set", "--to", "yolo", "--unlisted=absent"]) == 0
+    taken = next(path for path in Path("set").rglob("*.txt"))
+    before = taken.read_bytes()
+    words = ["convert", "set", str(taken), "--to", "long", "--unlisted=absent", "--force"]
+    assert main(words) == 2
+    assert "lies in the folder of labels that the command reads" in capsys.readouterr().err
+    assert taken.read_bytes() == before
+
+
+@pytest.mark.parametrize("file", ["suspects.parquet", "sample.csv", "estimates.csv"])
+def test_no_file_of_an_audit_is_written_over(
+    file: str,
+    audit: AuditFolder,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    taken = audit.path / file
+    taken.write_text("precious")
+    assert main(["apply", str(audit.path), "--out", str(taken), "--force"]) == 2
+    assert READS in capsys.readouterr().err
+    assert taken.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["best.truth.safetensors", "report.html", "last_val_scores.npy"])
+def test_a_run_takes_no_folder_that_holds_a_file_it_would_write(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(DataError, match=f"this folder holds {name}"):
+        RunFolder(tmp_path).create({})
+    assert (tmp_path / name).read_text() == "precious"
+
+
+def test_tags_of_an_earlier_start_may_be_labels_and_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tags = tmp_path / "out" / "tags.csv"
+    tags.parent.mkdir()
+    tags.write_text("file,tags\na.jpg,cat\n")
+    (tmp_path / "photos").mkdir()
+    words = ["start", str(tmp_path / "photos"), str(tags), "--out", str(tags.parent)]
+    assert main([*words, "--unlisted", "unknown"]) == 2
+    assert READS in capsys.readouterr().err
+
+
+def test_a_comparison_does_not_write_over_tables_of_others(
+    scores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("table.md").write_text("precious")
+    words = ["compare", "--labels=labels.csv", "--val-labels=labels.csv", "--features=x.npz"]
+    assert main([*words, "--keep=0.4", "--methods=bce", "--out=."]) == 2
+    assert "table.md: there is such a file already. Choose another --out." in (
+        capsys.readouterr().err
+    )
+
+
+def test_shards_do_not_remove_a_folder_of_somebody_else(tmp_path: Path) -> None:
+    parts = tmp_path / "features.shards"
+    parts.mkdir()
+    (parts / "thesis.txt").write_text("precious")
+    shards = FeatureShards(
+        tmp_path, pa.array(["a.jpg"]), Backbone("resnet50", "none", 32), parts, size=64
+    )
+    with pytest.raises(DataError, match=r"holds 'thesis.txt'"):
+        shards.begin()
+    assert (parts / "thesis.txt").read_text() == "precious"
+    (parts / "thesis.txt").unlink()
+    (parts / "about.json").write_text(json.dumps({"of": "other images"}))
+    (parts / "shard-000000.npz").write_text("old")
+    shards.begin()
+    assert [path.name for path in parts.iterdir()] == ["about.json"]
+
+
+def test_an_audit_takes_no_folder_with_features_of_somebody_else(tmp_path: Path) -> None:
+    (tmp_path / "features.npz").write_text("precious")
+    with pytest.raises(DataError, match="this folder holds other files"):
+        check_out(tmp_path)
+    (tmp_path / "features.json").write_text("{}")
+    check_out(tmp_path)
