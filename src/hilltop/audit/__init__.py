@@ -12,6 +12,7 @@ from hilltop.doors import open_doors
 if TYPE_CHECKING:
     from hilltop.audit.api import find_missing_labels
     from hilltop.audit.decisions.apply import apply_decisions
+    from hilltop.audit.decisions.planted import plant_pairs
     from hilltop.audit.decisions.store import DecisionStore
     from hilltop.audit.find.candidate_index import CandidateIndex
     from hilltop.audit.find.candidates import Candidates
@@ -33,6 +34,7 @@ __all__ = [
     "audit",
     "build_queue",
     "find_missing_labels",
+    "plant_pairs",
     "score_by_folds",
     "write_audit",
     "write_queue",
@@ -50,6 +52,7 @@ _HOMES = {
     "audit": "run",
     "build_queue": "review.queues",
     "find_missing_labels": "api",
+    "plant_pairs": "decisions.planted",
     "score_by_folds": "run",
     "write_audit": "run",
     "write_queue": "review.queue_table",
