@@ -148,8 +148,8 @@ def model_values(probs: Floats, columns: Ints, asked: npt.NDArray[np.int64]) -> 
 
     The k-th most probable pair of a class comes before the (k + 1)-th of any other; of the same k,
     the more probable one. In mAP every class counts the same, and within a class it is the pairs
-    that look most like labels that mislead a model while they count as absent. Of all orders that
-    were tried this one gained most, on training rows held out for it; see reproduction/answers.md.
+    that look most like labels that teach a model most. Of the orders that were tried none gained
+    more, on training rows held out for it; see reproduction/answers.md.
 
     Args:
         probs: Probability of each pair that its label is missing.
