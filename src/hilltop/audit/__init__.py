@@ -12,6 +12,7 @@ from hilltop.doors import open_doors
 if TYPE_CHECKING:
     from hilltop.audit.api import find_missing_labels
     from hilltop.audit.decisions.apply import apply_decisions
+    from hilltop.audit.decisions.planted import plant_pairs
     from hilltop.audit.decisions.store import DecisionStore
     from hilltop.audit.find.candidate_index import CandidateIndex
     from hilltop.audit.find.candidates import Candidates
@@ -47,6 +48,7 @@ __all__ = [
     "find_missing_labels",
     "fit_ranking",
     "merge_shards",
+    "plant_pairs",
     "rank_shard",
     "score_blocks",
     "score_by_folds",
@@ -72,6 +74,7 @@ _HOMES = {
     "find_missing_labels": "api",
     "fit_ranking": "find.ranking",
     "merge_shards": "find.ranking",
+    "plant_pairs": "decisions.planted",
     "rank_shard": "find.ranking",
     "score_blocks": "find.score_blocks",
     "score_by_folds": "run",

@@ -62,6 +62,11 @@ class AuditFolder:
         return sorted((self.path / "plans").glob("*.csv"))
 
     @property
+    def planted(self) -> Path:
+        """Known pairs that were planted among the candidates, if any were."""
+        return self.path / "planted.csv"
+
+    @property
     def directions(self) -> Path:
         """Features of the images in few numbers, if there were features."""
         return self.path / "directions.npz"

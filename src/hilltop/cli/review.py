@@ -52,6 +52,9 @@ class Review:
     """Secret that a browser must bring; made up without it."""
     open: bool = False
     """Open the page in a browser."""
+    plant: int | None = None
+    """Plant so many pairs whose answer is known among the others, and say how often each reviewer
+    agrees; answers to them change no label. What was planted before is replaced."""
     static: Path | None = None
     """Write a page that needs no server to this file instead; its answers come back by --import."""
     top: int = 200
@@ -103,6 +106,10 @@ class Review:
         need_review_extra("PIL", "starlette", "uvicorn")
         from hilltop.audit.review.server import serve
 
+        if self.plant is not None:
+            from hilltop.audit.decisions.planted import plant_pairs
+
+            plant_pairs(folder, self.plant)
         events = serve(
             folder,
             images=self.images,
@@ -112,6 +119,7 @@ class Review:
             ready=self._ready,
         )
         print(f"\n{folder.decisions}: {pluralize(events, 'answer or undo', 'answers and undos')}")
+        _say_agreement(folder)
         print(f"next: hilltop apply {folder.path} --out FILE")
         return events
 
@@ -133,6 +141,27 @@ class Review:
         print(f"Review at {address}  (Ctrl-C to stop)", flush=True)
         if self.open:
             open_unseen(address)
+
+
+def _say_agreement(folder: AuditFolder) -> None:
+    """Say how often each reviewer agrees with pairs that are known, if any were planted."""
+    from hilltop.audit.decisions.answers import Answers
+    from hilltop.audit.decisions.planted import agreements, read_planted
+    from hilltop.audit.decisions.store import DecisionStore
+
+    planted = read_planted(folder)
+    if not planted or not folder.decisions.is_file():
+        return
+    store = DecisionStore(folder.decisions)
+    try:
+        found = agreements(Answers.of(store), planted)
+    finally:
+        store.close()
+    for one in found:
+        print(
+            f"{one.reviewer} agrees with {one.agreed} of {one.answered} known pairs"
+            f" (90% interval {one.low:.0%} to {one.high:.0%})"
+        )
 
 
 def open_unseen(address: str) -> None:
@@ -175,6 +204,7 @@ def _import(folder: AuditFolder, path: Path, *, force: bool) -> int:
         store.close()
     new = pluralize(count, "new answer or undo", "new answers and undos")
     print(f"{folder.decisions}: {new} from {path}")
+    _say_agreement(folder)
     return count
 
 

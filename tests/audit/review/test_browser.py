@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hilltop.audit.decisions.store import Answer
@@ -318,3 +319,34 @@ def test_all_but_these_a_search_without_matches_and_labels_that_are_wrong(
         tab.close()
     struck = stored(audit)[-1]
     assert struck.class_name in labels.labels_of(names.index(struck.image))
+
+
+def test_near_duplicates_take_one_answer_unless_they_are_split(
+    audit: AuditFolder, browser: Any
+) -> None:
+    labels = audit.table()
+    name = labels.classes[0]
+    images = [
+        image
+        for row, image in enumerate(labels.images.to_pylist())
+        if name not in labels.labels_of(row)
+    ]
+    write_candidates(
+        audit.candidates, [(image, name, 0.9 - 0.01 * at) for at, image in enumerate(images[:8])]
+    )
+    rows = labels.find(images[:8])
+    values = np.eye(16, dtype=np.float16)[[0, 1, 0, 2, 1, 3, 4, 0]]
+    np.savez(audit.directions, rows=rows, values=values)
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address)
+        assert tab.names() == [images[at] for at in (0, 2, 7, 1, 4, 3, 5, 6)]
+        assert tab.page.locator(".alike").count() == 5
+        assert tab.page.locator("#examples img").count() > 0
+        tab.press(["y", "d", "n"])  # three at once, then one of two
+        assert tab.answers() == ["present"] * 3 + ["absent"] + [""] * 4
+        assert tab.focused() == 4
+        tab.press(["z", "z"])
+        assert tab.answers() == [""] * 8
+        tab.saved()
+        tab.close()

@@ -12,6 +12,7 @@ from hilltop.audit.decisions.apply import apply_decisions
 from hilltop.audit.decisions.store import Answer, now
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.duplicates import find_leaders, put_together
 from hilltop.audit.review.learning import learn_from_answers
 from hilltop.audit.review.ranking import EVERY, Ranking
 from hilltop.audit.review.session import Review
@@ -155,3 +156,13 @@ def test_a_class_with_fewer_labels_is_worth_more(review: Review) -> None:
     worth = [one["worth"] for one in classes]
     assert all(value > 0 for value in worth)
     assert np.corrcoef(np.log(np.maximum(counts, 1)), np.log(worth))[0, 1] < 0
+
+
+def test_near_duplicates_are_put_together_and_others_stay_where_they_are() -> None:
+    rng = np.random.default_rng(0)
+    some = rng.standard_normal((6, 32)).astype(np.float32)
+    some[4] = some[1] + 0.05 * rng.standard_normal(32)
+    some[5] = 0  # no features: like nothing else
+    leaders = find_leaders(some)
+    assert leaders.tolist() == [0, 1, 2, 3, 1, 5]
+    assert put_together(np.arange(6), leaders).tolist() == [0, 1, 4, 2, 3, 5]

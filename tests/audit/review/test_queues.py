@@ -33,19 +33,20 @@ def test_the_queue_for_labels_is_ordered_by_probability(audit: AuditFolder) -> N
     assert (np.diff(queue.probabilities) <= 0).all()
 
 
-def test_the_queue_for_the_model_prefers_open_questions_of_classes_with_few_labels() -> None:
-    probs = np.array([0.99, 0.5, 0.5, 0.01])
-    values = model_values(probs, np.array([0, 0, 1, 1]), np.array([100, 10]))
-    assert values.argmax() == 2
-    assert values[1] > values[0]
+def test_the_queue_for_the_model_asks_every_class_in_turn_for_its_most_probable_pair() -> None:
+    probs = np.array([0.99, 0.98, 0.97, 0.5, 0.2, 0.05])
+    columns = np.array([0, 0, 0, 1, 1, 1])
+    fresh = model_values(probs, columns, np.array([0, 0]))
+    assert np.argsort(-fresh).tolist() == [0, 3, 1, 4, 2, 5]
+    after = model_values(probs, columns, np.array([1, 0]))  # class 0 has an answer already
+    assert np.argsort(-after).tolist() == [3, 0, 4, 1, 2, 5]
 
 
-def test_pairs_that_are_asked_before_lower_the_worth_of_those_behind_them() -> None:
-    probs, columns = np.full(6, 0.5), np.array([1, 1, 1, 0, 0, 0])
-    values = model_values(probs, columns, np.array([4, 4]))
-    expected = 0.5**1.5 / (4 + np.array([0.0, 0.5, 1.0])) ** 1.5
-    assert np.sort(values[:3])[::-1] == pytest.approx(expected)
-    assert np.sort(values[3:])[::-1] == pytest.approx(expected)
+def test_the_queue_for_the_model_leaves_hopeless_classes_for_the_end(audit: AuditFolder) -> None:
+    queue = build_queue(audit, "model", 10_000)
+    hopeless = queue.probabilities < 0.1
+    assert hopeless.any()
+    assert (np.diff(hopeless.astype(int)) >= 0).all()
 
 
 def test_an_audit_without_suspects_says_so(audit: AuditFolder) -> None:

@@ -122,6 +122,11 @@ class Answers:
                 votes[reviewer] = fitting[-1]
         return votes
 
+    def leave_out(self, pairs: Iterable[Pair]) -> None:
+        """Forget what was said of some pairs."""
+        for name, image in pairs:
+            self._pairs.get(name, {}).pop(image, None)
+
     def classes(self) -> list[str]:
         """Names of the classes with answers."""
         return [name for name, images in self._pairs.items() if images]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hilltop.audit.decisions.answers import Answers
 from hilltop.audit.decisions.open_candidates import image_files, likely_candidates
+from hilltop.audit.decisions.planted import read_planted
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.decisions.verdicts import Verdicts, apply_changes, review_records, verdicts
 from hilltop.audit.folder import AuditFolder
@@ -126,7 +127,7 @@ def apply_decisions(
 
 
 def read_answers(folder: AuditFolder) -> Answers:
-    """Return the answers of an audit.
+    """Return the answers of an audit, those to planted pairs left out.
 
     Raises:
         DataError: Nothing was reviewed yet.
@@ -137,7 +138,9 @@ def read_answers(folder: AuditFolder) -> Answers:
         )
     store = DecisionStore(folder.decisions)
     try:
-        return Answers.of(store)
+        answers = Answers.of(store)
+        answers.leave_out(read_planted(folder))
+        return answers
     finally:
         store.close()
 

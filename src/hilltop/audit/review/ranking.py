@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
+from hilltop.audit.review.duplicates import find_leaders, put_together
 from hilltop.audit.review.learning import learn_from_answers
 
 EVERY = 20
@@ -37,6 +38,7 @@ class Ranking:
         self._index, self._directions, self._known = index, directions, known
         self._orders: dict[int, Ints] = {}
         self._probs: dict[int, npt.NDArray[np.float32]] = {}
+        self._leaders: dict[int, Ints] = {}
         self._shown: dict[int, int] = {}
         self._learned: dict[int, int] = {}
         self._lock = threading.Lock()
@@ -45,9 +47,22 @@ class Ranking:
     def order(self, column: int) -> Ints:
         """Places among the candidates of a class, in the order to show them in."""
         with self._lock:
-            if column not in self._orders:
-                return np.arange(self._index.count(column))
-            return self._orders[column]
+            return self._order(column)
+
+    def leaders(self, column: int) -> Ints:
+        """Of each candidate of a class, the first one that it is a near-duplicate of, by place."""
+        with self._lock:
+            self._order(column)
+            return self._leaders[column]
+
+    def _order(self, column: int) -> Ints:
+        if column not in self._orders:
+            leaders = np.arange(self._index.count(column))
+            if self._directions is not None:
+                leaders = find_leaders(self._directions[self._index.class_rows(column)])
+            self._leaders[column] = leaders
+            self._orders[column] = put_together(np.arange(len(leaders)), leaders)
+        return self._orders[column]
 
     def probabilities(self, column: int) -> npt.NDArray[np.float32]:
         """Probabilities of the candidates of a class by place, as far as answers tell."""
@@ -75,11 +90,12 @@ class Ranking:
         inputs = self._directions[self._index.class_rows(column)]
         probs = learn_from_answers(inputs, before, places, present)
         with self._lock:
-            order = self._orders.get(column, np.arange(len(before)))
+            order = self._order(column)
             shown = self._shown.get(column, 0)
             rest = order[shown:]
             by_probability = rest[np.argsort(-probs[rest], kind="stable")]
-            self._orders[column] = np.concatenate([order[:shown], by_probability])
+            together = put_together(by_probability, self._leaders[column])
+            self._orders[column] = np.concatenate([order[:shown], together])
             # A number on a page that somebody looks at does not change, either.
             fixed = self._probs.get(column, before)[order[:shown]]
             probs[order[:shown]] = fixed

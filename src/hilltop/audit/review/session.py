@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,12 +18,15 @@ import pyarrow.compute as pc
 
 from hilltop.audit.decisions.answers import Answers, Votes, differ, resolve
 from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer
+from hilltop.audit.decisions.planted import read_planted
 from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.find.directions import read_directions
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.examples import labelled_examples
 from hilltop.audit.review.image_pages import ImagePages
 from hilltop.audit.review.planned import planned_places
+from hilltop.audit.review.planting import Planting
 from hilltop.audit.review.ranking import Ranking
 from hilltop.audit.review.said import others, this_session, undoable
 from hilltop.audit.review.summaries import Summaries
@@ -57,9 +60,8 @@ class Review:
             self.suspects = CandidateIndex.read_file(folder.suspects, self.labels)
         self.planned = planned_places(folder, self.labels, self.index) if folder.plans else None
         where = images or folder.images
-        shown = self.index.images()
-        if self.suspects is not None:
-            shown = np.union1d(shown, self.suspects.images())
+        # Labelled images too: they are shown as examples.
+        shown = np.union1d(self.index.images(), np.flatnonzero(np.diff(self.labels.indptr)))
         self.pictures = None if where is None else ImageStore(where, self.labels, shown)
         self.store = DecisionStore(folder.decisions)
         self._answers = Answers()
@@ -70,8 +72,12 @@ class Review:
         self.ranking = Ranking(self.index, directions, self._known)
         self._images: ImagePages | None = None
         self._order = lru_cache(maxsize=8)(self.index.sample_order)
+        self._examples = lru_cache(maxsize=64)(
+            partial(labelled_examples, self.labels, self.suspects, self.pictures)
+        )
         self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking)
         self._summary = self._summaries.of
+        self._planting = Planting(read_planted(folder))
 
     def close(self) -> None:
         """Close the file of answers."""
@@ -94,6 +100,7 @@ class Review:
                     if self.index.count(column)
                 ],
                 "undoable": [undoable(answers) for answers in last],
+                "agreement": self._planting.agreement(self._answers, reviewer),
             }
 
     def _offers(self, view: View) -> bool:
@@ -127,14 +134,18 @@ class Review:
                 first = self._first_open(column, view, places, reviewer)
                 start = min(first, max(0, len(places) - 1)) // count * count
             chosen = places[max(0, start) : max(0, start) + count]
+            pairs = self._pairs(column, view, chosen, reviewer)
             if view == "ranked":
                 self.ranking.show(column, max(0, start) + count)
+                self._plant(pairs, column, max(0, start), reviewer)
             return {
                 "class": self._summary(column, reviewer),
                 "view": view,
                 "start": start,
+                "end": max(0, start) + len(chosen),
                 "total": len(places),
-                "pairs": self._pairs(column, view, chosen, reviewer),
+                "pairs": pairs,
+                "examples": self._examples(column),
             }
 
     def image(self, *, place: int | None, reviewer: str) -> dict[str, Any]:
@@ -184,6 +195,7 @@ class Review:
             return {
                 "stored": [event.id for event in events],
                 "classes": [self._summary(column, name) for column in numbers],
+                "agreement": self._planting.agreement(self._answers, name),
                 "others": [
                     {
                         "class": event.class_name,
@@ -216,7 +228,7 @@ class Review:
         unknown = sorted({image for _, image in touched if image not in self._rows})
         if unknown:
             self._rows |= zip(unknown, self._find(unknown), strict=True)
-        for name, image in touched:
+        for name, image in touched - self._planting.pairs.keys():
             self._summaries.update(self._answers, name, image, self._rows[image])
         return {name for name, _ in touched}
 
@@ -275,10 +287,23 @@ class Review:
         rows = index.class_rows(column)[places]
         known = self.ranking.probabilities(column) if index is self.index else None
         probabilities = (index.class_probabilities(column) if known is None else known)[places]
-        return [
+        pairs = [
             self._pair(column, view, reviewer, int(row), float(probability))
             for row, probability in zip(rows, probabilities, strict=True)
         ]
+        if view == "ranked":
+            for pair, leader in zip(
+                pairs, self.ranking.leaders(column)[places].tolist(), strict=True
+            ):
+                pair["alike"] = leader
+        return pairs
+
+    def _plant(self, pairs: list[dict[str, Any]], column: int, start: int, reviewer: str) -> None:
+        """Put known pairs between others."""
+        name = self.labels.classes[column]
+        images = self._planting.images(name, start, len(pairs))
+        known = [self._pair(column, "ranked", reviewer, row, 0.0) for row in self._find(images)]
+        self._planting.mix(name, pairs, known)
 
     def _pair(
         self, column: int, view: View, reviewer: str, row: int, probability: float

@@ -7,10 +7,10 @@ from typing import Any
 from hilltop.audit.decisions.answers import Answers
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.review.progress import ClassProgress, RunningProgress
-from hilltop.audit.review.queues import worth_of_label
+from hilltop.audit.review.queues import worth_of_answer
 from hilltop.audit.review.ranking import Ranking
 from hilltop.calibration.intervals import binomial_interval
-from hilltop.data import LabelTable, State
+from hilltop.data import LabelTable
 
 
 class Summaries:
@@ -29,7 +29,6 @@ class Summaries:
         # Answers to candidates find missing labels, answers to labels wrong ones.
         self._found = {name: RunningProgress(name) for name in labels.classes}
         self._checked = {name: RunningProgress(name) for name in labels.classes}
-        self._labelled = labels.counts_by_class(State.PRESENT)
         self._expected = [index.expected(column) for column in range(len(labels.classes))]
 
     def update(self, answers: Answers, name: str, image: str, row: int) -> None:
@@ -80,9 +79,8 @@ class Summaries:
         asked = done.present + done.absent
         probs = self._ranking.probabilities(column)
         if asked >= len(probs):
-            return 0.0
-        chance = float(probs[self._ranking.order(column)[asked]])
-        return worth_of_label(chance, int(self._labelled[column]) + done.present)
+            return worth_of_answer(0.0, asked)
+        return worth_of_answer(float(probs[self._ranking.order(column)[asked]]), asked)
 
     def _wrong(self, column: int) -> dict[str, Any]:
         """How many labels of a class are listed, probably wrong, and checked."""

@@ -61,6 +61,7 @@ window.Hilltop = window.Hilltop || {};
       this.tiles = pairs.map((pair, place) => this.#tile(pair, place));
       this.element.replaceChildren(...this.tiles);
       pairs.forEach((_, place) => this.update(place));
+      this.#showAlike();
       this.#enter(0);
     }
 
@@ -110,10 +111,31 @@ window.Hilltop = window.Hilltop || {};
       return true;
     }
 
-    // The places that an answer is for: what is selected, else where the focus is.
+    // The places that an answer is for: what is selected, else where the focus is, together with
+    // open pictures that are near-duplicates of it.
     targets() {
       if (this.selection.size) return [...this.selection].sort((a, b) => a - b);
-      return this.tiles.length ? [this.at] : [];
+      return this.tiles.length ? this.#together(this.at) : [];
+    }
+
+    // Answer the near-duplicates of a picture one by one.
+    split() {
+      this.#together(this.at).forEach((place) => { this.pairs[place].alike = null; });
+      this.#showAlike();
+    }
+
+    #together(place) {
+      const { alike, answer } = this.pairs[place];
+      if (typeof alike !== "number" || answer) return [place];
+      return this.pairs.map((pair, at) => (pair.alike === alike && !pair.answer ? at : -1)).filter((at) => at >= 0);
+    }
+
+    #showAlike() {
+      this.pairs.forEach((pair, place) => {
+        const count = this.pairs.filter((one) => typeof one.alike === "number" && one.alike === pair.alike).length;
+        this.tiles[place].classList.toggle("alike", count > 1);
+        this.tiles[place].querySelector(".alike-count").textContent = count > 1 ? `${count} alike` : "";
+      });
     }
 
     selectAll() {
@@ -193,7 +215,7 @@ window.Hilltop = window.Hilltop || {};
       const frame = make("span", "frame");
       const missing = make("span", "missing", pair.picture ? "" : "No picture");
       if (pair.picture) frame.append(this.#image(pair, place, missing));
-      frame.append(missing, make("span", "mark"));
+      frame.append(missing, make("span", "mark"), make("span", "alike-count"));
       const caption = make("span", "caption");
       caption.append(fileName(visible(pair.image)));
       if (pair.probability !== null) caption.append(make("span", "chance", percent(pair.probability)));

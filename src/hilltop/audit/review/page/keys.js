@@ -39,6 +39,8 @@ window.Hilltop = window.Hilltop || {};
       } else if (ARROWS.includes(key)) can.move(key, event.shiftKey && !zoom.isOpen);
       else if ((key === " " || key === "Enter") && !event.target.closest("button")) can.zoom();
       else if (letter === "i" && !zoom.isOpen) can.invert();
+      else if (letter === "d") can.split();
+      else if (letter === "e" && !zoom.isOpen) can.examples();
       else if (zoom.isOpen && (key === "+" || key === "-")) zoom.closer(key === "+" ? 1.5 : 1 / 1.5);
       else return false;
       return true;

@@ -41,6 +41,7 @@
       client.views = started.views || client.views;
       classes.show(started.classes);
       whole.offer(started.names || []);
+      classes.agree(started.agreement);
       byId("reviewer").textContent = reviewer.name;
       document.title = `Review of ${started.labels}`;
       showQueue();
@@ -110,6 +111,7 @@
     byId("picked").textContent = name;
     showView(view);
     showPager(page);
+    window.Hilltop.showExamples(page, client.picture);
     showSummary();
     remember();
     byId("scroll").scrollTop = byId("main").scrollTop = 0;
@@ -142,6 +144,7 @@
   }
 
   function stored(reply) {
+    classes.agree(reply.agreement);
     reply.classes.forEach((summary) => classes.update(summary));
     reply.others.forEach(({ class: name, image, others }) => {
       const place = state.page?.class.name === name ? state.page.pairs.findIndex((one) => one.image === image) : -1;
@@ -205,7 +208,7 @@
     grid.clear();
     const next = grid.nextOpen(place);
     if (next >= 0) grid.focus(next);
-    else if (state.page.start + state.page.pairs.length < state.page.total) {
+    else if ((state.page.end ?? state.page.start + state.page.pairs.length) < state.page.total) {
       state.turning = true;
       turn(1);
     } else if (place + 1 < grid.tiles.length) grid.focus(place + 1);
@@ -308,6 +311,8 @@
     find: () => showClasses(true),
     help: () => byId("keys").showModal(),
     invert: () => grid.invert(),
+    split: () => grid.split(),
+    examples: () => byId("examples").classList.toggle("large"),
     close: () => { showClasses(false); grid.clear(); },
   });
   document.querySelectorAll("button[data-answer]").forEach((button) => {
@@ -325,6 +330,7 @@
   window.Hilltop.listenToSize(byId("size"), byId("grid"));
   on("previous", () => turn(-1));
   on("next", () => turn(1));
+  on("examples", () => byId("examples").classList.toggle("large"));
   on("next-class", () => open(classes.neighbour(1, true).number, "ranked"));
   on("help", () => byId("keys").showModal());
   on("close-keys", () => byId("keys").close());

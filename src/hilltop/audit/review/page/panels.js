@@ -110,10 +110,17 @@ window.Hilltop = window.Hilltop || {};
       return this.classes[this.places.get(chosen)] || null;
     }
 
+    // How often the reviewer agrees with pairs that are known and stand among the others.
+    agree(agreement) {
+      this.agreement = agreement ? `. You agree with ${agreement.agreed} of ${agreement.answered} known pairs`
+        + ` (90%: ${percent(agreement.low)} to ${percent(agreement.high)})` : "";
+      this.#totals();
+    }
+
     #totals() {
       const sum = (key) => this.classes.reduce((total, one) => total + one[key], 0);
       byId("totals").textContent = `${number(sum("present"))} found of about ${about(sum("expected"))}`
-        + ` expected, ${number(sum("mine"))} answered by you`;
+        + ` expected, ${number(sum("mine"))} answered by you${this.agreement || ""}`;
     }
 
     #filter() {
@@ -207,6 +214,18 @@ window.Hilltop = window.Hilltop || {};
     });
   }
 
+  // Labelled pictures of the class, to compare with.
+  function showExamples({ class: summary, examples = [] }, picture) {
+    const strip = byId("examples");
+    strip.hidden = !examples.length;
+    strip.setAttribute("aria-label", `Labelled examples of ${visible(summary.name)}: show them larger or smaller`);
+    strip.replaceChildren(make("span", "", "Labelled"), ...examples.map(({ row, image }) => {
+      const shown = make("img");
+      Object.assign(shown, { alt: "", title: visible(image), src: picture(row, "small") });
+      return shown;
+    }));
+  }
+
   // Which parts of the page belong to a view: a grid of pictures, or one picture with its classes.
   function showViews(offered, view) {
     byId("views").querySelectorAll("button").forEach((button) => {
@@ -217,7 +236,7 @@ window.Hilltop = window.Hilltop || {};
     byId("views").hidden = offered.length < 2;
     document.body.classList.toggle("by-image", view === "image");
     byId("whole").hidden = view !== "image";
-    if (view === "image") ["pager", "empty", "hint"].forEach((id) => { byId(id).hidden = true; });
+    if (view === "image") ["pager", "empty", "hint", "examples"].forEach((id) => { byId(id).hidden = true; });
   }
 
   function showImageHead({ place, total, items }) {
@@ -231,11 +250,11 @@ window.Hilltop = window.Hilltop || {};
     );
   }
 
-  function showPager({ start, total, pairs, view }) {
-    byId("pager").hidden = total <= pairs.length;
-    byId("where").textContent = `${number(start + 1)} to ${number(start + pairs.length)} of ${number(total)}`;
+  function showPager({ start, total, pairs, view, end = start + pairs.length }) {
+    byId("pager").hidden = start === 0 && total <= end;
+    byId("where").textContent = `${number(start + 1)} to ${number(end)} of ${number(total)}`;
     byId("previous").disabled = start === 0;
-    byId("next").disabled = start + pairs.length >= total;
+    byId("next").disabled = end >= total;
     const none = view === "wrong" ? "This class has no labels." : view === "planned" ? "The plan asks for no picture of this class." : view === "disputed" ? "Reviewers do not disagree on any picture of this class."
       : "There are no candidates for this class.";
     showEmpty(pairs.length ? "" : none);
@@ -283,7 +302,7 @@ window.Hilltop = window.Hilltop || {};
   }
 
   Object.assign(window.Hilltop, {
-    ClassList, asked, listenToSize, showEmpty, showFigures, showHint, showImageHead, showPager, showQueue, showViews,
+    ClassList, asked, showExamples, listenToSize, showEmpty, showFigures, showHint, showImageHead, showPager, showQueue, showViews,
     plural,
   });
 })();

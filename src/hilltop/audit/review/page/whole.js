@@ -25,8 +25,6 @@ window.Hilltop = window.Hilltop || {};
         if (event.key === "Escape") this.focus(this.at);
       });
       byId("rest").addEventListener("click", () => this.rest());
-      const image = byId("whole-image");
-      image.addEventListener("error", () => { image.hidden = true; byId("whole-none").hidden = false; });
     }
 
     get isOpen() {
@@ -44,15 +42,21 @@ window.Hilltop = window.Hilltop || {};
 
     show(page) {
       this.page = page;
-      const image = byId("whole-image");
-      image.hidden = !page.picture;
-      byId("whole-none").hidden = page.picture;
-      if (page.picture) image.src = this.picture(page.row, "large");
-      else image.removeAttribute("src");
+      this.#showPicture(page);
       byId("whole-name").replaceChildren(fileName(visible(page.image)));
       this.#list();
       const open = page.items.findIndex((item) => !item.label && !item.answer);
       this.focus(open < 0 ? 0 : open);
+    }
+
+    #showPicture({ picture, row }) {
+      const none = () => byId("whole-frame").replaceChildren(make("p", "", "There is no picture."));
+      if (!picture) return none();
+      const image = make("img");
+      image.alt = "";
+      image.addEventListener("error", none);
+      image.src = this.picture(row, "large");
+      byId("whole-frame").replaceChildren(image);
     }
 
     // The answer of the row that has the focus.
