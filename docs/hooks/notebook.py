@@ -1,8 +1,8 @@
 """The notebook of the site: executed here, kept with its outputs, shown as a page.
 
 ``python docs/hooks/notebook.py`` executes ``docs/journey.ipynb`` and keeps its outputs in it; with
-``--check`` it is executed only. A line that begins with ``!hilltop`` runs that command, as it does in
-Jupyter, which is not needed here.
+``--check`` it is executed only. A line that begins with ``!hilltop`` runs that command, as it does
+in Jupyter, which is not needed here.
 """
 
 from __future__ import annotations
