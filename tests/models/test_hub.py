@@ -8,7 +8,7 @@ import pytest
 
 from hilltop.models.hub import calm_hub, reachable
 
-constants = pytest.importorskip("huggingface_hub").constants
+constants = pytest.importorskip("huggingface_hub.constants")
 
 
 def unknown(*_: object) -> None:
