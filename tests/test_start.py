@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +94,50 @@ def test_photos_of_other_names_are_told(
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("hilltop 0.")
+
+
+def test_the_one_question_is_asked_until_it_is_answered(
+    photos: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Keyboard(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    folder, labels = photos
+    asked: list[list[str]] = []
+
+    def run_command(words: list[str]) -> None:
+        asked.append(words)
+
+    monkeypatch.setattr("sys.stdin", Keyboard("x\nu\n"))
+    monkeypatch.setattr("hilltop.cli.start.Start._step", lambda _, __, words: run_command(words))
+    assert main(["start", str(folder), str(labels), "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr()
+    assert said.err.count("u or a? ") == 2
+    assert "130 photos" in said.out
+    assert "1 of 121 labelled images has no image here" in said.out
+    assert all("unknown" in words for words in asked if words[0] in ("audit", "train"))
+    assert "The same in single commands:" in said.out
+
+
+def test_names_in_several_spellings_are_one_class_and_photos_are_found_in_any_case(
+    photos: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder, labels = photos
+    text = labels.read_text(encoding="utf-8").replace("red", "Red", 20).replace(".png", ".PNG ", 9)
+    labels.write_text(text, encoding="utf-8")
+    asked: list[list[str]] = []
+    monkeypatch.setattr("hilltop.cli.start.Start._step", lambda _, __, words: asked.append(words))
+    words = ["start", str(folder), str(labels), "--unlisted", "unknown"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "of 3 classes" in said
+    assert "1 class is written in several ways, as 'Red' and 'red'" in said
+    assert "1 of 121 labelled images has no image here" in said
+    assert "--merge-names" in asked[1]

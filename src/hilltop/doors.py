@@ -10,6 +10,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hilltop.errors import MissingExtra
+
+_EXTRAS = {"calibration": "data"}
+"""What a room needs beside torch; the others need what training needs."""
+
 
 def open_doors(
     room: str, homes: Mapping[str, str]
@@ -29,7 +34,13 @@ def open_doors(
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        module = importlib.import_module(f"{room}.{homes[name]}")
+        try:
+            module = importlib.import_module(f"{room}.{homes[name]}")
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] == "hilltop":
+                raise
+            extra = _EXTRAS.get(room.split(".")[1] if "." in room else "", "train")
+            raise MissingExtra(f"{room}.{name}", error.name, extra) from None
         value = module if homes[name] == name else getattr(module, name)
         setattr(sys.modules[room], name, value)
         return value

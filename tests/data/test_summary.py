@@ -61,6 +61,13 @@ def test_a_rare_class_with_a_near_name_is_a_likely_typo(typo: str) -> None:
         )
 
 
+def test_many_names_that_differ_in_case_are_one_sentence() -> None:
+    names = ["cat", "dog", "emu", "fox", "gnu"]
+    (said,) = likely_mistakes(table_of({one: 9 for name in names for one in (name, name.title())}))
+    assert said.startswith("5 classes are written in several ways, such as ")
+    assert "--merge-names" in said
+
+
 def test_names_that_differ_for_good_reasons_are_left_alone() -> None:
     fine = {"cat": 100, "car": 3, "class 1": 100, "class 2": 2, "tennis": 50, "tenses": 40}
     assert likely_mistakes(table_of(fine)) == []

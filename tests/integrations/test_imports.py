@@ -68,6 +68,22 @@ def test_an_absent_library_is_named_with_its_extra(absent: str, code: str, sente
     assert done.stdout.strip() == sentence, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "extra"),
+    [
+        ("from hilltop.calibration import TruthCalibrator", "data"),
+        ("from hilltop.training import train", "train"),
+    ],
+)
+def test_a_door_that_needs_more_than_torch_says_what_to_install(line: str, extra: str) -> None:
+    done = python(
+        "import sys; sys.modules['numpy'] = sys.modules['pyarrow'] = None\n"
+        f"try:\n    {line}\nexcept ImportError as error:\n    print(error)\n"
+    )
+    assert "needs the package '" in done.stdout, done.stderr
+    assert done.stdout.strip().endswith(install_command(extra))
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'HiltopClassifier'"):
         _ = hilltop.integrations.HiltopClassifier

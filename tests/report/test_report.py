@@ -144,6 +144,14 @@ def test_the_run_report_tells_the_last_epoch_from_the_best(tmp_path: Path) -> No
     assert "resnet10t with hill" in text
 
 
+def test_metrics_that_rest_on_few_labels_are_told_with_a_caution(tmp_path: Path) -> None:
+    few = write_run_report(run_folder(tmp_path / "run", ["a"])).read_text(encoding="utf-8")
+    assert "take them for a hint" in few
+    many = [f"class {number}" for number in range(120)]
+    enough = write_run_report(run_folder(tmp_path / "many", many)).read_text(encoding="utf-8")
+    assert "take them for a hint" not in enough
+
+
 def test_the_run_report_leaves_curves_as_a_picture(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run", ["a"])
     write_run_report(folder)

@@ -172,7 +172,7 @@ def parse(words: Sequence[str]) -> Any:
 
     from hilltop.cli.help import usage_of
 
-    name, *rest = words
+    name, *rest = CommonOptions.split(words).words
     command = load_command(name)
     default = command.defaults(rest) if hasattr(command, "defaults") else None
     with one_style(name, lambda: usage_of(name, command)):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from hilltop.checks import check_number, did_you_mean
 from hilltop.errors import ArgumentError, DataError, HilltopWarning
 from hilltop.models.boosted import boost_activations
+from hilltop.models.hub import calm_hub
 from hilltop.models.weights import find_weights, misfits, read_weights, renamed_in_order
 
 _USUAL_SIZE = 224
@@ -165,10 +166,13 @@ def _pretrained(name: str, classes: int, image_size: int | None) -> nn.Module:
     settings = timm.get_pretrained_cfg(name)
     if settings is None or not settings.has_weights:
         raise DataError(f"timm has no pretrained weights for {name!r}; use weights none or a file.")
+    there = True
     try:
-        return _create(name, classes, image_size, pretrained=True)
+        with calm_hub() as there:
+            return _create(name, classes, image_size, pretrained=True)
     except OSError as error:  # so do all errors of the hub and of the connection descend from it
         reason = str(error).partition("\n")[0].rstrip(".")
+        reason = reason if there else "the hub cannot be reached from here"
         raise DataError(
             f"The pretrained weights of {name!r} could not be fetched ({reason}); connect to the"
             " network, pass a local .safetensors or .pth file as weights, or use none."

@@ -49,6 +49,8 @@ from hilltop.report.run_decisions import (
 SCORES = {"best": "val_scores.npy", "last": "last_val_scores.npy"}
 """Files with the scores of the validation images, by weights."""
 _CLASSES_SHOWN = 8
+_ENOUGH_LABELS = 100
+"""Labels of validation images with which metrics are told without a caution."""
 _WHOLE_COUNTS = ("epoch", "best_epoch", "pseudo_labels")
 
 
@@ -71,8 +73,8 @@ def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
         figure(metric_panel(rows), alt="Metrics by epoch"),
         figure(loss_panel(rows), alt="Training loss by epoch"),
     )
-    sections = [_result(rows, meaning)]
     scores, labels = folder / SCORES[meaning.which], folder / "val_labels.parquet"
+    sections = [_result(rows, meaning, _few(read_labels(labels)) if labels.is_file() else "")]
     if scores.is_file() and labels.is_file():
         sections += _score_sections(ScoreTable.load(scores), read_labels(labels), meaning)
     kind = "images" if config.get("images") else "features"
@@ -132,9 +134,22 @@ def _rule(rows: Sequence[Mapping[str, float]]) -> str:
     return sentence
 
 
-def _result(rows: Sequence[Mapping[str, float]], meaning: RunMeaning) -> Html:
+def _few(labels: LabelTable) -> str:
+    """A caution where metrics rest on few labels; empty where there are enough."""
+    present = labels.count(State.PRESENT)
+    if present >= _ENOUGH_LABELS:
+        return ""
+    there = pluralize(present, "label", "labels")
+    images = pluralize(len(labels), "validation image", "validation images")
+    return (
+        f"These metrics rest on {there} of {images} only: take them for a hint, not a measurement."
+    )
+
+
+def _result(rows: Sequence[Mapping[str, float]], meaning: RunMeaning, caution: str) -> Html:
     """What came out, and which loss was taken and why."""
-    told = [] if meaning.loss is None else [paragraph(f"Loss: {meaning.loss}")]
+    told = [paragraph(caution)] if caution else []
+    told += [] if meaning.loss is None else [paragraph(f"Loss: {meaning.loss}")]
     if meaning.truth is None:
         return section("Result", key_numbers(_numbers(rows)), *told, paragraph(_rule(rows)))
     expected = meaning.truth.decide().expected

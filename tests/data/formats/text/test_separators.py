@@ -24,6 +24,20 @@ PAIRS = [list(pair) for pair in itertools.combinations(NAMES, 2)]
         (['["a"]', "[]"], Separator(JSON_TEXT)),
         (["<c#><winforms>", "<html>"], Separator("><")),
         (["a b", "a b, c", "c", "a b, d", "c, d", "d"], Separator(",", inferred=True)),
+        (
+            [
+                "Cat",
+                "dog",
+                "emu",
+                "cat, Owl",
+                "Dog, yak",
+                "emu, elk",
+                "cat, gnu",
+                "dog, ox",
+                "emu, ape",
+            ],
+            Separator(",", inferred=True),
+        ),
         ([" ".join(pair) for pair in PAIRS], Separator(" ", inferred=True)),
         ([", ".join(pair) for pair in PAIRS], Separator(",", inferred=True)),
     ],
@@ -38,6 +52,7 @@ def test_cells_show_what_separates_them(cells: list[str], expected: Separator) -
         (["traffic light", "stop sign", "cat"], " "),
         ([f"thing {at} of {at + 100}" for at in range(50)], " "),
         (["Doe, John", "Roe, Ann"], ","),
+        ([f"Doe {at}, John {at}" for at in range(9)], ","),
         (["a;b", "c|d"], ";"),
     ],
 )
