@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hilltop.data.array_files import read_npy
+from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.inputs.ranks import Ranks
 from hilltop.losses import Loss
@@ -95,6 +96,9 @@ def _save(path: Path, logits: Tensor) -> None:
 
 def _added(files: Sequence[Path]) -> Tensor:
     """The sum over files, read a file at a time and always in the same order."""
+    for file in files:
+        if not file.is_file():
+            raise data_error(file, "heads of another process are not here. Run the command again.")
     total = torch.from_numpy(read_npy(files[0]))
     for file in files[1:]:
         total += torch.from_numpy(read_npy(file))
