@@ -103,3 +103,26 @@ def test_the_installed_wheel_runs_from_anywhere(built: tuple[Path, Path], tmp_pa
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert str(target) in where.stdout
+
+
+@pytest.mark.slow
+def test_the_repaired_wheel_fits_every_linux_of_its_tag_and_installs(
+    built: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """As `make dist` does: the tag says which libc is needed, and pip takes wheel and sdist."""
+    tool = shutil.which("auditwheel")
+    if tool is None or "none-any" in built[0].name:
+        pytest.skip("auditwheel is not installed, or there is no kernel to look at")
+    command = [tool, "repair", "-w", str(tmp_path / "dist"), str(built[0])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert "manylinux_" in wheel.name
+    for source in (wheel, built[1]):
+        target = tmp_path / source.suffix
+        pip = ["-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target", str(target)]
+        done = subprocess.run(
+            [sys.executable, *pip, str(source)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert (target / "hilltop" / "losses" / "engine" / "_kernel.so").is_file()

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from hilltop.errors import DataError
 from hilltop.inputs import Ranks
 from hilltop.losses import LOSSES, build
 from hilltop.training import fold_shards
@@ -50,7 +51,9 @@ def test_what_a_process_finished_is_not_done_again(
             *data, loss, shards=shards, observed=None, say=said.append, **{**OPTIONS, **changed}
         )
 
-    with pytest.raises(FileNotFoundError):  # the other process is not there, and nobody waited
+    with pytest.raises(
+        DataError, match="heads of another process"
+    ):  # the other process is not there, and nobody waited
         shared(0)
     with pytest.raises(FileNotFoundError):  # the first one adds up
         shared(1)
@@ -58,7 +61,7 @@ def test_what_a_process_finished_is_not_done_again(
     torch.testing.assert_close(shared(0), whole, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(shared(0).numpy(), shared(1).numpy())
     assert said == ["the heads of this process were trained before"] * 3
-    with pytest.raises(FileNotFoundError):  # another seed, other heads
+    with pytest.raises(DataError, match="heads of another process"):  # another seed, other heads
         shared(0, seed=6)
 
 

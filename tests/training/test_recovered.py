@@ -99,5 +99,5 @@ def test_nothing_above_a_threshold_has_no_precision(tmp_path: Path) -> None:
 
 def test_histograms_that_are_none_are_named(tmp_path: Path) -> None:
     (tmp_path / "h.npz").write_bytes(b"x")
-    with pytest.raises(DataError, match=r"h\.npz: these histograms cannot be read"):
+    with pytest.raises(DataError, match=r"h\.npz: this file cannot be read, it is cut or damaged"):
         read_histograms(tmp_path / "h.npz")

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hilltop.data.array_files import read_npy
+from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.inputs.ranks import Ranks
 from hilltop.losses import Loss
@@ -101,6 +102,9 @@ def _save(path: Path, logits: Tensor) -> None:
 
 def _add(files: Sequence[Path], whole: Path) -> None:
     """Write the sum over files, some rows at a time and always in the same order."""
+    for file in files:
+        if not file.is_file():
+            raise data_error(file, "heads of another process are not here. Run the command again.")
     parts = [read_npy(file, mapped=True) for file in files]
     first = parts[0]
     with replacing(whole) as temporary:
