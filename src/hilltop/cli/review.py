@@ -64,8 +64,8 @@ class Review:
     classes: tuple[str, ...] = ()
     """With --static: ask about these classes alone."""
     queue: Path | None = None
-    """Ask about these pairs too, in a view of their own: what `hilltop evaluate --plan` wrote.
-    Answers come back by `hilltop evaluate --answers FOLDER`."""
+    """Ask about these pairs too, in a view of their own: a plan that `hilltop evaluate` wrote. It
+    takes this folder as answers."""
     import_: Import = None
     """Take in answers instead of serving: a file that such a page saved, or a CSV table with the
     columns image, class and answer (yes, no or unsure), as `hilltop queue` writes them."""
