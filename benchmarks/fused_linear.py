@@ -2,11 +2,13 @@
 
 FusedLinearLoss against ``nn.Linear`` with the released eager Hill, and with ours; features of
 length 512, batches of 64, five labels an image. Memory is what torch allocates beyond parameters
-and their gradients. Run it with: python benchmarks/fused_linear.py [--quick] [--save]
+and their gradients; with --resident N, what the process has. Run it with:
+python benchmarks/fused_linear.py [--quick] [--save] [--resident N]
 """
 
 from __future__ import annotations
 
+import resource
 from dataclasses import replace
 
 import torch
@@ -60,9 +62,26 @@ def measure(classes: int, seconds: float) -> list[Row]:
     return measured
 
 
+def resident(classes: int) -> float:
+    """GiB that a process has at most, from an empty one to the end of a step."""
+    torch.manual_seed(0)
+    labels = [torch.randint(classes, (LABELS,)) for _ in range(IMAGES)]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    head = FusedLinearLoss(INPUTS, classes, hill(reduction="sum"), labels=labels)
+    features = torch.randn(IMAGES, INPUTS, requires_grad=True)
+    head(features, labels).backward()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+
+
 def main() -> None:
     """Measure at a thousand to half a million classes."""
-    options = parser(__doc__).parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--resident", type=int, help="only the memory of a step of so many classes")
+    options = asked.parse_args()
+    if options.resident:
+        most = resident(options.resident)
+        print(f"{options.resident:,} x {INPUTS}: {most:.2f} GiB more at most, in one step")
+        return
     sizes = [500, 5_000] if options.quick else [500, 5_000, 50_000, 500_000]
     rows = []
     for classes in sizes:

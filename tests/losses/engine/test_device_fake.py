@@ -25,6 +25,8 @@ FREE = {"aten.empty.memory_format", "aten.new_empty.default", "aten.detach.defau
 """Operators that launch nothing, beside views."""
 # Labels are counted: how far the counts go decides the shape of what follows.
 WAITING = ["kept_by_count"]
+FEW = ["bce", "hill", "splc", "ll_r", "kept_independently"]
+"""Losses of the default run, one of each kind; a long one has all of them."""
 
 
 class Recorder(TorchDispatchMode):
@@ -92,8 +94,15 @@ def fake_batch(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, dict
     return logits, targets, {"index": torch.arange(128, device="cuda")}
 
 
-@pytest.mark.parametrize("reduction", ["mean", "none"])
-@pytest.mark.parametrize("name", [name for name in LOSSES if name not in WAITING])
+@pytest.mark.parametrize("reduction", ["mean", pytest.param("none", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in FEW else pytest.param(name, marks=pytest.mark.slow)
+        for name in LOSSES
+        if name not in WAITING
+    ],
+)
 def test_no_step_waits_for_the_device(mode: FakeTensorMode, name: str, reduction: str) -> None:
     loss = on_gpu(name, reduction=reduction)
     logits, targets, options = fake_batch()
