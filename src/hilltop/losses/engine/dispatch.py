@@ -152,7 +152,8 @@ def _on_cpu(
     if reduction == "none" or result.known < targets.numel():
         return Summed(result.total, result.grad, result.entries, result.known, scale)
     total = result.total if parts is None else result.total / float(parts)
-    return Evaluated(torch.scalar_tensor(total, dtype=torch.float32), result.grad, None)
+    value = targets.new_full((), total, dtype=torch.float32)
+    return Evaluated(value, result.grad, None)
 
 
 def _plain(batch: PairBatch) -> PairBatch:
