@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hilltop.data import ReadOptions, State, read_labels
-from hilltop.data.formats import LabelSource, recognise
+from hilltop.data import FORMATS, ReadOptions, State, read_labels
+from hilltop.data.formats import Change, LabelSource, Original, recognise
 from hilltop.errors import OptionNeeded
 from tests.data.formats.fuzz import survives
-from tests.data.formats.patched import check_patch
 
 OPEN = ReadOptions(unlisted="unknown", zero="unknown", blank="unknown", minus_one="absent")
 ROWS = ReadOptions(unlisted="unknown", image_column="row-number")
@@ -109,7 +108,11 @@ def test_rows_without_names_have_numbers_and_are_patched(tmp_path: Path) -> None
     with pytest.raises(OptionNeeded, match="--image-column row-number"):
         read_labels(path)
     assert read_labels(path, options=ROWS).images.to_pylist() == ["0", "1", "2"]
-    check_patch(path, ROWS, {("1", "B"): State.PRESENT})
+    original = Original(path, ROWS, read_labels(path, options=ROWS))
+    patch = FORMATS["wide"].patch
+    assert patch is not None
+    patched = next(iter(patch(original, [Change(1, 1, "1", "B", State.PRESENT)])))
+    assert patched.content == b"A,B\n1,0\n0,1\n1,1\n"
 
 
 def test_a_folder_names_the_label_file_in_it(tmp_path: Path) -> None:

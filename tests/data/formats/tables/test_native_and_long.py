@@ -93,7 +93,7 @@ def test_long_without_states_says_present(tmp_path: Path) -> None:
 
 def test_long_numbers_need_what_they_mean(tmp_path: Path) -> None:
     path = write(tmp_path / "l.csv", "image,class,state\ni,a,1\ni,b,0\nj,b,-1\n")
-    with pytest.raises(OptionNeeded, match="Pass --unlisted unknown"):
+    with pytest.raises(OptionNeeded, match="Pass --zero absent"):
         read_labels(path)
     with pytest.raises(OptionNeeded, match="Pass --minus-one absent or"):
         read_labels(path, options=UNKNOWN)

@@ -152,9 +152,9 @@ def test_a_spreadsheet_is_read_as_a_table(tmp_path: Path) -> None:
     book.save(path)
     table = read_labels(path, options=UNKNOWN)
     assert labels(table) == {"a.jpg": ("cat",), "b.jpg": ("cat", "dog")}
-    book.active.append(["c.jpg", "M", "yes", 1])
+    book.active.append(["c.jpg", "M", "maybe", 1])
     book.save(path)
-    with pytest.raises(DataError, match=r"labels.xlsx, line 4: column 'cat' holds 'yes'"):
+    with pytest.raises(DataError, match=r"labels.xlsx, line 4: column 'cat' holds 'maybe'"):
         read_labels(path, options=UNKNOWN)
     tables, faults = survives(path, 100, "wide", UNKNOWN)
     assert tables + faults == 100

@@ -123,11 +123,10 @@ def test_a_class_list_closes_and_orders_the_classes(path: Path, tmp_path: Path) 
     ]
 
 
-def test_class_numbers_need_a_class_list(tmp_path: Path) -> None:
+def test_class_numbers_are_names_without_a_class_list(tmp_path: Path) -> None:
     names = write(tmp_path / "names.txt", "cat\ndog\n")
     path = write(tmp_path / "t.jsonl", '{"id": 7, "labels": [1, 0]}\n{"id": 8, "labels": [2]}\n')
-    with pytest.raises(OptionNeeded, match=r"holds class numbers. Pass --classes"):
-        read_labels(path, options=UNKNOWN)
+    assert read_labels(path, options=UNKNOWN).classes == ("0", "1", "2")
     options = ReadOptions(unlisted="unknown", classes=names)
     with pytest.raises(DataError, match=r"line 2: 'labels' holds 2, which is no number of a class"):
         read_labels(path, options=options)
@@ -137,9 +136,11 @@ def test_class_numbers_need_a_class_list(tmp_path: Path) -> None:
     assert table.dense().tolist() == [[U, P], [U, U]]
 
 
-def test_empty_names_are_faults(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="line 2: a class name is empty"):
-        read_labels(write(path, "image,labels\na,cat;;dog\n"), options=UNKNOWN)
+def test_nothing_between_separators_is_no_label_but_null_is_a_fault(
+    path: Path, tmp_path: Path
+) -> None:
+    table = read_labels(write(path, "image,labels\na,cat;;dog;\n"), options=UNKNOWN)
+    assert table.classes == ("cat", "dog")
     parquet = tmp_path / "t.parquet"
     pq.write_table(pa.table({"image": ["a"], "labels": [["cat", None]]}), parquet)
     with pytest.raises(DataError, match="line 1: a class name is empty"):

@@ -41,6 +41,8 @@ def fits(source: LabelSource) -> bool:
         ids.append(set(words))
     beside = {path.stem for path in files_in(source.path).values() if path.suffix != ".txt"}
     shared = len(set().union(*ids)) < sum(map(len, ids))  # an image in several lists
+    if set().union(*ids) <= {"0", "1", "-1"}:
+        return False  # a value for each image, not their names
     return any(ids) and (shared or any(map(_are_files, ids))) and not beside & set(files)
 
 
@@ -94,7 +96,7 @@ def _are_files(words: set[str]) -> bool:
 FORMAT = Format(
     name="class_lists",
     summary="A text file for each class, with an image of this class on every line.",
-    priority=Priority.SPECIFIC,
+    priority=Priority.GENERAL,
     fits=fits,
     read=read,
     write=write,

@@ -87,13 +87,14 @@ def _read_tasks(source: LabelSource, tasks: list[Any], options: ReadOptions) -> 
     collector.errors.check()
     key = image_key(source.path, [task["data"] for _, task in sound], options.image_column)
     control = _control(source.path, [task for _, task in sound], options.label_column)
+    wanted = _wanted([part for _, task in sound for part in _results(task)])
     silent = 0
     for number, task in sound:
         name = f"task {task['id']}" if "id" in task else f"record {number}"
         valid = [found for found in task["annotations"] if not found.get("was_cancelled")]
         silent += not valid
         for annotation in valid:
-            chosen = _chosen(annotation["result"], control)
+            chosen = _chosen(annotation["result"], control, wanted)
             if chosen is None:
                 collector.errors.add(f"{name}: its choices are not a list of names.")
             else:
@@ -155,11 +156,13 @@ def _results(task: dict[str, Any]) -> list[dict[str, Any]]:
     return [part for annotation in valid for part in annotation["result"]]
 
 
-def _chosen(result: list[dict[str, Any]], control: str | None) -> list[str] | None:
+def _chosen(
+    result: list[dict[str, Any]], control: str | None, wanted: frozenset[str]
+) -> list[str] | None:
     names: list[str] = []
     for part in result:
         kind = part.get("type")
-        if kind in (_CHOICES, *SHAPES) and str(part.get("from_name")) == control:
+        if kind in wanted and str(part.get("from_name")) == control:
             value = part.get("value")
             more = names_in(value, kind) if isinstance(value, dict) else None
             if more is None:
