@@ -12,7 +12,6 @@ from safetensors.torch import load_file, save_file
 
 from hilltop.cli.main import main
 from hilltop.data.scores import ScoreTable
-from hilltop.errors import HilltopWarning
 from hilltop.inputs.synthetic import write_dataset
 from hilltop.training.predict import load_run
 from tests.training.conftest import finish
@@ -114,14 +113,14 @@ def test_a_missing_picture_is_named_before_training(
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_pretrained_batch_norms_keep_their_statistics_unless_told_otherwise(
-    pictures: Path, tmp_path: Path, frozen: bool
+    pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], frozen: bool
 ) -> None:
     weights, run = tmp_path / "weights.safetensors", tmp_path / "run"
     before = timm.create_model("test_resnet", num_classes=3).state_dict()
     save_file(before, weights)
     more = [] if frozen else ["--freeze-norms", "False"]
-    with pytest.warns(HilltopWarning, match="starts anew"):
-        assert main(words(pictures, run, "--weights", weights, *more)) == 0
+    assert main(words(pictures, run, "--weights", weights, *more)) == 0
+    assert "starts anew" in capsys.readouterr().err
     after = load_file(run / "last.safetensors")
     for name in ("bn1.running_mean", "layer1.0.bn1.running_var"):
         assert torch.equal(after[f"backbone.{name}"], before[name]) == frozen
