@@ -16,7 +16,11 @@ from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError, DataError
 from tests.processes import start, wait_until
 
-NOT_FILES = {"class_folders", "libsvm", "mulan", "nus", "voc", "voc_xml", "yolo"}
+NOT_FILES = {
+    *("class_folders", "class_lists", "nus", "tag_files", "voc", "voc_xml", "yolo"),
+    *("class_values", "datumaro", "fasttext", "ground_truth", "json_files", "label_columns"),
+    *("labelbox", "libsvm", "matrix", "mulan"),
+}
 """Formats that are written as a folder, or not at all."""
 NAMES = {"huggingface": "metadata.csv", "huggingface_dataset": "labels.parquet"}
 """What a file must be called."""

@@ -26,6 +26,6 @@ def test_every_example_is_on_the_page_and_every_script_on_the_page_is_there() ->
 
 def test_every_extra_on_the_page_exists() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = set(re.findall(r"hilltop\[(\w+)\]", PAGE))
+    named = set(re.findall(r"pip install '\.\[(\w+)\]'", PAGE))
     assert named == {"sklearn", "hf", "lightning", "skorch", "train"}
     assert named <= set(extras["optional-dependencies"])

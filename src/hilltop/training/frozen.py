@@ -99,6 +99,8 @@ class FrozenBlocks:
             listed = all_gather_object(self._compute(path, images, rows))
             if rank == 0:
                 atomic_write(done, json.dumps(sorted(set(listed))))
+                every = f"{shape[0]:,} of {shape[0]:,} images"
+                say(f"outputs below {self.block}: {every}, kept in {path}")
             all_gather_object([])
         broken = [(row, name, reason) for row, name, reason in read_json(done, _ANEW)]
         return read_npy(file, mapped=True), broken

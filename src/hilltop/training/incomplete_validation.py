@@ -7,13 +7,15 @@ chosen by estimates of the true mAP, see :mod:`hilltop.metrics.incomplete`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.data import LabelTable, State
 from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate
+
+if TYPE_CHECKING:
+    from hilltop.data import LabelTable
 
 Scores = npt.NDArray[Any]
 
@@ -125,6 +127,8 @@ class EstimatedMap:
 
 def _lists_positives_alone(labels: LabelTable) -> bool:
     """Whether pairs without a label count as absent though nobody said so."""
+    from hilltop.data import State  # which needs pyarrow; a matrix of targets does not
+
     absent = bool((labels.states == State.ABSENT).any())
     present = bool((labels.states == State.PRESENT).any())
     return labels.unlisted == State.UNKNOWN and present and not absent

@@ -41,15 +41,15 @@ def test_a_real_file_has_the_counts_that_are_known_of_it(
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "option"),
     [
-        "audioset_segments.csv",
-        "birds-train.arff",
-        "huggingface_classlabel.parquet",
-        "yolo",
-        "zero_one_list.txt",
+        ("audioset_segments.csv", "--unlisted"),
+        ("birds-train.arff", "--zero"),
+        ("huggingface_classlabel.parquet", "--unlisted"),
+        ("yolo", "--unlisted"),
+        ("zero_one_list.txt", "--zero"),
     ],
 )
-def test_the_first_answer_names_the_option_that_is_needed(name: str) -> None:
-    with pytest.raises(OptionNeeded, match="--unlisted"):
+def test_the_first_answer_names_the_option_that_is_needed(name: str, option: str) -> None:
+    with pytest.raises(OptionNeeded, match=option):
         read_labels(wild(name), options=replace(UNKNOWN, unlisted=None))
