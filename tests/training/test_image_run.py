@@ -111,6 +111,7 @@ def test_a_missing_picture_is_named_before_training(
     assert file.name in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("default::hilltop.errors.HilltopWarning")
 @pytest.mark.parametrize("frozen", [True, False])
 def test_pretrained_batch_norms_keep_their_statistics_unless_told_otherwise(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], frozen: bool

@@ -168,6 +168,7 @@ def test_classifier_inputs_are_those_of_the_whole_model(pictures: Path, tmp_path
     torch.testing.assert_close(actual, expected, rtol=1e-2, atol=1e-2)
 
 
+@pytest.mark.filterwarnings("default::hilltop.errors.HilltopWarning")
 def test_auto_looks_for_evidence_in_pretrained_outputs(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -278,7 +278,8 @@ def test_without_complete_labels_every_cell_has_an_estimate_and_its_interval(
     for name in ("train", "val"):
         given[given.index(str(complete / f"{name}.parquet"))] = str(tmp_path / f"{name}.parquet")
     assert main(given) == 0
-    assert "judged by estimates" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "judged by estimates" in said.out + said.err
     text = (tmp_path / "out" / "table.md").read_text()
     assert "labels as they are" in text
     assert "complete labels |" not in text
