@@ -53,7 +53,7 @@ def by_command(
     return load_run(train(config, folder / "run"), which="last")
 
 
-@pytest.mark.parametrize("loss", of_losses())
+@pytest.mark.parametrize("loss", of_losses(("auto", "role")))
 def test_command_estimator_and_advisor_give_equal_scores(
     loss: str, material: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
