@@ -9,7 +9,7 @@ them: from these alone thresholds are found. The other rows judge, with complete
 Run it with: python reproduction/from_block.py --slice coco16k_lite0.npz --images images
     --weights efficientnet-lite0-57934424.pth --out runs [--methods bce,hill] [--seeds 0,1]
 
-A run that is there already is not made again; ``from_block.csv`` in the folder has all of them.
+A run that is there already is not made again; ``from_block-0.4.csv`` in the folder has all of them.
 """
 
 from __future__ import annotations
