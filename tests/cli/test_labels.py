@@ -72,6 +72,13 @@ def test_simulate_writes_what_stayed_and_what_was_dropped(
     assert kept.unlisted == State.UNKNOWN
 
 
+def test_simulate_keeps_the_format_where_the_ending_stays(labels: Path, tmp_path: Path) -> None:
+    out = tmp_path / "reduced.csv"
+    assert run("simulate", labels, "--single", "--out", out) == 0
+    assert out.read_text().startswith("image,class\n")
+    assert run("simulate", labels, "--single", "--out", tmp_path / "reduced.tsv") == 2
+
+
 def test_simulate_by_class_from_a_file(labels: Path, tmp_path: Path) -> None:
     keep = tmp_path / "keep.csv"
     keep.write_text("class,keep\n" + "".join(f"class{c},{c % 2}\n" for c in range(5)))

@@ -38,7 +38,7 @@ from hilltop.data import (
 )
 from hilltop.data.csv_rows import read_rows
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.formats import LabelSource
+from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.formats.documents.coco_parts import box_sizes
 from hilltop.errors import ArgumentError
 
@@ -59,7 +59,7 @@ class Simulate:
     labels: tyro.conf.Positional[Path]
     """The complete labels."""
     out: Path
-    """The file to write."""
+    """The file to write; with the ending of LABELS it has their format."""
     seed: int = 0
     """The same seed drops the same labels on every machine."""
     r: str | None = None
@@ -88,7 +88,7 @@ class Simulate:
         # In the result unlisted pairs are unknown, whatever they were: there is no need to ask.
         table = read_labels(self.labels, format=self.format, options=positives_only(self.reading))
         thinned = self._thin(table)
-        write_labels(thinned.table, self.out, format=self.to, lossy=self.lossy)
+        write_labels(thinned.table, self.out, format=self._written_format(), lossy=self.lossy)
         write_labels(thinned.dropped, aside, format="hilltop")
         dropped = thinned.dropped.count(State.PRESENT)
         print(f"{self.labels}: {describe_counts(table)}")
@@ -96,6 +96,12 @@ class Simulate:
         print(f"{aside}: {pluralize(dropped, 'label', 'labels')} dropped")
         counts = count_states(thinned.table)
         return {"out": self.out, **counts, "dropped": dropped, "dropped_labels": aside}
+
+    def _written_format(self) -> str | None:
+        """The format that was read, where the ending of the file stays and none was named."""
+        if self.to or self.out.suffix.lower() != self.labels.suffix.lower():
+            return self.to
+        return self.format or recognise(LabelSource(self.labels, self.reading)).name
 
     def _thin(self, table: LabelTable) -> Thinned:
         given = [self.r is not None, self.keep is not None, self.single, self.by is not None]
