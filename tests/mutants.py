@@ -74,6 +74,12 @@ MUTANTS = (
         "tests/calibration/test_intervals.py",
     ),
     Mutant(
+        "calibration/intervals.py",
+        "total + one_more, spread + one_more**2",
+        "total, spread",
+        "tests/calibration/test_intervals.py",
+    ),
+    Mutant(
         "training/optim.py",
         "if ramp else decay)",
         "if not ramp else decay)",
@@ -151,8 +157,8 @@ MUTANTS = (
     ),
     Mutant(
         "audit/find/estimate.py",
-        "low, high = weighted_interval",
-        "high, low = weighted_interval",
+        "sample.present + sample.open, total",
+        "sample.present, total",
         "tests/audit/find/test_estimate.py",
     ),
 )
