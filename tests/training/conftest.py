@@ -32,8 +32,8 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def command(problem: Path, out: Path, *more: object) -> list[str]:
-    """Words of a training command on the small problem."""
+def command(problem: Path, out: Path, *more: object, report: bool = False) -> list[str]:
+    """Words of a training command on the small problem; its page costs as much as ten epochs."""
     words = [
         "train",
         "--labels",
@@ -43,7 +43,11 @@ def command(problem: Path, out: Path, *more: object) -> list[str]:
     ]
     words += ["--features", problem / "features.npz", "--out", out, "--batch-size", "32"]
     words += ["--learning-rate", "0.003", "--weight-decay", "0.3"]
-    return [str(word) for word in (*words, *more)]
+    return [str(word) for word in (*words, *_page(report), *more)]
+
+
+def _page(report: bool) -> list[str]:
+    return [] if report else ["--no-report"]
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +64,14 @@ def pictures(tmp_path_factory: pytest.TempPathFactory, picture_size: int) -> Pat
     return folder
 
 
-def image_command(pictures: Path, out: Path, *more: object, size: int = 32) -> list[str]:
+def image_command(
+    pictures: Path, out: Path, *more: object, size: int = 32, report: bool = False
+) -> list[str]:
     """Words of a command that trains a very small network on the pictures."""
     words = ["train", "--labels", pictures / "labels.parquet", "--images", pictures / "images"]
     words += ["--model", "test_resnet", "--image-size", size, "--batch-size", 16]
-    return [str(word) for word in (*words, "--val-share", 0.2, "--out", out, *more)]
+    words += ["--val-share", 0.2, "--out", out, *_page(report)]
+    return [str(word) for word in (*words, *more)]
 
 
 def finish(words: list[str], *, processes: int = 1) -> str:

@@ -25,7 +25,8 @@ def test_a_backbone_trains_predicts_and_exports(pictures: Path, tmp_path: Path) 
     import onnxruntime
 
     run, scores, model = tmp_path / "run", tmp_path / "s.npy", tmp_path / "m.onnx"
-    assert main(words(pictures, run, "--workers", 1)) == 0
+    assert main(image_command(pictures, run, "--epochs", 1, "--workers", 1, report=True)) == 0
+    assert (run / "report.html").is_file()
     folder = pictures / "images"
     assert main(["predict", str(run), "--images", str(folder), "--out", str(scores)]) == 0
     table = ScoreTable.load(scores)
