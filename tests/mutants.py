@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "calibration/keep_posterior.py",
         "COMMON_ERROR * down, COMMON_ERROR)",
-        "4 * COMMON_ERROR * down, 4 * COMMON_ERROR)",
+        "2 * COMMON_ERROR * down, 2 * COMMON_ERROR)",
         CALIBRATION,
     ),
     Mutant(
@@ -135,6 +135,12 @@ MUTANTS = (
         "studies/reproduce/beside.py",
         'return "100%" if results',
         'return "99%" if results',
+        "tests/studies/reproduce/test_reproduce.py",
+    ),
+    Mutant(
+        "studies/reproduce/forms.py",
+        "for row in self.recipe.rows if not row.complete]",
+        "for row in self.recipe.rows]",
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(
