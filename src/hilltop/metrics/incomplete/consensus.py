@@ -43,7 +43,7 @@ class CalibrationMemory:
         """Return the calibration of one model's scores; arguments as in :func:`reach_consensus`."""
         digest = blake2b()
         for part in (logits, labels) if confirmed is None else (logits, labels, confirmed):
-            digest.update(part.contiguous().numpy())
+            digest.update(part.numpy().tobytes())
         found = self._known.pop(digest.digest(), None)
         if found is None:
             found = fit_observation(logits, labels, observed=confirmed).calibration
