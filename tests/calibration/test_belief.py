@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hilltop.calibration import belief as belief_module
-from hilltop.calibration.belief import Belief, believe, fit_observation
+from hilltop.calibration.belief import Belief, believe
 from hilltop.calibration.profile import LOG_KEEP, profile
 from hilltop.calibration.scaling import calibrate
 from hilltop.losses.likelihood.summed import summed_independently
@@ -155,15 +155,3 @@ def test_training_distrusts_a_pair_only_as_far_as_all_models_do() -> None:
     for model in belief.cautious:
         alone = replace(belief, cautious=(model,)).absent_probability(logits, one)
         assert (weight >= alone - 1e-6).all()
-
-
-@pytest.mark.parametrize("kind", ["nothing", "independent", "count"])
-def test_the_model_alone_is_that_of_the_belief(kind: str) -> None:
-    logits, true = drawn(800)
-    true = true[some := true.any(dim=1)]
-    first = torch.zeros_like(true).scatter_(1, true.argmax(dim=1, keepdim=True), 1.0)
-    labels = {"nothing": true, "independent": kept(true, 0.4), "count": first}[kind]
-    belief, model = believe(logits[some], labels), fit_observation(logits[some], labels)
-    assert belief.kind == kind
-    assert type(model.loss) is type(belief.model.loss)
-    assert torch.equal(model.calibration(logits), belief.model.calibration(logits))

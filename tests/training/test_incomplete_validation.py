@@ -8,13 +8,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from torch import Tensor
 
-from hilltop.calibration import Fitted, fit_observation
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, assemble, keep_each, read_labels, write_labels
 from hilltop.metrics import mean_average_precision
-from hilltop.metrics.incomplete import consensus
 from hilltop.training.incomplete_validation import EstimatedMap, IncompleteValidation
 from tests.training.conftest import command
 
@@ -57,36 +54,6 @@ def test_a_worse_epoch_gains_less_and_the_same_one_nothing() -> None:
     assert gain is not None
     assert gain < -0.1
     assert validation.judge(probs, rival=probs).gain == 0
-
-
-def test_what_was_remembered_of_earlier_epochs_changes_no_number() -> None:
-    labels, probs, _ = simulated()
-    rng = np.random.default_rng(1)
-    epochs = [np.clip(probs + rng.normal(0, 0.1, probs.shape), 0, 1) for _ in range(6)]
-    epochs[2][::7] = np.nan
-    lasting = IncompleteValidation.of(labels)
-    assert lasting is not None
-    for epoch in epochs[1:]:
-        anew = IncompleteValidation.of(labels)
-        assert anew is not None
-        found, expected = (one.judge(epoch, rival=epochs[0]) for one in (lasting, anew))
-        assert found == expected
-
-
-def test_the_best_epoch_is_calibrated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    labels, probs, _ = simulated()
-    validation = IncompleteValidation.of(labels)
-    assert validation is not None
-    asked = []
-
-    def counted(logits: Tensor, *rest: Tensor, **options: Tensor | None) -> Fitted:
-        asked.append(logits)
-        return fit_observation(logits, *rest, **options)
-
-    monkeypatch.setattr(consensus, "fit_observation", counted)
-    for power in (0.8, 0.9, 1.1, 1.2, 1.3):
-        validation.judge(probs**power, rival=probs)
-    assert len(asked) == 6
 
 
 def test_images_that_could_not_be_read_take_no_part() -> None:

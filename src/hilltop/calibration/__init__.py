@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
-    from hilltop.calibration.belief import Belief, believe, fit_observation
+    from hilltop.calibration.belief import Belief, believe
     from hilltop.calibration.calibrator import TruthCalibrator
     from hilltop.calibration.decision import Decision, Goal, decide
     from hilltop.calibration.expected import Expected, ExpectedCounts
@@ -38,7 +38,6 @@ __all__ = [
     "calibrate",
     "decide",
     "describe_model",
-    "fit_observation",
     "fit_truth",
     "present_probability",
     "weighted_interval",
@@ -63,7 +62,6 @@ _HOMES = {
     "calibrate": "scaling",
     "decide": "decision",
     "describe_model": "observation",
-    "fit_observation": "belief",
     "fit_truth": "truth",
     "present_probability": "posterior",
     "weighted_interval": "intervals",

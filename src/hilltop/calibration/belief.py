@@ -146,28 +146,12 @@ def believe(
     return replace(counted, cautious=agreed, truth=truth)
 
 
-def fit_observation(logits: Tensor, targets: Tensor, *, observed: Tensor | None = None) -> Fitted:
-    """Return the model that :func:`believe` finds, without numbers of missing labels.
-
-    Args:
-        logits: Scores that never saw these labels ``(N, C)``.
-        targets: 1 for labelled, 0 for not labelled, NaN for unknown.
-        observed: True where a person confirmed that a pair is absent.
-    """
-    logits, targets = logits.float(), targets.float()
-    found = profile(logits, targets, observed=observed)
-    counted = _counted(logits, targets, observed, found)
-    if counted is not None:
-        return counted.model
-    return _ranking_model(found, KeepPosterior.of(found.costs).mean(), _labelled(targets))
-
-
 def _independent(logits: Tensor, targets: Tensor, found: Profile) -> Belief:
     """A keep rate for each class, or nothing missing."""
     labelled = _labelled(targets)
     posterior = KeepPosterior.of(found.costs)
     rates, missing = posterior.mean(), posterior.missing(labelled)
-    model = _ranking_model(found, rates, labelled)
+    model = _fitted(found, rates, labelled, least=-np.log(HIGHEST_KEEP))
     truth = mean_over_rates(logits, targets, found, posterior)
     if not missing.any_missing:
         sentence = (
@@ -179,11 +163,6 @@ def _independent(logits: Tensor, targets: Tensor, found: Profile) -> Belief:
     share = labelled.sum() / (labelled.sum() + missing.total[1])
     sentence = f"about {share:.0%} of the true labels were written down, each by itself; {ASSUMED}"
     return Belief("independent", model, posterior, missing, (cautious,), truth, sentence)
-
-
-def _ranking_model(found: Profile, log_keep: Floats, labelled: Counts) -> Fitted:
-    """The model by which pairs are ranked, even where all labels may have been kept."""
-    return _fitted(found, log_keep, labelled, least=-np.log(HIGHEST_KEEP))
 
 
 def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float) -> Fitted:

@@ -6,13 +6,13 @@ chosen by estimates of the true mAP, see :mod:`hilltop.metrics.incomplete`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.metrics.incomplete import CalibrationMemory, IncompleteTest, MetricEstimate
+from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate
 
 if TYPE_CHECKING:
     from hilltop.data import LabelTable
@@ -37,12 +37,10 @@ class IncompleteValidation:
     Attributes:
         rows: The images that are looked at.
         targets: 1 for labelled, 0 for not labelled, NaN for a pair that nobody looked for.
-        memory: Keeps the best epoch from being calibrated anew with each that follows.
     """
 
     rows: npt.NDArray[np.int64]
     targets: npt.NDArray[np.float32]
-    memory: CalibrationMemory = field(default_factory=CalibrationMemory)
 
     @classmethod
     def of(cls, labels: LabelTable) -> IncompleteValidation | None:
@@ -79,7 +77,7 @@ class IncompleteValidation:
         if readable.sum() < LEAST_IMAGES or not (targets == 1).any():
             return JudgedEpoch(dict.fromkeys(ESTIMATED, MetricEstimate(*[np.nan] * 3)), None)
         models = [one[readable] for one in models]
-        test = IncompleteTest(models, targets, threshold=threshold, memory=self.memory)
+        test = IncompleteTest(models, targets, threshold=threshold)
         metrics = test.report().metrics
         gain = None
         if rival is not None:

@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     )
     from hilltop.metrics.incomplete.answers import SampledAnswers
     from hilltop.metrics.incomplete.comparison import ModelComparison
-    from hilltop.metrics.incomplete.consensus import CalibrationMemory
     from hilltop.metrics.incomplete.estimation import EstimatedReport, IncompleteTest
     from hilltop.metrics.incomplete.moments import MetricEstimate
     from hilltop.metrics.incomplete.plan import PlannedPairs
 
 __all__ = [
-    "CalibrationMemory",
     "EstimatedReport",
     "IncompleteTest",
     "MetricEstimate",
@@ -33,7 +31,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CalibrationMemory": "consensus",
     "EstimatedReport": "estimation",
     "IncompleteTest": "estimation",
     "MetricEstimate": "moments",

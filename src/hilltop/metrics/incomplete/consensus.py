@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import torch
 from torch import Tensor
 
-from hilltop.calibration import Belief, Calibration, believe, fit_observation
+from hilltop.calibration import Belief, believe
 
 _MOST_ENTRIES = 1_000_000
 _NEWTON_STEPS = 12
 _RIDGE = 1.0
-_REMEMBERED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,33 +30,8 @@ class Consensus:
     apart: Tensor | None
 
 
-class CalibrationMemory:
-    """Calibrations by scores and labels: who is compared with many others is fitted once."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._known: dict[bytes, Calibration] = {}
-
-    def calibration(self, logits: Tensor, labels: Tensor, confirmed: Tensor | None) -> Calibration:
-        """Return the calibration of one model's scores; arguments as in :func:`reach_consensus`."""
-        digest = blake2b()
-        for part in (logits, labels) if confirmed is None else (logits, labels, confirmed):
-            digest.update(part.numpy().tobytes())
-        found = self._known.pop(digest.digest(), None)
-        if found is None:
-            found = fit_observation(logits, labels, observed=confirmed).calibration
-        self._known[digest.digest()] = found  # the latest is last
-        while len(self._known) > _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        return found
-
-
 def reach_consensus(
-    logits: Sequence[Tensor],
-    labels: Tensor,
-    confirmed: Tensor | None,
-    *,
-    memory: CalibrationMemory,
+    logits: Sequence[Tensor], labels: Tensor, confirmed: Tensor | None
 ) -> Consensus:
     """Blend the scores of models.
 
@@ -66,11 +39,11 @@ def reach_consensus(
         logits: By each model ``(N, C)``.
         labels: 1 for labelled, 0 for not labelled, NaN for a pair that takes no part.
         confirmed: True where a person confirmed the label.
-        memory: Models that were calibrated before.
     """
+    beliefs = [believe(one, labels, observed=confirmed) for one in logits]
     if len(logits) == 1:
-        return Consensus(logits[0], believe(logits[0], labels, observed=confirmed), None)
-    moved = [memory.calibration(one, labels, confirmed)(one) for one in logits]
+        return Consensus(logits[0], beliefs[0], None)
+    moved = [belief.model.calibration(one) for belief, one in zip(beliefs, logits, strict=True)]
     weights = blend_weights(torch.stack(moved), labels)
     mean = sum(weight * one for weight, one in zip(weights.tolist(), moved, strict=True))
     assert isinstance(mean, Tensor)

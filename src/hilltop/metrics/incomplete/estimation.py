@@ -19,7 +19,6 @@ from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.answers import Ints, SampledAnswers
 from hilltop.metrics.incomplete.class_sums import SUMS, ClassSums, pair_gradient, sum_up
 from hilltop.metrics.incomplete.comparison import ModelComparison, compare_moments
-from hilltop.metrics.incomplete.consensus import CalibrationMemory
 from hilltop.metrics.incomplete.from_labels import truth_from_labels
 from hilltop.metrics.incomplete.judged_model import JudgedModel
 from hilltop.metrics.incomplete.metrics_of_sums import NAMES, metrics_of_sums, sums_of_model
@@ -72,7 +71,6 @@ class IncompleteTest:
         threshold: Above it is a prediction; one number, or one for each class.
         thresholds: The same for each model, where they differ.
         harmonic: Whether CF1 is the harmonic mean of CP and CR.
-        memory: Models that were calibrated before, where many are compared with one.
 
     Raises:
         ArgumentError: There is no label at all, or scores are not probabilities.
@@ -98,7 +96,6 @@ class IncompleteTest:
         threshold: Any = 0.5,
         thresholds: Sequence[Any] | None = None,
         harmonic: bool = False,
-        memory: CalibrationMemory | None = None,
     ) -> None:
         """Find out how labels were lost, and take in the answers."""
         labels = np.asarray(targets, dtype=np.float32)
@@ -110,9 +107,7 @@ class IncompleteTest:
                 f"None of the {len(labels)} rows has a label: nothing tells what is missing."
                 " Label some of them first."
             )
-        before, founded = truth_from_labels(
-            scores, labels, memory=memory or CalibrationMemory(), observed=observed
-        )
+        before, founded = truth_from_labels(scores, labels, observed=observed)
         self.sentence = founded.belief.sentence
         self._apart = None if founded.apart is None else founded.apart.double().numpy()
         self.answers = SampledAnswers.none() if answers is None else answers

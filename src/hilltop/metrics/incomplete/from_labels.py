@@ -13,7 +13,7 @@ from hilltop.calibration import Belief
 from hilltop.calibration.profile import LOG_KEEP
 from hilltop.errors import ArgumentError
 from hilltop.metrics.arrays import Floats
-from hilltop.metrics.incomplete.consensus import CalibrationMemory, Consensus, reach_consensus
+from hilltop.metrics.incomplete.consensus import Consensus, reach_consensus
 from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit
 
 KEPT = 0.5
@@ -35,19 +35,18 @@ _SHIFTS: Floats = np.linspace(-6.0, 6.0, 49)
 
 
 def truth_from_labels(
-    probs: Sequence[Any], targets: Any, *, memory: CalibrationMemory, observed: Any = None
+    probs: Sequence[Any], targets: Any, *, observed: Any = None
 ) -> tuple[TruthPosterior, Consensus]:
     """Find out what is probably true of every pair, and what that is founded on.
 
     Args:
         probs: Probabilities by one model or several ``(N, C)``, which never saw these labels.
         targets: 1 for labelled, 0 for not labelled, NaN for a pair that takes no part.
-        memory: Models that were calibrated before.
         observed: True where a person confirmed the target.
     """
     labels = torch.as_tensor(np.asarray(targets, dtype=np.float32))
     confirmed = None if observed is None else torch.as_tensor(np.asarray(observed, dtype=bool))
-    found = reach_consensus([_logits(one) for one in probs], labels, confirmed, memory=memory)
+    found = reach_consensus([_logits(one) for one in probs], labels, confirmed)
     logits, belief = found.logits, found.belief
     present = belief.present_probability(logits, labels.nan_to_num(), observed=confirmed)
     odds = np.array(torch.logit(present.double(), eps=_SURE).numpy())

@@ -121,8 +121,8 @@ class TruthPosterior:
 
     def draws(self, number: int, rng: np.random.Generator) -> Floats:
         """Draw places, in pairs on opposite sides of the most probable ``(number, 2 + 2 C)``."""
-        drawn = rng.standard_normal((-(-number // 2), SHARED + 2 * len(self.own)))
-        normal = np.concatenate([drawn, -drawn])[:number]
+        half = rng.standard_normal((-(-number // 2), SHARED + 2 * len(self.own)))
+        normal = np.concatenate([half, -half])[:number]
         reduced = self.shared - self.border / self.own @ self.border.T
         shared = np.linalg.solve(np.linalg.cholesky(reduced).T, normal[:, :SHARED].T).T
         last = len(self.place)
