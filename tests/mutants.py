@@ -39,7 +39,7 @@ MUTANTS = (
     Mutant(
         "calibration/keep_posterior.py",
         "COMMON_ERROR * down, COMMON_ERROR)",
-        "4 * COMMON_ERROR * down, 4 * COMMON_ERROR)",
+        "2 * COMMON_ERROR * down, 2 * COMMON_ERROR)",
         CALIBRATION,
     ),
     Mutant(
@@ -71,6 +71,12 @@ MUTANTS = (
         "calibration/intervals.py",
         "spread + one_more**2, Z_90",
         "spread + one_more**2, 2 * Z_90",
+        "tests/calibration/test_intervals.py",
+    ),
+    Mutant(
+        "calibration/intervals.py",
+        "total + one_more, spread + one_more**2",
+        "total, spread",
         "tests/calibration/test_intervals.py",
     ),
     Mutant(
@@ -132,6 +138,12 @@ MUTANTS = (
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(
+        "studies/reproduce/forms.py",
+        "for row in self.recipe.rows if not row.complete]",
+        "for row in self.recipe.rows]",
+        "tests/studies/reproduce/test_reproduce.py",
+    ),
+    Mutant(
         "studies/compare/table.py",
         "top.mean <= bottom.mean",
         "top.mean < bottom.mean",
@@ -151,8 +163,8 @@ MUTANTS = (
     ),
     Mutant(
         "audit/find/estimate.py",
-        "low, high = weighted_interval",
-        "high, low = weighted_interval",
+        "sample.present + sample.open, total",
+        "sample.present, total",
         "tests/audit/find/test_estimate.py",
     ),
 )

@@ -6,11 +6,9 @@ import random
 import shutil
 from pathlib import Path
 
-import numpy as np
-
-from hilltop.data import State, assemble, write_labels
 from tests.attack.files import quietly
 from tests.attack.outcome import Outcome
+from tests.feature_problem import write_problem
 from tests.forked import fork
 from tests.training.conftest import STOPPED, command
 from tests.training.test_damaged_state import crafted
@@ -20,17 +18,7 @@ EPOCHS = ("--epochs", "3", "--loss", "splc", "--ema", "0.9")
 
 def make_problem(folder: Path) -> Path:
     """Features, and labels to train and validate on."""
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(160, 8)).astype(np.float32)
-    truth = values @ rng.normal(size=(8, 4)) > 1
-    ids = [f"{row}.jpg" for row in range(160)]
-    np.savez(folder / "features.npz", ids=np.array(ids), X=values)
-    for name, rows in {"train": range(120), "val": range(120, 160)}.items():
-        at, columns = np.nonzero(truth[list(rows)])
-        names = [ids[row] for row in rows]
-        table = assemble(names, list("abcd"), at, columns, State.PRESENT, unlisted=State.ABSENT)
-        write_labels(table, folder / f"{name}.parquet")
-    return folder
+    return write_problem(folder, "abcd", train=120, val=40, features=8, above=1, seed=0)
 
 
 def killed_runs(folder: Path, tries: int) -> Outcome:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from hilltop.calibration import belief as belief_module
 from hilltop.calibration.belief import Belief, believe
 from hilltop.calibration.profile import LOG_KEEP, profile
 from hilltop.calibration.scaling import calibrate
@@ -83,6 +84,18 @@ def test_a_rule_that_keeps_one_label_is_told_from_things_that_have_one() -> None
     single = torch.nn.functional.one_hot(torch.randint(6, (2000,), generator=generator), 6).float()
     clear = 8 * single - 4 + torch.randn(2000, 6, generator=generator)
     assert believe(clear, single).kind == "nothing"
+
+
+def test_a_count_rule_must_gain_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, true = drawn(600, 6)
+    logits, true = logits[some := true.any(dim=1)], true[some]
+    first = torch.zeros_like(true).scatter_(1, true.argmax(dim=1, keepdim=True), 1.0)
+    belief = believe(logits, first)
+    assert belief.kind == "count"
+    gain = float(belief.sentence.split()[-4])  # "... by 0.53 nats an image"
+    for least, kind in ((gain - 0.02, "count"), (gain + 0.02, "independent")):
+        monkeypatch.setattr(belief_module, "LEAST_GAIN", least)
+        assert believe(logits, first).kind == kind
 
 
 def test_empty_rows_are_evidence_against_a_count() -> None:

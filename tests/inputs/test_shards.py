@@ -17,7 +17,6 @@ from hilltop.inputs import Backbone, FeatureShards, Ranks, read_features, shared
 from hilltop.inputs import shards as shards_module
 from tests.data.conftest import picture
 from tests.forked import fork, run_forked
-from tests.processes import run
 
 WORKER = Path(__file__).with_name("killed_worker.py")
 IMAGES = 150  # two whole shards of 64 and a rest
@@ -70,7 +69,7 @@ def test_two_processes_killed_and_resumed_write_what_one_does(
     kept = len(list(parts.glob("shard-*.npz")))
     assert 1 <= kept <= 2  # those of the first process
     assert not shared.exists()
-    output = run("-m", "hilltop", *words, "--out", shared, processes=2)
+    output = run_forked("-m", "hilltop", *words, "--out", shared, processes=2)
     assert f"features: {kept} of 3 shards are there already" in output
     one, two = read_features(alone), read_features(shared)
     assert two.images.to_pylist() == one.images.to_pylist()

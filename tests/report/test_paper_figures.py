@@ -25,7 +25,7 @@ from hilltop.report.paper_figures import (
     draw_histogram_panels,
     draw_negative_gradients,
     draw_probability_histograms,
-    draw_recovered_by_epoch,
+    draw_pseudo_labels_by_epoch,
     render_figure,
 )
 
@@ -54,7 +54,7 @@ DRAWN: dict[str, Callable[[], Figure]] = {
     "asl": draw_asl_gradients,
     "histogram": lambda: draw_probability_histograms(GROUPS, title="BCE"),
     "panels": lambda: draw_histogram_panels({f"loss {number}": GROUPS for number in range(8)}),
-    "recovered": lambda: draw_recovered_by_epoch(FOUND, PSEUDO),
+    "recovered": lambda: draw_pseudo_labels_by_epoch(FOUND, PSEUDO),
     "examples": lambda: draw_examples([PHOTO] * 5),
 }
 
@@ -93,7 +93,7 @@ def test_groups_keep_their_colour_over_panels_that_lack_some() -> None:
 
 
 def test_recovered_curves_and_rectangles_have_the_values_that_were_given() -> None:
-    axes = draw_recovered_by_epoch(FOUND, PSEUDO).axes[0]
+    axes = draw_pseudo_labels_by_epoch(FOUND, PSEUDO).axes[0]
     drawn = [line.get_ydata().tolist() for line in axes.lines]
     assert drawn == [values for _, *pair in FOUND.values() for values in pair]
     spans = [
@@ -105,7 +105,7 @@ def test_recovered_curves_and_rectangles_have_the_values_that_were_given() -> No
 
 
 def test_one_colour_is_precision_and_one_is_recall() -> None:
-    figure = draw_recovered_by_epoch(FOUND, PSEUDO)
+    figure = draw_pseudo_labels_by_epoch(FOUND, PSEUDO)
     tones = [line.get_color() for line in figure.axes[0].lines]
     assert tones[0] == tones[2] != tones[1] == tones[3]
     names = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -114,7 +114,7 @@ def test_one_colour_is_precision_and_one_is_recall() -> None:
 
 def test_names_at_the_ends_of_curves_do_not_cover_each_other() -> None:
     same = {f"method {number}": ([1, 2], [0.9, 0.98], [0.1, 0.98]) for number in range(4)}
-    figure = draw_recovered_by_epoch(same)
+    figure = draw_pseudo_labels_by_epoch(same)
     figure.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda b: b.y0)
     assert len(boxes) == 8
@@ -124,13 +124,13 @@ def test_names_at_the_ends_of_curves_do_not_cover_each_other() -> None:
 
 def test_epochs_without_a_find_leave_a_gap_and_no_name_if_there_is_never_one() -> None:
     nan = math.nan
-    figure = draw_recovered_by_epoch({"none": ([1, 2], [nan, nan], [0.0, 0.0])})
+    figure = draw_pseudo_labels_by_epoch({"none": ([1, 2], [nan, nan], [0.0, 0.0])})
     (name,) = figure.axes[0].texts
     assert name.xy[1] == pytest.approx(0.02)
 
 
 def test_a_single_epoch_can_be_seen() -> None:
-    axes = draw_recovered_by_epoch({"one": ([1], [0.5], [0.2])}).axes[0]
+    axes = draw_pseudo_labels_by_epoch({"one": ([1], [0.5], [0.2])}).axes[0]
     assert {line.get_marker() for line in axes.lines} == {"o"}
 
 
@@ -198,7 +198,7 @@ def test_names_with_dollar_signs_are_shown_as_written() -> None:
     odd = "$\\broken$"
     figures = [
         draw_examples([Example(PIXELS, [odd], [], {odd: {odd: 0.5}})]),
-        draw_recovered_by_epoch({odd: ([1], [0.5], [0.2])}),
+        draw_pseudo_labels_by_epoch({odd: ([1], [0.5], [0.2])}),
         draw_histogram_panels({odd: {odd: (EDGES, [1, 2])}}),
     ]
     for figure in figures:
@@ -274,12 +274,12 @@ def test_png_has_300_points_an_inch() -> None:
         ),
         (lambda: draw_histogram_panels({}), "panels must hold at least one panel, but is empty."),
         (
-            lambda: draw_recovered_by_epoch({"SPLC": ([1, 2], [0.5], [0.5])}),
+            lambda: draw_pseudo_labels_by_epoch({"SPLC": ([1, 2], [0.5], [0.5])}),
             "epochs, precision and recall of 'SPLC' must be equally long and not empty,"
             " but got lengths [2, 1, 1].",
         ),
         (
-            lambda: draw_recovered_by_epoch({}),
+            lambda: draw_pseudo_labels_by_epoch({}),
             "curves must hold at least one method, but is empty.",
         ),
         (lambda: draw_examples([]), "examples must hold at least one image, but is empty."),

@@ -1,13 +1,14 @@
-"""A small problem on features that every training test shares."""
+"""Small problems on features and on drawn pictures that training tests share."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from hilltop.data import State, assemble, drop_positives, write_labels
+from hilltop.data import drop_positives, read_labels, write_labels
+from hilltop.inputs.synthetic import write_dataset
+from tests.feature_problem import write_problem
 from tests.forked import fork, run_forked
 
 STOPPED = Path(__file__).with_name("stopped_worker.py")
@@ -17,24 +18,22 @@ CLASSES = ("ant", "bee", "cat", "dog", "eel")
 @pytest.fixture(scope="session")
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with features.npz, train.parquet (labels left out) and val.parquet (complete)."""
-    folder = tmp_path_factory.mktemp("problem")
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(401, 12)).astype(np.float32)
-    truth = values @ rng.normal(size=(12, 5)) > 2.5
-    ids = [f"{i}.jpg" for i in range(401)]
-    np.savez(folder / "features.npz", ids=np.array(ids), X=values)
-    for name, rows in {"train": range(300), "val": range(300, 401)}.items():
-        at, columns = np.nonzero(truth[list(rows)])
-        names = [ids[row] for row in rows]
-        table = assemble(names, CLASSES, at, columns, State.PRESENT, unlisted=State.ABSENT)
-        if name == "train":
-            table = drop_positives(table, "0.5", seed=0).table
-        write_labels(table, folder / f"{name}.parquet")
+    folder = write_problem(
+        tmp_path_factory.mktemp("problem"),
+        CLASSES,
+        train=300,
+        val=101,
+        features=12,
+        above=2.5,
+        seed=0,
+    )
+    complete = read_labels(folder / "train.parquet")
+    write_labels(drop_positives(complete, "0.5", seed=0).table, folder / "train.parquet")
     return folder
 
 
-def command(problem: Path, out: Path, *more: object) -> list[str]:
-    """Words of a training command on the small problem."""
+def command(problem: Path, out: Path, *more: object, report: bool = False) -> list[str]:
+    """Words of a training command on the small problem; its page costs as much as ten epochs."""
     words = [
         "train",
         "--labels",
@@ -44,6 +43,34 @@ def command(problem: Path, out: Path, *more: object) -> list[str]:
     ]
     words += ["--features", problem / "features.npz", "--out", out, "--batch-size", "32"]
     words += ["--learning-rate", "0.003", "--weight-decay", "0.3"]
+    return [str(word) for word in (*words, *_page(report), *more)]
+
+
+def _page(report: bool) -> list[str]:
+    return [] if report else ["--no-report"]
+
+
+@pytest.fixture(scope="module")
+def picture_size() -> int:
+    """Pixels a side of the pictures; a module may have its own."""
+    return 32
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory, picture_size: int) -> Path:
+    """Folder with images/ and labels.parquet."""
+    folder = tmp_path_factory.mktemp("pictures")
+    write_dataset(folder, images=60, size=picture_size, seed=0)
+    return folder
+
+
+def image_command(
+    pictures: Path, out: Path, *more: object, size: int = 32, report: bool = False
+) -> list[str]:
+    """Words of a command that trains a very small network on the pictures."""
+    words = ["train", "--labels", pictures / "labels.parquet", "--images", pictures / "images"]
+    words += ["--model", "test_resnet", "--image-size", size, "--batch-size", 16]
+    words += ["--val-share", 0.2, "--out", out, *_page(report)]
     return [str(word) for word in (*words, *more)]
 
 

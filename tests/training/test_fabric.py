@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.processes import run
+from pathlib import Path
+
+from tests.forked import run_forked
 
 CODE = """
 import sys
@@ -15,5 +17,7 @@ assert torchmetrics.MeanMetric, "the real package, when somebody wants it"
 """
 
 
-def test_torchmetrics_is_neither_imported_nor_hidden() -> None:
-    run("-W", "ignore", "-c", CODE)
+def test_torchmetrics_is_neither_imported_nor_hidden(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CODE)
+    run_forked(script)

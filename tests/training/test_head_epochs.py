@@ -12,26 +12,16 @@ from torch import nn
 
 from hilltop.cli.main import main
 from hilltop.errors import ArgumentError
-from hilltop.inputs.synthetic import write_dataset
 from hilltop.losses import build
 from hilltop.training import Recipe
 from hilltop.training.learner import Learner
 from hilltop.training.run_folder import RunFolder
-from tests.training.conftest import finish, stop
-
-
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pictures")
-    write_dataset(folder, images=60, size=32, seed=0)
-    return folder
+from tests.training.conftest import finish, image_command, stop
 
 
 def words(pictures: Path, out: Path, *more: object) -> list[str]:
-    base = ["train", "--labels", pictures / "labels.parquet", "--images", pictures / "images"]
-    base += ["--model", "test_resnet", "--image-size", 32, "--batch-size", 16, "--workers", 0]
-    base += ["--val-share", 0.2, "--ema", 0.9, "--learning-rate", 1e-2, "--loss", "hill"]
-    return [str(word) for word in (*base, "--out", out, *more)]
+    held = ("--workers", 0, "--ema", 0.9, "--learning-rate", 1e-2, "--loss", "hill")
+    return image_command(pictures, out, *held, *more)
 
 
 @pytest.fixture(scope="module")

@@ -14,27 +14,19 @@ from hilltop.cli.main import main
 from hilltop.data.scores import ScoreTable
 from hilltop.inputs.synthetic import write_dataset
 from hilltop.training.predict import load_run
-from tests.training.conftest import finish
-
-
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pictures")
-    write_dataset(folder, images=60, size=32, seed=0)
-    return folder
+from tests.training.conftest import finish, image_command
 
 
 def words(pictures: Path, out: Path, *more: object) -> list[str]:
-    base = ["train", "--labels", pictures / "labels.parquet", "--images", pictures / "images"]
-    base += ["--model", "test_resnet", "--image-size", 32, "--batch-size", 16, "--epochs", 1]
-    return [str(word) for word in (*base, "--val-share", 0.2, "--out", out, *more)]
+    return image_command(pictures, out, "--epochs", 1, *more)
 
 
 def test_a_backbone_trains_predicts_and_exports(pictures: Path, tmp_path: Path) -> None:
     import onnxruntime
 
     run, scores, model = tmp_path / "run", tmp_path / "s.npy", tmp_path / "m.onnx"
-    assert main(words(pictures, run, "--workers", 1)) == 0
+    assert main(image_command(pictures, run, "--epochs", 1, "--workers", 1, report=True)) == 0
+    assert (run / "report.html").is_file()
     folder = pictures / "images"
     assert main(["predict", str(run), "--images", str(folder), "--out", str(scores)]) == 0
     table = ScoreTable.load(scores)

@@ -82,7 +82,7 @@ def test_a_run_on_incomplete_validation_labels_records_and_says_estimates(
 ) -> None:
     reduced = keep_each(read_labels(problem / "val.parquet"), 0.6, seed=0).table
     write_labels(reduced, tmp_path / "val.parquet")
-    words = command(problem, tmp_path / "run", "--epochs", 2, "--loss", "bce")
+    words = command(problem, tmp_path / "run", "--epochs", 2, "--loss", "bce", report=True)
     words[words.index("--val-labels") + 1] = str(tmp_path / "val.parquet")
     assert main(words) == 0
     with (tmp_path / "run" / "metrics.csv").open() as file:

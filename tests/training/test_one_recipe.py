@@ -28,10 +28,10 @@ def material() -> tuple[np.ndarray, np.ndarray]:
     return features, true & (rng.random(true.shape) < 0.6)
 
 
-def table_of(labels: np.ndarray) -> LabelTable:
+def table_of(labels: np.ndarray, *, unlisted: State = State.UNKNOWN) -> LabelTable:
     images = [f"{row:03}.jpg" for row in range(len(labels))]
     classes = [f"class {number}" for number in range(labels.shape[1])]
-    return assemble(images, classes, *np.nonzero(labels), State.PRESENT, unlisted=State.UNKNOWN)
+    return assemble(images, classes, *np.nonzero(labels), State.PRESENT, unlisted=unlisted)
 
 
 def by_command(
@@ -40,9 +40,11 @@ def by_command(
     table = table_of(labels)
     np.savez(folder / "features.npz", ids=np.array(table.images.to_pylist()), X=features)
     write_labels(table, folder / "labels.parquet")
+    # Complete ones: an estimate of the true mAP after every epoch has no part in what is learned.
+    write_labels(table_of(labels, unlisted=State.ABSENT), folder / "val.parquet")
     config = TrainConfig(
         labels=folder / "labels.parquet",
-        val_labels=folder / "labels.parquet",
+        val_labels=folder / "val.parquet",
         allow_overlap=True,
         features=folder / "features.npz",
         loss=loss,

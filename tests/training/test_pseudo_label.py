@@ -30,7 +30,7 @@ def test_unknown_pairs_above_the_threshold_become_labels_and_nothing_else_change
 @pytest.fixture(scope="module")
 def twice(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("twice") / "run"
-    assert main(command(problem, out, "--epochs", 6, "--pseudo-label", 0.4)) == 0
+    assert main(command(problem, out, "--epochs", 6, "--pseudo-label", 0.4, report=True)) == 0
     return out
 
 

@@ -45,7 +45,8 @@ def assert_same_run(one: Path, other: Path) -> None:
 def unbroken(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of six epochs that was never stopped, in a process of its own."""
     out = tmp_path_factory.mktemp("runs") / "unbroken"
-    output = finish(command(problem, out, "--epochs", 6, "--loss", "splc", "--ema", 0.9))
+    words = command(problem, out, "--epochs", 6, "--loss", "splc", "--ema", 0.9, report=True)
+    output = finish(words)
     assert "epoch   6/6" in output
     return out
 

@@ -77,7 +77,10 @@ def test_a_large_one_takes_all_and_a_fault_changes_nothing() -> None:
     assert torch.get_num_threads() == 3
 
 
-def test_threads_sleep_while_they_wait_unless_the_user_wants_otherwise() -> None:
+def test_threads_sleep_while_they_wait_unless_the_user_wants_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
     code = (
         "import os; from hilltop.cli.main import main; main([]);"
         " print(os.environ['OMP_WAIT_POLICY'])"

@@ -14,26 +14,23 @@ from hilltop.cli.main import main
 from hilltop.data import drop_positives, read_labels, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.inputs import ImageInputs, list_images
-from hilltop.inputs.synthetic import write_dataset
 from hilltop.models import build_image_model
 from hilltop.training import evidence, frozen
 from hilltop.training.run_folder import RunFolder
-from tests.training.conftest import finish, stop
+from tests.training.conftest import finish, image_command, stop
+
+SIZE = 64  # so that blocks far down still have pixels
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pictures")
-    write_dataset(folder, images=60, size=64, seed=0)
-    return folder
+def picture_size() -> int:
+    return SIZE
 
 
 def words(pictures: Path, out: Path, *more: object) -> list[str]:
-    base = ["train", "--labels", pictures / "labels.parquet", "--images", pictures / "images"]
-    base += ["--model", "test_resnet", "--image-size", 64, "--batch-size", 16, "--workers", 0]
-    base += ["--val-share", 0.2, "--ema", 0.9, "--learning-rate", 1e-2, "--loss", "hill"]
-    base += ["--epochs", 3, "--train-from", "layer3"]
-    return [str(word) for word in (*base, "--out", out, *more)]
+    held = ("--workers", 0, "--ema", 0.9, "--learning-rate", 1e-2, "--loss", "hill")
+    from_block = ("--epochs", 3, "--train-from", "layer3")
+    return image_command(pictures, out, *held, *from_block, *more, size=SIZE)
 
 
 @pytest.fixture(scope="module")

@@ -148,14 +148,14 @@ class KeepPosterior:
         joint = self.weight[:, None, :] * errors  # spread, true centre, centre that scores show
         if prior is not None:
             joint = joint * prior[:, None]
-        picked = rng.choice(joint.size, _DRAWS, p=joint.ravel() / joint.sum())
-        spreads, truths, centres = np.unravel_index(picked, joint.shape)
+        drawn = rng.choice(joint.size, _DRAWS, p=joint.ravel() / joint.sum())
+        spreads, truths, centres = np.unravel_index(drawn, joint.shape)
         log_keep = np.empty((_DRAWS, len(labelled)))
         for spread, centre in sorted(set(zip(spreads.tolist(), centres.tolist(), strict=True))):
             mine = np.flatnonzero((spreads == spread) & (centres == centre))
             above = self._of_class(spread, centre).cumsum(axis=0)
-            chance = rng.random((len(mine), len(labelled)))
-            at = sum((chance > row).astype(np.int64) for row in above[:-1])
+            uniform = rng.random((len(mine), len(labelled)))
+            at = sum((uniform > row).astype(np.int64) for row in above[:-1])
             off = LOG_KEEP[truths[mine]] - LOG_KEEP[centre]
             off += rng.uniform(-_STEP / 2, _STEP / 2, len(mine))  # between points of the grid
             log_keep[mine] = np.minimum(0.0, LOG_KEEP[at] + off[:, None])

@@ -1,18 +1,18 @@
-"""``audit`` and ``estimate``: labels and scores in, ranked likely missing labels out."""
+"""``audit``: labels and scores in, ranked likely missing labels out."""
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import tyro
 
 from hilltop.checks import pluralize
+from hilltop.cli.estimate import tell_estimates
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
 from hilltop.data import LabelTable, ReadOptions
@@ -128,7 +128,7 @@ class Audit:
             scored=scored,
         )
         shutil.rmtree(self.out / PARTS, ignore_errors=True)
-        said = _finish(folder)
+        said = tell_estimates(folder)
         print(f"{folder.candidates}: {pluralize(len(found.candidates), 'candidate', 'candidates')}")
         print(f"{folder.suspects}: {found.wrong.sentence}")
         self._write_page(folder)
@@ -244,70 +244,3 @@ class Audit:
         path = self.out / "review.html"
         pairs = write_static_review(folder, path, top=self.page)
         print(f"{path}: {pluralize(pairs, 'pair', 'pairs')}, a page for people without Python")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Say how many labels are missing, now that a random sample was reviewed.
-
-    The review page has a mode that shows a random sample; from its answers the number of missing
-    labels follows without any belief about how they were lost. Nothing is trained again.
-
-    Example: hilltop estimate audit
-    """
-
-    folder: tyro.conf.Positional[Path]
-    """The folder that `hilltop audit` wrote."""
-    prints_answer: ClassVar = True
-
-    def run(self) -> dict[str, Any]:
-        """Read, write, print."""
-        from hilltop.audit.folder import AuditFolder
-
-        folder = AuditFolder.read(self.folder)
-        weighted = _weighted(folder)
-        if weighted is not None:
-            print(weighted)
-        found = _finish(folder)
-        if not found["sampled"] and weighted is None:
-            print(
-                f"no random sample was reviewed yet; it is a mode of hilltop review {self.folder}"
-            )
-        print(f"{self.folder / 'estimates.csv'}: all classes")
-        return {**found, "weighted": weighted}
-
-
-def _weighted(folder: AuditFolder) -> str | None:
-    """What a sample of `hilltop queue --for measure` says, if it was answered."""
-    from hilltop.audit.decisions.apply import read_answers
-    from hilltop.audit.find.measured import measured
-
-    if not folder.decisions.is_file():
-        return None
-    found = measured(folder, folder.table(), read_answers(folder))
-    return None if found is None else found.sentence
-
-
-def _finish(folder: AuditFolder) -> dict[str, Any]:
-    """Add reviewed samples to the estimates, print all and return them."""
-    from rich.console import Console
-
-    from hilltop.audit.find.sampled import add_samples
-    from hilltop.audit.summary import print_summary
-    from hilltop.calibration.keep_rate import KeepEstimate
-
-    estimates, sampled = add_samples(folder)
-    source = "by the model"
-    keep = KeepEstimate(**folder.keep_rate) if isinstance(folder.keep_rate, dict) else None
-    if sampled is not None:
-        keep = sampled.keep
-        source = "by random samples"
-        replace(folder, keep_rate=asdict(keep)).write()
-    print_summary(Console(), estimates, sampled, "unknown" if keep is None else f"{keep}, {source}")
-    by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
-    chosen = [by_sample.get(one.class_name, one) for one in estimates]
-    return {
-        "sampled": None if sampled is None else sampled.sentence,
-        "keep_rate": None if keep is None else asdict(keep),
-        "classes": {one.class_name: asdict(one) for one in chosen},
-    }

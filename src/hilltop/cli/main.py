@@ -45,7 +45,7 @@ COMMANDS = {
     "audit": "hilltop.cli.audit:Audit",
     "queue": "hilltop.cli.queue:Queue",
     "review": "hilltop.cli.review:Review",
-    "estimate": "hilltop.cli.audit:Estimate",
+    "estimate": "hilltop.cli.estimate:Estimate",
     "apply": "hilltop.cli.review:Apply",
     "demo": "hilltop.cli.demo:Demo",
 }

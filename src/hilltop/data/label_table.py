@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import did_you_mean, pluralize
-from hilltop.data.entries import put_entries, running_count
+from hilltop.data.entries import entries_of, put_entries, running_count
 from hilltop.data.history import Step
 from hilltop.data.scopes import Scopes
 from hilltop.data.state import State
@@ -166,11 +166,7 @@ class LabelTable:
         """States as a matrix ``(len(rows), classes)``; all rows without ``rows``."""
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
         matrix = np.full((len(chosen), len(self.classes)), self.unlisted, dtype=np.int8)
-        starts = self.indptr[chosen]
-        lengths = (
-            self.indptr[chosen + 1] - starts
-        )  # not of all images: blocks would cost their square
-        at = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        at, lengths = entries_of(self.indptr, chosen)
         matrix[np.repeat(np.arange(len(chosen)), lengths), self.columns[at]] = self.states[at]
         return matrix
 
@@ -228,14 +224,12 @@ class LabelTable:
     def select(self, rows: Sequence[int] | Ints) -> LabelTable:
         """Return the table of some images, in the order of ``rows``."""
         chosen = np.asarray(rows, dtype=np.int64)
-        lengths = np.diff(self.indptr)[chosen]
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        at = np.repeat(self.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        at, lengths = entries_of(self.indptr, chosen)
         return self._edited(
             Step("select", {"images": len(chosen)}),
             images=self.images.take(pa.array(chosen)),
             scopes=None if self.scopes is None else self.scopes.select(chosen),
-            indptr=indptr,
+            indptr=np.concatenate([[0], np.cumsum(lengths)]),
             columns=self.columns[at],
             states=self.states[at],
         )

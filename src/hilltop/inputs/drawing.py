@@ -83,8 +83,8 @@ def _colour(tone: float, rng: np.random.Generator) -> Colour:
 def _places(count: int, rng: np.random.Generator) -> Any:
     """Centres for things: in the cells of a jittered grid, so that they overlap only in part."""
     cells = 1 if count == 1 else 2 if count <= 4 else 3
-    picked = rng.permutation(cells * cells)[:count]
-    corners = np.stack([picked % cells, picked // cells], axis=1)
+    taken = rng.permutation(cells * cells)[:count]
+    corners = np.stack([taken % cells, taken // cells], axis=1)
     spread = 0.7 / cells
     return 0.15 + spread * (corners + 0.5 + rng.uniform(-0.4, 0.4, (count, 2)))
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
@@ -17,17 +16,17 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 from torch import Tensor
 
 from hilltop.calibration import Decision, TruthModel
 from hilltop.checks import check_choice, check_number, check_whole
 from hilltop.errors import ArgumentError
+from hilltop.integrations.feature_rows import checked_features, logits_in_parts
 from hilltop.integrations.held_out import known_map, map_scorer, set_aside
 from hilltop.integrations.target_kinds import Labels, read_labels, read_truth
 from hilltop.losses import Loss
-from hilltop.models import Features, SparseRows, take_rows
+from hilltop.models import Features, take_rows
 from hilltop.training.in_memory import EarlyStopping, fit_head
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS, Recipe
@@ -37,7 +36,6 @@ Array = npt.NDArray[Any]
 UNLISTED = ("unknown", "absent")
 BASELINE = "bce"  # where nothing can be missing
 _MOST_ENTRIES = 2_000_000
-_SPARSE_ROWS = 1024  # that are dense at a time
 
 
 class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # untyped bases
@@ -135,7 +133,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             sample_weight: How much each row counts ``(n,)``.
         """
         recipe = self._recipe()
-        features = self._features(X, reset=True)
+        features = checked_features(self, X, reset=True)
         if y is None:
             raise ArgumentError(
                 "HilltopClassifier requires y to be passed, but the target y is None."
@@ -294,25 +292,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         name = BASELINE if self.loss == "auto" and complete else self.loss
         return head_loss(name, **options)
 
-    def _features(self, X: Any, *, reset: bool) -> Features:  # noqa: N803 (theirs)
-        if getattr(X, "dtype", None) == np.float16:
-            X = X.astype(np.float32)  # noqa: N806 (theirs); float64 would take four times the memory
-        values = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], accept_sparse="csr"
-        )
-        if issparse(values):
-            return SparseRows(values)
-        # torch warns of arrays that cannot be written to, though nobody writes to this one.
-        return torch.from_numpy(values if values.flags.writeable else values.copy())
-
     def _calibrated(self, logits: Tensor) -> Tensor:
         """Logits of the probability of truth, where that was found out."""
         return logits if self.truth_ is None else self.truth_.calibration(logits)
 
-    @torch.no_grad()
     def _logits(self, X: Any) -> Tensor:  # noqa: N803 (theirs)
         check_is_fitted(self)
-        features = self._features(X, reset=False)
-        step = len(features) if isinstance(features, Tensor) else _SPARSE_ROWS
-        starts, dtype = range(0, len(features), step), self.head_.mean.dtype
-        return torch.cat([self.head_(features[at : at + step].to(dtype)) for at in starts])
+        return logits_in_parts(self.head_, checked_features(self, X, reset=False))

@@ -14,7 +14,7 @@ from hilltop.report.paper_style import render_figure
 from hilltop.report.run_figures import (
     draw_histogram_panels,
     draw_probability_histograms,
-    draw_recovered_by_epoch,
+    draw_pseudo_labels_by_epoch,
 )
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "draw_histogram_panels",
     "draw_negative_gradients",
     "draw_probability_histograms",
-    "draw_recovered_by_epoch",
+    "draw_pseudo_labels_by_epoch",
     "gradient_by_logit",
     "render_figure",
 ]

@@ -106,7 +106,7 @@ def draw_histogram_panels(panels: Mapping[str, Groups]) -> Figure:
     return finish(figure)
 
 
-def draw_recovered_by_epoch(
+def draw_pseudo_labels_by_epoch(
     curves: Curves, rectangles: Mapping[float, tuple[float, float]] | None = None
 ) -> Figure:
     """Precision and recall of the missing labels found, by epoch (paper, Fig. 7).
@@ -122,7 +122,7 @@ def draw_recovered_by_epoch(
 
     Example:
         >>> found = {"SPLC": ([1, 2, 3], [0.9, 0.85, 0.8], [0.1, 0.3, 0.4])}
-        >>> figure = draw_recovered_by_epoch(found, {0.4: (0.5, 0.3), 0.6: (0.8, 0.1)})
+        >>> figure = draw_pseudo_labels_by_epoch(found, {0.4: (0.5, 0.3), 0.6: (0.8, 0.1)})
         >>> figure.axes[0].get_xlabel()
         'epoch'
     """

@@ -33,7 +33,7 @@ class Progress:
     step: int = 0
     loss_sum: float = 0.0
     loss_count: int = 0
-    recovered: tuple[float, ...] = ()
+    pseudo_counts: tuple[float, ...] = ()
     best_map: float = -1.0
     best_epoch: int = -1
 
@@ -134,10 +134,10 @@ def load_state(
                 other.load_state_dict(note["others"][name])
         set_rng_state(_under(tensors, "random."), rank)
         made = note["progress"]
-        check_alike("progress", made, {**vars(Progress()), "recovered": []})
+        check_alike("progress", made, {**vars(Progress()), "pseudo_counts": []})
         if min(made["epoch"], made["step"], made["loss_count"]) < 0:
             raise ValueError("progress must not be negative")
-        return Progress(**{**made, "recovered": tuple(made["recovered"])})
+        return Progress(**{**made, "pseudo_counts": tuple(made["pseudo_counts"])})
     except (KeyError, RuntimeError, TypeError, ValueError, IndexError) as error:
         reason = str(error).rstrip(".")
         raise data_error(path, f"this state does not fit the run: {reason}.") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.data.scores import ScoreTable
-from hilltop.errors import DataError, DivergenceError
+from hilltop.errors import DivergenceError
 from hilltop.models import classifier_parameters, hold_statistics
 from hilltop.report.epochs import judged_value
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
@@ -33,11 +33,12 @@ from hilltop.training.epoch_metrics import best_scores, epoch_metrics
 from hilltop.training.fabric import Fabric, gradient_scaler
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.learner import Learner
+from hilltop.training.pseudo_counts import PseudoCounts, keep_histogram, pseudo_columns
 from hilltop.training.recipe import seed_of
-from hilltop.training.recovered import Recovered, keep_histogram, recovered_columns
 from hilltop.training.reporter import Reporter
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import Inputs, Task, build_task, training_batch
+from hilltop.training.scoring import placed, predict
+from hilltop.training.task import Task, build_task, training_batch
 
 
 def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bool = True) -> Path:
@@ -168,10 +169,10 @@ def _train_epoch(
     plan = task.recipe.epoch_plan(len(task.train), config.seed, epoch, world=world)
     _, parts = task.recipe.passes(len(task.train))
     shards = [shard(rows.tolist(), fabric.global_rank, world) for rows in plan]
-    recovered = None
+    pseudo_counts = None
     if task.true_labels is not None:
-        counts = torch.tensor(before.recovered, dtype=torch.float64, device=fabric.device)
-        recovered = Recovered(task.loss, task.true_labels, counts)
+        counts = torch.tensor(before.pseudo_counts, dtype=torch.float64, device=fabric.device)
+        pseudo_counts = PseudoCounts(task.loss, task.true_labels, counts)
     learner.begin_epoch(epoch, step=step)
     wrapped.train()
     if config.model.freeze_norms or learner.head_alone:
@@ -181,11 +182,13 @@ def _train_epoch(
         index = torch.from_numpy(rows).to(fabric.device)
         # Of a part of the model ranks exchange gradients by themselves, see backward above.
         with fabric.no_backward_sync(wrapped, enabled=learner.head_alone):  # type: ignore[arg-type]
-            logits = wrapped(_placed(batch, config, fabric))
+            logits = wrapped(placed(batch, fabric))
         if task.judged is not None:
-            task.judged.judge = _asked(learner, _placed(batch, config, fabric), fabric)
-        if recovered is not None and step >= len(plan) - parts:  # each pair once, in the last pass
-            recovered.update(rows, logits, targets, observed, index)
+            task.judged.judge = _asked(learner, placed(batch, fabric), fabric)
+        if (
+            pseudo_counts is not None and step >= len(plan) - parts
+        ):  # each pair once, in the last pass
+            pseudo_counts.update(rows, logits, targets, observed, index)
         total += learner.step(logits, targets, observed=observed, index=index)
         step, count = step + 1, count + len(rows)
         reporter.step(epoch, step, len(plan), total / max(1, count), len(plan[step - 1]))
@@ -194,49 +197,12 @@ def _train_epoch(
         if interrupt.asked:
             break
     sums = torch.tensor([total, count], dtype=torch.float64, device=fabric.device)
-    if recovered is not None:
-        sums = torch.cat([sums, recovered.counts])
-    total, count, *turned = all_reduce_sum(sums).tolist()
+    if pseudo_counts is not None:
+        sums = torch.cat([sums, pseudo_counts.counts])
+    total, count, *counted = all_reduce_sum(sums).tolist()
     return dataclasses.replace(
-        progress, step=step, loss_sum=total, loss_count=int(count), recovered=tuple(turned)
+        progress, step=step, loss_sum=total, loss_count=int(count), pseudo_counts=tuple(counted)
     )
-
-
-def predict(
-    model: nn.Module,
-    inputs: Inputs,
-    rows: int,
-    config: TrainConfig,
-    fabric: Fabric,
-    *,
-    done: Callable[[int], None] | None = None,
-) -> Tensor:
-    """Probabilities for all rows, on every rank; rows that cannot be read are NaN.
-
-    ``done`` is told how many rows there are already.
-    """
-    model.eval()
-    mine = shard(range(rows), fabric.global_rank, fabric.world_size)
-    plan = [mine[at : at + config.batch_size] for at in range(0, len(mine), config.batch_size)]
-    scores, read = None, torch.zeros(rows, device=fabric.device)
-    with torch.no_grad(), fabric.autocast():
-        for number, (at, batch) in enumerate(inputs.loader(plan, None), start=1):
-            probs = torch.sigmoid(model(_placed(batch, config, fabric)).float())
-            if scores is None:
-                scores = torch.zeros(rows, probs.shape[1], device=fabric.device)
-            if not bool(probs.isfinite().all()):  # never to be taken for an image without a score
-                raise DivergenceError(
-                    "The model gives scores that are not finite numbers. Try a lower learning rate."
-                )
-            where = torch.from_numpy(at).to(fabric.device)
-            scores[where], read[where] = probs, 1.0
-            if done is not None:
-                done(min(rows, number * config.batch_size * fabric.world_size))
-    if scores is None:
-        raise DataError("There is nothing to predict: not one image could be read.")
-    scores, read = all_reduce_sum(scores), all_reduce_sum(read)
-    scores[read == 0] = torch.nan
-    return scores.cpu()
 
 
 def _scores(
@@ -256,11 +222,6 @@ def _scores(
     return (plain, learner.model) if better else (kept, learner.kept)
 
 
-def _placed(batch: Tensor, config: TrainConfig, fabric: Fabric) -> Tensor:
-    layout = torch.channels_last if batch.ndim == 4 else torch.contiguous_format
-    return batch.to(fabric.device, memory_format=layout)
-
-
 def _evaluate(
     task: Task, scores: Tensor, rival: Tensor | None, progress: Progress, learner: Learner
 ) -> tuple[dict[str, Any], Progress]:
@@ -271,7 +232,7 @@ def _evaluate(
         "loss": progress.loss_sum / max(1, progress.loss_count),
         "learning_rate": learner.optimizer.param_groups[0]["lr"],
         **found.columns,
-        **(recovered_columns(progress.recovered) if task.true_labels is not None else {}),
+        **(pseudo_columns(progress.pseudo_counts) if task.true_labels is not None else {}),
     }
     if found.is_better(progress.best_map):
         reached = judged_value(found.columns)
@@ -298,8 +259,8 @@ def _keep(
         save_tensors(folder.best, weights, note)
         values = scores.numpy().astype(np.float32)
         ScoreTable(task.val.images, task.val.classes, values).save(folder.val_scores)
-    if progress.recovered:
-        keep_histogram(folder.histograms, progress.epoch, progress.recovered)
+    if progress.pseudo_counts:
+        keep_histogram(folder.histograms, progress.epoch, progress.pseudo_counts)
     folder.record(list(rows))
 
 

@@ -23,8 +23,8 @@ from hilltop.training.checkpoint import check_weights_finite, load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import Which, load_truth, score_logits, usual_weights
 from hilltop.training.distributed import launch
-from hilltop.training.loop import predict
 from hilltop.training.run_folder import RunFolder
+from hilltop.training.scoring import predict
 from hilltop.training.task import Inputs
 
 

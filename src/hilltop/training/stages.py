@@ -16,8 +16,9 @@ from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import launch
 from hilltop.training.fabric import Fabric
-from hilltop.training.loop import predict, run
+from hilltop.training.loop import run
 from hilltop.training.run_folder import RunFolder
+from hilltop.training.scoring import predict
 from hilltop.training.task import build_task, store_labels
 from hilltop.training.threads import step_threads
 

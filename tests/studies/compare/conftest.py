@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from hilltop.data import State, assemble, write_labels
 from hilltop.training import TrainConfig
+from tests.feature_problem import write_problem
 
 CLASSES = ("ant", "bee", "cat", "dog", "eel")
 
@@ -17,17 +16,7 @@ CLASSES = ("ant", "bee", "cat", "dog", "eel")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with features.npz, and complete labels in train.parquet and val.parquet."""
     folder = tmp_path_factory.mktemp("complete")
-    rng = np.random.default_rng(1)
-    values = rng.normal(size=(240, 10)).astype(np.float32)
-    truth = values @ rng.normal(size=(10, 5)) > 1.0
-    ids = [f"{number}.jpg" for number in range(240)]
-    np.savez(folder / "features.npz", ids=np.array(ids), X=values)
-    for name, rows in {"train": range(180), "val": range(180, 240)}.items():
-        at, columns = np.nonzero(truth[list(rows)])
-        names = [ids[row] for row in rows]
-        table = assemble(names, CLASSES, at, columns, State.PRESENT, unlisted=State.ABSENT)
-        write_labels(table, folder / f"{name}.parquet")
-    return folder
+    return write_problem(folder, CLASSES, train=180, val=60, features=10, above=1.0, seed=1)
 
 
 @pytest.fixture

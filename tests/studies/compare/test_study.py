@@ -23,7 +23,7 @@ from hilltop.studies.compare import (
     run_study,
 )
 from hilltop.training import TrainConfig
-from hilltop.training.recovered import read_histograms
+from hilltop.training.pseudo_counts import read_histograms
 from tests.processes import run, start, wait_until
 from tests.studies.compare.conftest import words
 

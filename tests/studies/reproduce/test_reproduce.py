@@ -165,6 +165,7 @@ def test_what_learned_from_complete_labels_does_not_compete() -> None:
     sheet = made(complete=0.8, bce=0.6, hill=0.7)
     assert sheet.head[2:4] == ("mAP, best", "mAP, last")
     assert sheet.strong == {(2, 2), (2, 3)}
+    assert [row[-1] for row in sheet.rows] == ["100%", "0%", "50%"], "of the gap"
     tied = made(complete=0.8, bce=0.7, hill=0.7)
     assert tied.strong == {(1, 2), (1, 3), (2, 2), (2, 3)}
 

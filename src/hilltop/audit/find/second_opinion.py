@@ -70,8 +70,8 @@ def join_opinion(logits: Tensor, opinion: Tensor, targets: Tensor) -> Joined:
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> logits, opinion = torch.randn(2, 2000, 1, generator=generator)
-        >>> chance = torch.sigmoid(logits + 2 * opinion)
-        >>> labels = (torch.rand(2000, 1, generator=generator) < chance).float()
+        >>> prob = torch.sigmoid(logits + 2 * opinion)
+        >>> labels = (torch.rand(2000, 1, generator=generator) < prob).float()
         >>> bool(1.8 < join_opinion(logits, opinion, labels).trust[0] < 2.2)
         True
         >>> shuffled = opinion[torch.randperm(2000, generator=generator)]

@@ -30,8 +30,9 @@ from hilltop.audit.review.security import (
     NameTakenError,
     ReviewerNames,
 )
-from hilltop.audit.review.session import VIEWS, Review, View
+from hilltop.audit.review.session import Review
 from hilltop.audit.review.thumbnails import DECODERS, SIDES_PX, Size
+from hilltop.audit.review.views import VIEWS, View
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError, DataError, HilltopError
 

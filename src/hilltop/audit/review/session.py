@@ -6,17 +6,17 @@ It knows nothing of HTTP. Everything it returns is plain data, ready for JSON.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.audit.decisions.answers import Answers, Votes, differ, resolve
+from hilltop.audit.decisions.answers import Answers, Votes, resolve
 from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer
 from hilltop.audit.decisions.planted import read_planted
 from hilltop.audit.decisions.store import Answer, DecisionStore, now
@@ -31,11 +31,10 @@ from hilltop.audit.review.ranking import Ranking
 from hilltop.audit.review.said import others, this_session, undoable
 from hilltop.audit.review.summaries import Summaries
 from hilltop.audit.review.thumbnails import ImageStore
+from hilltop.audit.review.views import View, Views
 from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError
 
-View = Literal["ranked", "random", "disputed", "wrong", "planned"]
-VIEWS: tuple[View, ...] = get_args(View)
 IMAGE_VIEW = "image"
 """What the page calls the view that shows one image with all its classes."""
 MOST_PAIRS = 200
@@ -58,7 +57,6 @@ class Review:
         self.suspects: CandidateIndex | None = None
         if folder.suspects.is_file():
             self.suspects = CandidateIndex.read_file(folder.suspects, self.labels)
-        self.planned = planned_places(folder, self.labels, self.index) if folder.plans else None
         where = images or folder.images
         # Labelled images too: they are shown as examples.
         shown = np.union1d(self.index.images(), np.flatnonzero(np.diff(self.labels.indptr)))
@@ -71,7 +69,16 @@ class Review:
         directions = read_directions(folder.directions, len(self.labels))
         self.ranking = Ranking(self.index, directions, self._known)
         self._images: ImagePages | None = None
-        self._order = lru_cache(maxsize=8)(self.index.sample_order)
+        planned = planned_places(folder, self.labels, self.index) if folder.plans else None
+        self._views = Views(
+            self.labels,
+            self.index,
+            self.suspects,
+            self.ranking,
+            self._answers,
+            self._rows,
+            planned=planned,
+        )
         self._examples = lru_cache(maxsize=64)(
             partial(labelled_examples, self.labels, self.suspects, self.pictures)
         )
@@ -92,7 +99,7 @@ class Review:
             return {
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
-                "views": [view for view in VIEWS if self._offers(view)] + [IMAGE_VIEW],
+                "views": [*self._views.offered(), IMAGE_VIEW],
                 "names": self.labels.classes,
                 "classes": [
                     self._summary(column, reviewer)
@@ -102,10 +109,6 @@ class Review:
                 "undoable": [undoable(answers) for answers in last],
                 "agreement": self._planting.agreement(self._answers, reviewer),
             }
-
-    def _offers(self, view: View) -> bool:
-        needed = {"wrong": self.suspects, "planned": self.planned}
-        return view not in needed or needed[view] is not None
 
     def page(
         self, *, column: int, view: View, start: int | None, count: int, reviewer: str
@@ -129,9 +132,9 @@ class Review:
             raise ArgumentError(f"count must lie between 1 and {MOST_PAIRS}, but got {count}.")
         with self._lock:
             self._catch_up()
-            places = self._places(column, view)
+            places = self._views.places(column, view)
             if start is None:
-                first = self._first_open(column, view, places, reviewer)
+                first = self._views.first_open(column, view, places, reviewer)
                 start = min(first, max(0, len(places) - 1)) // count * count
             chosen = places[max(0, start) : max(0, start) + count]
             pairs = self._pairs(column, view, chosen, reviewer)
@@ -252,38 +255,8 @@ class Review:
         rows: list[int] = found.fill_null(-1).to_pylist()
         return rows
 
-    def _places(self, column: int, view: View) -> Ints:
-        """Places among the candidates of a class, in the order of the view."""
-        if view == "ranked":
-            return self.ranking.order(column)
-        if view == "wrong":
-            return np.arange(0 if self.suspects is None else self.suspects.count(column))
-        if view == "random":
-            return self._order(column)
-        if view == "planned":
-            return np.zeros(0, np.int64) if self.planned is None else self.planned[column]
-        name = self.labels.classes[column]
-        pairs = self._answers.pairs(name)
-        rows = [self._rows[image] for image, votes in pairs if differ(votes.values())]
-        return np.flatnonzero(self._among(column, rows))
-
-    def _first_open(self, column: int, view: View, places: Ints, reviewer: str) -> int:
-        """Number of the first pair that the reviewer has not answered; behind all if none."""
-        mode: Mode | None = "random" if view == "random" else None
-        pairs = self._answers.pairs(self.labels.classes[column], mode=mode)
-        rows = [self._rows[image] for image, votes in pairs if reviewer in votes]
-        still_open = ~self._among(column, rows, view)[places]
-        return int(np.argmax(still_open)) if still_open.any() else len(places)
-
-    def _among(self, column: int, rows: Iterable[int], view: View = "ranked") -> Any:
-        """Which candidates of a class are about one of these images."""
-        return np.isin(self._index_of(view).class_rows(column), np.fromiter(rows, dtype=np.int32))
-
-    def _index_of(self, view: View) -> CandidateIndex:
-        return self.suspects if view == "wrong" and self.suspects is not None else self.index
-
     def _pairs(self, column: int, view: View, places: Ints, reviewer: str) -> list[dict[str, Any]]:
-        index = self._index_of(view)
+        index = self._views.index_of(view)
         rows = index.class_rows(column)[places]
         known = self.ranking.probabilities(column) if index is self.index else None
         probabilities = (index.class_probabilities(column) if known is None else known)[places]

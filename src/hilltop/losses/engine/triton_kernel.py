@@ -26,11 +26,11 @@ def pair(
     """
     loss, grad = evaluate(x, columns, form.negative, constants, rates, classes)
     if form.pseudo_above < float("inf"):
-        turned = x > above
+        is_pseudo = x > above
         if seen is not None:
-            turned = turned & (seen == 0)
+            is_pseudo = is_pseudo & (seen == 0)
         pseudo, dpseudo = evaluate(x, columns, form.pseudo, constants, rates, classes)
-        loss, grad = tl.where(turned, pseudo, loss), tl.where(turned, dpseudo, grad)
+        loss, grad = tl.where(is_pseudo, pseudo, loss), tl.where(is_pseudo, dpseudo, grad)
     if chosen is not None:
         if form.adds_pseudo_labels:
             pseudo, dpseudo = evaluate(x, columns, form.pseudo, constants, rates, classes)

@@ -91,7 +91,7 @@ def run_trial(
     numbers: dict[str, list[tuple[float, float, float]]] = {method: [] for method in methods}
     for draw in range(draws):
         say(f"draw {draw + 1} of {draws}: training {len(methods)} losses, twice each")
-        learn, judge = _deal(len(table), [seed, draw])
+        learn, judge = _split_rows(len(table), [seed, draw])
         complete = simulation.draw([seed, draw])
         reduced = simulation.lose(complete, seed + draw)
         answers, _ = complete.batch(judge)
@@ -118,7 +118,7 @@ def _some(table: LabelTable, seed: int) -> Rows:
     return np.sort(order[:MOST_IMAGES])
 
 
-def _deal(images: int, seed: Sequence[int]) -> tuple[Rows, Rows]:
+def _split_rows(images: int, seed: Sequence[int]) -> tuple[Rows, Rows]:
     """Images to learn from, and images to judge by."""
     order = np.random.default_rng(seed).permutation(images)
     aside = round(HELD_OUT * images)

@@ -25,7 +25,7 @@ from hilltop.report.paper_figures import (
     draw_focal_margin_gradients,
     draw_histogram_panels,
     draw_negative_gradients,
-    draw_recovered_by_epoch,
+    draw_pseudo_labels_by_epoch,
 )
 from hilltop.studies.compare import Result
 from hilltop.studies.compare.level import NAMED
@@ -33,7 +33,7 @@ from hilltop.studies.reproduce.source import Source
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import Which
 from hilltop.training.predict import load_run, predict_rows
-from hilltop.training.recovered import Histograms, read_histograms
+from hilltop.training.pseudo_counts import Histograms, read_histograms
 from hilltop.training.run_folder import RunFolder
 
 _BINS = 25  # of a drawn histogram
@@ -135,7 +135,7 @@ def _missing_by_epoch(material: Material) -> Figure:
     for threshold in _PSEUDO_LABELS:
         precision, recall = found.above(threshold)
         rectangles[threshold] = (float(precision[-1]), float(recall[-1]))
-    return draw_recovered_by_epoch(curves, rectangles)
+    return draw_pseudo_labels_by_epoch(curves, rectangles)
 
 
 @_drawn_by("examples")

@@ -12,7 +12,7 @@ import pytest
 from hilltop.data import State, assemble, drop_positives, read_labels, write_labels
 from hilltop.errors import DataError
 from hilltop.training import TrainConfig, train
-from hilltop.training.recovered import BINS, KINDS, keep_histogram, read_histograms
+from hilltop.training.pseudo_counts import BINS, KINDS, keep_histogram, read_histograms
 
 CLASSES = ("ant", "bee", "cat")
 

@@ -1,4 +1,4 @@
-"""What training makes of missing labels, where the truth is known: turned over, and how probable.
+"""What training makes of missing labels, where the truth is known: pseudo labels, probabilities.
 
 Everything is counted from the logits of the training steps themselves, at no pass of its own.
 """
@@ -26,20 +26,20 @@ from hilltop.losses import Loss
 KINDS = ("labelled", "missing", "absent")
 """Kinds of pairs: labels that training sees, labels that were left out, and true negatives."""
 BINS = 100
-_TURNED = 3  # turned over, those of them that are right, all missing labels
+_COUNTED = 3  # pseudo labels, those of them that are right, all missing labels
 
 
-class Recovered:
-    """Counts, over an epoch, what the loss turned over and how probable each kind of pair is.
+class PseudoCounts:
+    """Counts, over an epoch, pseudo labels of the loss and how probable each kind of pair is.
 
-    ``counts`` holds pairs turned over, those of them that are truly labels, all missing labels,
+    ``counts`` holds pseudo labels, those of them that are truly labels, all missing labels,
     and then one histogram of probabilities for each of :data:`KINDS`.
     """
 
     def __init__(self, loss: Loss, true_labels: LabelTable, counts: Tensor) -> None:
         """Start from the counts of an epoch that was interrupted, or from none."""
         self._loss, self._true_labels = loss, true_labels
-        size = _TURNED + len(KINDS) * BINS
+        size = _COUNTED + len(KINDS) * BINS
         self.counts = counts if len(counts) else counts.new_zeros(size)
 
     def update(
@@ -52,29 +52,29 @@ class Recovered:
     ) -> None:
         """Count one batch."""
         logits = logits.detach()
-        turned = self._loss.pseudo_labels(logits, targets, observed=observed, index=index)
+        pseudo = self._loss.pseudo_labels(logits, targets, observed=observed, index=index)
         present = torch.from_numpy(self._true_labels.dense(rows) == State.PRESENT)
         labelled = targets > 0
         beyond = targets.isnan()  # nobody looked for these
         missing = present.to(targets.device) & ~labelled & ~beyond
-        seen = torch.stack([turned.sum(), (turned & missing).sum(), missing.sum()])
+        seen = torch.stack([pseudo.sum(), (pseudo & missing).sum(), missing.sum()])
         kind = torch.where(labelled, 0, torch.where(missing, 1, 2))
         bins = (torch.sigmoid(logits.float()) * BINS).long().clamp(0, BINS - 1)
         drawn = torch.bincount((kind * BINS + bins)[~beyond], minlength=len(KINDS) * BINS)
         self.counts = self.counts + torch.cat([seen, drawn]).to(self.counts)
 
 
-def recovered_columns(counts: Sequence[float]) -> dict[str, Any]:
+def pseudo_columns(counts: Sequence[float]) -> dict[str, Any]:
     """Turn the counts of an epoch into columns of ``metrics.csv``.
 
     Example:
-        >>> recovered_columns([4, 3, 6])
+        >>> pseudo_columns([4, 3, 6])
         {'pseudo_labels': 4, 'pseudo_label_precision': 0.75, 'pseudo_label_recall': 0.5}
     """
-    turned, right, missing = counts[:_TURNED]
+    pseudo, right, missing = counts[:_COUNTED]
     return {
-        "pseudo_labels": int(turned),
-        "pseudo_label_precision": right / turned if turned else float("nan"),
+        "pseudo_labels": int(pseudo),
+        "pseudo_label_precision": right / pseudo if pseudo else float("nan"),
         "pseudo_label_recall": right / missing if missing else float("nan"),
     }
 
@@ -127,7 +127,7 @@ def read_histograms(path: Path) -> Histograms:
 
 def keep_histogram(path: Path, epoch: int, counts: Sequence[float]) -> None:
     """Write the histograms of an epoch, counting from 0, behind those of the epochs before it."""
-    drawn = np.asarray(counts[_TURNED:], dtype=np.float64).reshape(1, len(KINDS), BINS)
+    drawn = np.asarray(counts[_COUNTED:], dtype=np.float64).reshape(1, len(KINDS), BINS)
     before = read_histograms(path).counts[:epoch] if epoch and path.exists() else drawn[:0]
     content = io.BytesIO()
     np.savez(content, edges=np.linspace(0, 1, BINS + 1), counts=np.concatenate([before, drawn]))
