@@ -57,7 +57,7 @@ def fits(source: LabelSource) -> bool:
     binary = [name for name in sample if _is_binary(sample[name])]
     named = [name for name in labels if is_label_name(name) or is_class_name(name)]
     by_name = [name for name in named if name not in binary]
-    return bool(by_name) or not binary or labels == binary
+    return bool(by_name) or not binary or (bool(named) and labels == binary)
 
 
 def _is_binary(cells: Sequence[Any]) -> bool:
