@@ -133,18 +133,19 @@ def _read_mat(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _read_npz(path: Path) -> Iterator[tuple[str, Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as content:
-            names = list(content.files)
-    except Exception as error:  # numpy passes on whatever its parsers raise
-        reason = str(error).partition("\n")[0].rstrip(".")[:100]
-        raise data_error(path, f"this .npz file cannot be read: {reason}.") from None
-    for name in names:
+    with path.open("rb") as file:
         try:
-            with np.load(path, allow_pickle=False) as content:
-                yield name, content[name]
-        except Exception:  # an array of Python objects, or a damaged one: it is no labels
-            continue
+            content = np.load(file, allow_pickle=False)
+            names = list(content.files)
+        except Exception as error:  # numpy passes on whatever its parsers raise
+            reason = str(error).partition("\n")[0].rstrip(".")[:100]
+            raise data_error(path, f"this .npz file cannot be read: {reason}.") from None
+        for name in names:
+            try:
+                value = content[name]
+            except Exception:  # an array of Python objects, or a damaged one: it is no labels
+                continue
+            yield name, value
 
 
 def _chosen(arrays: _Arrays, options: ReadOptions) -> str:

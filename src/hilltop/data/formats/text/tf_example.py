@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -38,19 +39,23 @@ def read_examples(path: Path) -> Iterator[Example]:
     with path.open("rb") as start:
         packed = start.read(2) == _GZIP
     with gzip.open(path) if packed else path.open("rb") as file:
-        while head := file.read(_HEADER):
-            yield _parse(_record(head, file))
+        while content := _record(file):
+            yield _parse(content)
 
 
-def _record(head: bytes, file: IO[bytes]) -> bytes:
-    if len(head) < _HEADER:
-        raise ValueError("a record is cut off")
-    length = struct.unpack("<Q", head[:8])[0]
-    if length > _MOST_BYTES:
-        raise ValueError("a record is longer than any can be")
-    content = file.read(length)
-    if len(content) < length or len(file.read(_CHECKSUM)) < _CHECKSUM:
-        raise ValueError("a record is cut off")
+def _record(file: IO[bytes]) -> bytes:
+    """The bytes of the next record; none at the end of the file."""
+    try:
+        head = file.read(_HEADER)
+        length = struct.unpack("<Q", head[:8])[0] if len(head) == _HEADER else 0
+        if length > _MOST_BYTES:
+            raise ValueError("a record is longer than any can be")
+        content = file.read(length)
+        whole = len(head) == _HEADER and len(content) == length
+        if head and not (whole and len(file.read(_CHECKSUM)) == _CHECKSUM):
+            raise ValueError("a record is cut off")
+    except (OSError, EOFError, zlib.error):
+        raise ValueError("the compressed file is damaged") from None
     return content
 
 

@@ -170,7 +170,8 @@ def _check_cells(table: TableFile, cells: dict[str, Kinds], options: ReadOptions
     wrong = {name: rows for name, rows in wrong.items() if len(rows)}
     odd = {name: table.column(name).take(rows).to_pylist() for name, rows in wrong.items()}
     values = odd_cells(odd)
-    if wrong and len(values) <= _MOST_VALUES and sum(values.values()) > _FEW * len(values):
+    often = len(values) <= _MOST_VALUES and sum(values.values()) > _FEW * len(values)
+    if often and (len(wrong) > 1 or len(cells) == 1):
         told = describe_values(table.path, options, list(wrong), values)
         raise OptionNeeded(f"{table.path}: {told}")
     for name, rows in wrong.items():
