@@ -32,7 +32,9 @@ from hilltop.data.formats.text.content import (
     archive_members,
     describe_archive,
     is_archive,
+    read_content,
 )
+from hilltop.data.formats.text.dialect import has_double_colons
 from hilltop.data.formats.text.encodings import check_encoding, decoded, likely_encoding
 from hilltop.data.formats.text.folder_files import candidate_files
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
@@ -97,6 +99,9 @@ def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTab
     source = LabelSource(path, options)
     if not source.path.exists():
         raise data_error(source.path, "there is no such file or folder.")
+    if has_double_colons(source.head):
+        content = read_content(path).replace(b"::", b"\t")
+        return _read_copy(content, path.name, str(path), shlex.quote(str(path)), format, options)
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")

@@ -17,9 +17,10 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource, read_lines
-from hilltop.data.formats.text.dialect import FILE_ENDING
+from hilltop.data.formats.text.dialect import FILE_ENDING, is_labels_alone
 from hilltop.data.formats.text.express import check_expressible, check_names
 from hilltop.data.formats.text.folder_files import choose_split
+from hilltop.data.formats.text.known_names import ROW_NUMBER
 from hilltop.data.formats.text.record_rows import IMAGE, LABELS, table_from_records
 from hilltop.data.formats.text.table_file import is_binary
 from hilltop.data.label_table import LabelTable
@@ -49,6 +50,9 @@ def fits(source: LabelSource) -> bool:
     mark = _mark(lines)
     if _has_plain_ids(lines, mark):
         return True
+    options = source.options or ReadOptions()
+    if options.image_column == ROW_NUMBER:
+        return is_labels_alone(lines)
     rows = [_row(line, mark) for line in lines]
     named = [row for row in rows if row[1]]
     if not lines or not rows[0][1] or len(named) < _FIT * len(rows):
@@ -73,7 +77,9 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read the labels of every line; a file in several lines has those of all."""
     lines = [line for _, line in read_lines(source.path) if line.strip()]
     mark = _mark(lines[:_SAMPLE])
-    plain = _has_plain_ids(lines[:_SAMPLE], mark)
+    if options.image_column == ROW_NUMBER:
+        lines, mark = [f"{row} {line}" for row, line in enumerate(lines)], " "
+    plain = options.image_column == ROW_NUMBER or _has_plain_ids(lines[:_SAMPLE], mark)
     rows = [row for row in (_row(line, mark, plain) for line in lines) if row[1]]
     parts = {row[0] for row in rows}
     notes = []
@@ -105,6 +111,8 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     """Add labels to the first line of each image; only "present" can be said."""
     lines = original.path.read_bytes().decode("utf-8").split("\n")
+    if original.options.image_column == ROW_NUMBER:
+        return
     filled = [line for line in lines if line.strip()][:_SAMPLE]
     mark = _mark(filled)
     plain = _has_plain_ids(filled, mark)

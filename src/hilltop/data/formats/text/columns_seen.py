@@ -12,7 +12,7 @@ from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import coded_columns, describe_values, odd_cells
 from hilltop.data.formats.text.cell_values import cell_kind
 from hilltop.data.formats.text.column_roles import Sample, likely_image
-from hilltop.data.formats.text.dialect import looks_numeric
+from hilltop.data.formats.text.dialect import is_labels_alone, looks_numeric
 from hilltop.data.formats.text.json_shapes import flat, is_label_list, records_in
 from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name, is_place_name
 from hilltop.data.formats.text.sample import first_records, is_json_lines, peek_columns
@@ -76,8 +76,11 @@ def _describe_records(source: LabelSource) -> str | None:
     label = [*named, *lists, *(key for key in keys if key != image)][:1]
     if not label:
         return None
+    if "images" in keys and "caption" in str(sample.get("annotations"))[:_LINE]:
+        return "These are captions: sentences, not labels."
     command = _command(source, image, {"label_column": label[0]})
-    return f"Keys of its records: {_listed(sample)}. For example: {command}"
+    tried = (source.options or ReadOptions()).label_column is not None
+    return f"Keys of its records: {_listed(sample)}." + f" For example: {command}" * (not tried)
 
 
 def _records(source: LabelSource) -> list[dict[str, Any]]:
@@ -117,6 +120,10 @@ def _describe_text(source: LabelSource) -> str:
         return f"It is empty, or no text. {_ALWAYS}"
     if "\0" in line or "\ufffd" in line:
         return f"It is no text. {_ALWAYS}"
+    lines = [one for one in source.head.split("\n") if one.strip()]
+    if is_labels_alone(lines):
+        command = _command(source, ROW_NUMBER, {})
+        return f"Its lines seem to be labels without names of images, for example: {command}"
     return f"It begins with {line.strip()[:_LINE]!r}. {_ALWAYS}"
 
 

@@ -67,6 +67,21 @@ def sniff(head: str) -> Dialect:
     return Dialect(separator, comments, skip, header=not _is_data(rows))
 
 
+def has_double_colons(head: str) -> bool:
+    """Whether ``::`` stands between cells, equally often on each line, as in MovieLens."""
+    lines = [line for line in head.split("\n")[:_SAMPLE] if line.strip()]
+    counts = {line.count("::") for line in lines[:-1] or lines}
+    return bool(lines) and counts <= {2, 3, 4} and len(counts) == 1 and "\t" not in head
+
+
+def is_labels_alone(lines: list[str]) -> bool:
+    """Whether lines hold nothing but words that come back on many: ``cs.LG stat.ML``."""
+    words = [word for line in lines for word in line.split()]
+    plain = not any(re.search(r"[,;|\t{}<>\"]", line) for line in lines)
+    wordy = all(re.search(r"[^\W\d]", word) for word in words)
+    return plain and wordy and len(lines) > 9 and 4 * len(set(words)) <= len(words)
+
+
 def looks_like_file(cell: str) -> bool:
     """Whether a cell names a picture or a sound."""
     return _FILE.search(cell.strip()) is not None

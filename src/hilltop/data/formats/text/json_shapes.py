@@ -14,7 +14,7 @@ from hilltop.data.formats.text.known_names import is_image_name, is_label_name
 NAME_KEYS = (
     *("name", "names", "category", "categories", "label", "labels", "class", "class_name"),
     *("tag", "tags", "tagName", "title", "displayName", "display_name", "classTitle"),
-    *("category_name", "categoryName", "concept", "labelName", "caption", "value"),
+    *("category_name", "categoryName", "concept", "labelName", "value"),
 )
 """Keys of an object within a list of labels that hold its name, or a list of names."""
 _OBJECTS = ("annotations", "objects", "shapes", "regions", "instances", "concepts")
