@@ -25,6 +25,10 @@ class OptionNeeded(DataError):  # noqa: N818 (it says what to do, not what went 
     """A file leaves something open that only the user can say; the message names the option."""
 
 
+class NotUtf8(DataError):  # noqa: N818 (it says what the file is)
+    """A text file is in another encoding than UTF-8, which only the user can say for sure."""
+
+
 class ConfigError(HilltopError):
     """A configuration has faults; the message lists all of them."""
 

@@ -116,7 +116,7 @@ def test_an_unknown_table_is_answered_with_its_columns_and_a_command(tmp_path: P
     said = str(caught.value)
     assert "Columns: person (x y), town (Rome), said (a cat)." in said
     assert "nearest to a table with one column of labels" in said
-    assert said.endswith("--delimiter ' '")
+    assert said.endswith("--delimiter ';'")
     command = said.partition("hilltop inspect ")[2].split()
     named = ReadOptions(
         unlisted="unknown",

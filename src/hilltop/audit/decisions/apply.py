@@ -200,10 +200,16 @@ def _patch(
     found: Verdicts,
 ) -> _Written | None:
     """Change the original file; None for kinds of files that are written anew."""
+    if chosen.patch_folder is not None:
+        _check_unchanged(folder, source, table)
+        return _patch_folder(chosen, Original(source, folder.reading, table), out, found)
     if chosen.patch is None or source.is_dir():
         return None
     _check_unchanged(folder, source, table)
-    proposals = [*chosen.patch(Original(source, folder.reading, table), found.changes)]
+    try:
+        proposals = [*chosen.patch(Original(source, folder.reading, table), found.changes)]
+    except UnicodeDecodeError:  # compressed, or in another encoding than UTF-8
+        return None
     for proposal in proposals:
         said = found.changes if proposal.absents else found.without_absents(table.unlisted)
         if _reads_as(proposal, out.name, chosen.name, apply_changes(table, said)):
@@ -219,6 +225,25 @@ def _patch(
             " to write them anew.",
         )
     return None
+
+
+def _patch_folder(
+    chosen: Format, original: Original, out: Path, found: Verdicts
+) -> _Written | None:
+    """Change a folder of labels; it is tried elsewhere first, and read back."""
+    assert chosen.patch_folder is not None
+    said = found.without_absents(original.table.unlisted)
+    with tempfile.TemporaryDirectory() as scratch:
+        trial = Path(scratch) / out.name
+        options = chosen.patch_folder(original, said, trial)
+        read_back = read_labels(trial, format=chosen.name, options=options)
+    if read_back != apply_changes(original.table, said):
+        return None
+    chosen.patch_folder(original, said, out)
+    whole = "Labels that were added have the box of the whole image."
+    return _Written(
+        out, absents=False, patched=True, notes=(whole,) if found.count(State.PRESENT) else ()
+    )
 
 
 def _check_unchanged(folder: AuditFolder, source: Path, table: LabelTable) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.data.formats.options import ReadOptions
-from hilltop.data.formats.patching import Patch
+from hilltop.data.formats.patching import Change, Original, Patch
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.label_table import LabelTable
 
@@ -71,6 +71,8 @@ class Format:
         write: Writes a table; the last argument is ``lossy``: leave out what cannot be expressed.
         patch: Proposes the file with some pairs changed and all else left alone, the best proposal
             first; None where a file is written anew.
+        patch_folder: Writes a folder with some labels changed and all else left alone, and returns
+            how to read it; only present labels come, and others go.
         hand_off: Writes a table with likely missing labels beside the known ones, and returns the
             files; None where the format has no place for them.
         instructions: What to do in the other tool with what was handed over, in words.
@@ -89,6 +91,7 @@ class Format:
     read: Callable[[LabelSource, ReadOptions], LabelTable]
     write: Callable[[LabelTable, Path, bool], None]
     patch: Patch | None = None
+    patch_folder: Callable[[Original, Sequence[Change], Path], ReadOptions] | None = None
     hand_off: Callable[[LabelTable, Path, Handoff], list[Path]] | None = None
     instructions: Callable[[Handoff], str] | None = None
     features: Callable[[LabelSource], InFile] | None = None

@@ -32,7 +32,9 @@ class ReadOptions:
     difficult: Literal["unknown", "present", "absent"] = "unknown"
     """VOC: what a class with only 'difficult' instances is."""
     confidence_cut: float | None = None
-    """Open Images: from this confidence on, a fraction means present; below it, unknown."""
+    """From this number on, a confidence or a count of votes means present; below it, unknown."""
+    values: str | None = None
+    """What other cells of a table mean, such as 2=absent,9=unknown or positive=present."""
     image_column: str | None = None
     """Name of the column with image ids, or its number, counted from 0; row-number where rows have
     no names."""
@@ -44,6 +46,8 @@ class ReadOptions:
     """Columns that are classes: names with commas between, or numbers from 0 such as 5: or 3:8."""
     ignore_columns: str | None = None
     """Columns that are no classes, such as patient,sex,fold; names or numbers as above."""
+    encoding: str | None = None
+    """How a text that is not UTF-8 is encoded, such as cp1252 or gb18030."""
     merge_names: bool = False
     """Make one class of names that differ only in case, blanks or underscores."""
     renames: Path | None = None

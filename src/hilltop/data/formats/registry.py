@@ -11,6 +11,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
@@ -26,11 +27,20 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.columns_seen import describe_content
+from hilltop.data.formats.text.content import (
+    PACKED_SUFFIXES,
+    archive_members,
+    describe_archive,
+    is_archive,
+    read_content,
+)
+from hilltop.data.formats.text.dialect import has_double_colons
+from hilltop.data.formats.text.encodings import check_encoding, decoded, likely_encoding
 from hilltop.data.formats.text.folder_files import candidate_files
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
-from hilltop.errors import DataError, OptionNeeded
+from hilltop.errors import DataError, NotUtf8, OptionNeeded
 
 
 def find_formats() -> Iterator[Format]:
@@ -43,6 +53,7 @@ def find_formats() -> Iterator[Format]:
 
 
 MOST_SHOWN = 5
+_STDIN = "standard input"
 FORMATS: dict[str, Format] = {
     format.name: format for format in sorted(find_formats(), key=lambda format: format.name)
 }
@@ -65,10 +76,32 @@ def read_labels(
     """
     options = options or ReadOptions()
     if str(path) == "-":
-        return _read_standard_input(format, options)
-    source = LabelSource(Path(path), options)
+        return _read_copy(sys.stdin.buffer.read(), _STDIN, _STDIN, "-", format, options)
+    if options.encoding is not None and Path(path).is_file():
+        return _read_decoded(Path(path), format, options)
+    try:
+        return _read_utf8(Path(path), format, options)
+    except OptionNeeded as error:
+        raise OptionNeeded(_with_format(str(error), format)) from None
+    except NotUtf8 as error:
+        raise OptionNeeded(f"{error}{_encoding_hint(Path(path), options)}") from None
+
+
+def _with_format(message: str, format: str | None) -> str:
+    """A message that ends with a command, which says the format again where the user did."""
+    command = message.rpartition("hilltop inspect ")[2]
+    if format is None or command == message or "\n" in command or "--format" in command:
+        return message
+    return f"{message} --format {format}"
+
+
+def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTable:
+    source = LabelSource(path, options)
     if not source.path.exists():
         raise data_error(source.path, "there is no such file or folder.")
+    if has_double_colons(source.head):
+        content = read_content(path).replace(b"::", b"\t")
+        return _read_copy(content, path.name, str(path), shlex.quote(str(path)), format, options)
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
@@ -87,16 +120,47 @@ def _with_names(table: LabelTable, path: Path, options: ReadOptions) -> LabelTab
     return table
 
 
-def _read_standard_input(format: str | None, options: ReadOptions) -> LabelTable:
-    """Read what comes through a pipe: readers look twice, so it is kept in a file meanwhile."""
+def _read_copy(
+    content: bytes, name: str, title: str, shown: str, format: str | None, options: ReadOptions
+) -> LabelTable:
+    """Read what is in no file, or not as it is there; readers look twice, so a file holds it.
+
+    Args:
+        content: The bytes.
+        name: What the file is called.
+        title: What it is called in messages.
+        shown: What it is called in commands.
+        format: The format, if it is known.
+        options: What the user said.
+    """
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "standard input"
-        path.write_bytes(sys.stdin.buffer.read())
+        path = Path(scratch) / name
+        path.write_bytes(content)
         try:
             return read_labels(path, format=format, options=options)
         except DataError as error:
-            shown = str(error).replace(shlex.quote(str(path)), "-").replace(str(path), path.name)
-            raise type(error)(shown) from None
+            text = str(error).replace(f"inspect {shlex.quote(str(path))}", f"inspect {shown}")
+            raise type(error)(text.replace(str(path), title)) from None
+
+
+def _read_decoded(path: Path, format: str | None, options: ReadOptions) -> LabelTable:
+    """Read a file that is not UTF-8 as the user says; the command names it and the encoding."""
+    encoding = check_encoding(str(options.encoding))
+    shown = f"{shlex.quote(str(path))} --encoding {encoding}"
+    suffixes = [one for one in path.suffixes if one.lower() not in PACKED_SUFFIXES]
+    name = f"{path.name.partition('.')[0]}{''.join(suffixes)}"
+    return _read_copy(
+        decoded(path, encoding), name, str(path), shown, format, replace(options, encoding=None)
+    )
+
+
+def _encoding_hint(path: Path, options: ReadOptions) -> str:
+    """What a file that is not UTF-8 is likely encoded in, with a command."""
+    likely = likely_encoding(path) if path.is_file() else None
+    if likely is None:
+        return ""
+    command = ready_command(path, options, encoding=likely)
+    return f" Or say how it is encoded; this looks like {likely}, for example: {command}"
 
 
 def write_labels(
@@ -107,7 +171,7 @@ def write_labels(
     chosen = named_format(format) if format else _by_suffix(target)
     if not target.parent.is_dir():
         raise data_error(target, "its folder does not exist. Create it first.")
-    if target.suffix.lower() in (*SUFFIXES, ".gz"):
+    if target.suffix.lower() in (*SUFFIXES, *PACKED_SUFFIXES):
         raise data_error(target, "such files are read, but not written. Write a .csv file instead.")
     chosen.write(table, target, lossy)
 
@@ -135,19 +199,26 @@ def recognise(source: LabelSource) -> Format:
         )
     if source.is_folder:
         raise OptionNeeded(f"{source.path}: {describe_folder(source, [])}")
+    if is_archive(source.path):
+        raise data_error(source.path, describe_archive(archive_members(source.path)))
+    if "\ufffd" in source.head:
+        hint = _encoding_hint(source.path, source.options or ReadOptions())
+        if hint:
+            raise OptionNeeded(f"{source.path}: this is not UTF-8. Save the file as UTF-8.{hint}")
     raise OptionNeeded(
         f"{source.path}: the content fits no known format. {describe_content(source)}"
     )
 
 
 def label_files(folder: Path) -> list[Path]:
-    """Files in a folder, or in those within it, that are recognised as labels."""
+    """Files in a folder, or in those within it, that are recognised as labels, the surest first."""
     found = []
     for path in candidate_files(folder):
         source = LabelSource(path)
-        if any(format.fits(source) for format in FORMATS.values()):
-            found.append(path)
-    return found
+        fitting = [format.priority for format in FORMATS.values() if format.fits(source)]
+        if fitting:
+            found.append((-max(fitting), path))
+    return [path for _, path in sorted(found, key=lambda one: one[0])]
 
 
 def describe_folder(source: LabelSource, files: list[Path], else_format: str = "") -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import itertools
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.text.content import read_content, read_head
+from hilltop.data.formats.text.content import PACKED_SUFFIXES, read_content, read_head
 from hilltop.data.formats.text.dialect import Dialect, sniff
 from hilltop.data.formats.text.spreadsheet import SUFFIXES, read_sheet
+from hilltop.errors import NotUtf8
 
 if TYPE_CHECKING:
     from hilltop.data.formats.options import ReadOptions
@@ -66,11 +69,12 @@ class LabelSource:
 
     @cached_property
     def sheet_titles(self) -> int:
-        """Number of rows above the header: blank, or a title of one cell above several columns."""
+        """Number of rows above the header: blank, a title, or headings of several columns each."""
         filled = [sum(map(bool, row)) for row in self.whole_sheet]
         width = max(filled, default=0)
         start = next((at for at, count in enumerate(filled) if 2 * count > width), 0)
-        return start if width > 2 and all(count < 2 for count in filled[:start]) else 0
+        above = filled[:start]
+        return start if width > 2 and all(count < filled[start] for count in above) else 0
 
     @cached_property
     def header(self) -> tuple[str, ...]:
@@ -78,17 +82,18 @@ class LabelSource:
         if self.is_spreadsheet:
             return tuple(cell.strip() for cell in self.sheet[0]) if self.sheet else ()
         lines = self.head.split("\n")[self.dialect.comments :]
-        try:
-            first: list[str] = next((row for row in self.dialect.reader(lines) if row), [])
-        except csv.Error:
-            return ()
-        return tuple(self.dialect.names(first))
+        rows: list[list[str]] = []
+        with contextlib.suppress(csv.Error):
+            rows.extend(itertools.islice((row for row in self.dialect.reader(lines) if row), 50))
+        names = self.dialect.names(rows[0]) if rows else []
+        # Separators behind the last name are no columns unless something stands there.
+        return tuple(names[: max(map(_filled, rows), default=0)])
 
     @property
     def suffix(self) -> str:
         """The file's ending in lower case, with its dot; of a compressed file, the one before."""
         suffix = self.path.suffix.lower()
-        return Path(self.path.stem).suffix.lower() if suffix == ".gz" else suffix
+        return Path(self.path.stem).suffix.lower() if suffix in PACKED_SUFFIXES else suffix
 
     @cached_property
     def text(self) -> str:
@@ -116,25 +121,28 @@ class LabelSource:
             ) from None
 
 
+def _filled(row: list[str]) -> int:
+    """Number of cells up to the last one that holds something."""
+    return max((at for at, cell in enumerate(row, start=1) if cell.strip()), default=0)
+
+
 def read_lines(path: Path) -> list[tuple[int, str]]:
     """Return the lines of a UTF-8 file with their numbers, counted from 1.
 
     Raises:
-        DataError: Some bytes are not UTF-8, with the lines they stand in.
+        NotUtf8: Some bytes are not UTF-8, with the first line they stand in.
     """
-    errors = ErrorCollector(path)
-    lines = []
     raw = read_content(path).removeprefix(b"\xef\xbb\xbf")
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        try:
-            lines.append((number, line.removesuffix(b"\r").decode("utf-8")))
-        except UnicodeDecodeError as error:
-            errors.add(
-                f"byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8."
-                " Save the file as UTF-8.",
-                line=number,
-            )
-    errors.check()
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        at = error.start - raw.rfind(b"\n", 0, error.start)
+        raise NotUtf8(
+            f"{path}, line {line}: byte {at} (0x{raw[error.start]:02x}) is not UTF-8."
+            " Save the file as UTF-8."
+        ) from None
+    lines = [(at, line.removesuffix("\r")) for at, line in enumerate(text.split("\n"), start=1)]
     if lines and not lines[-1][1]:
         lines.pop()
     return lines

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
-from hilltop.data.formats import LabelSource, recognise
+from hilltop.data import (
+    FORMATS,
+    LabelTable,
+    ReadOptions,
+    State,
+    assemble,
+    read_labels,
+    write_labels,
+)
+from hilltop.data.formats import Change, LabelSource, Original, recognise
 from hilltop.errors import DataError, OptionNeeded
 from tests.data.conftest import picture
 from tests.data.formats.fuzz import survives
@@ -167,3 +175,25 @@ def test_damaged_files_end_in_a_table_or_in_words(root: Path, count: int, file: 
     tables, faults = survives(root, count, "yolo", options, file=root / file)
     assert tables > 0
     assert faults > 0
+
+
+def test_a_patched_data_set_keeps_boxes_and_adds_or_drops_labels(
+    root: Path, tmp_path: Path
+) -> None:
+    options = ReadOptions(unlisted="unknown", split="train")
+    before = read_labels(root, options=options)
+    patch = FORMATS["yolo"].patch_folder
+    assert patch is not None
+    changes = [
+        Change(0, 1, "a.jpg", "dog", State.PRESENT),
+        Change(0, 0, "a.jpg", "cat", State.UNKNOWN),
+        Change(1, 0, "b", "cat", State.PRESENT),
+    ]
+    out = tmp_path / "out"
+    after = read_labels(out, options=patch(Original(root, options, before), changes, out))
+    assert after.images.equals(before.images)
+    assert after.classes == before.classes
+    assert after.dense().tolist() == [[U, P, P], [P, U, U], [U, P, U]]
+    written = {path.stem: path.read_text().split("\n") for path in out.glob("labels/train/*")}
+    assert [line for line in written["a"] if line] == [f"5 {BOX}", f"5 {BOX} 0.9", "2 0.5 0.5 1 1"]
+    assert written["c"][0] == f"2 {BOX}"

@@ -14,7 +14,7 @@ from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
+from hilltop.data.formats.text.cell_values import BLANK, KINDS, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column
 from hilltop.data.formats.text.json_lines import JsonRecords, read_json_objects
 from hilltop.data.formats.text.json_shapes import MISSING, is_number
@@ -40,8 +40,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     if is_json_lines(source) and not is_one_document(source):
         numbered: list[tuple[int | None, dict[str, Any]]] = [*read_json_objects(source.path)]
     else:
-        content = source.json if isinstance(source.json, list) else [source.json]
-        numbered = [(None, record) for record in content if isinstance(record, dict)]
+        numbered = [(None, record) for record in _documents(source)]
     records = [record for _, record in numbered]
     errors = ErrorCollector(source.path)
     key = _key(records, options)
@@ -66,7 +65,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
             else:
                 kinds[row, place[name]] = kind
     errors.check()
-    counts = np.bincount(kinds.ravel(), minlength=5)
+    counts = np.bincount(kinds.ravel(), minlength=KINDS)
     state_of, unlisted = cell_states(source.path, options, counts, False)
     number = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     states = state_of[kinds]
@@ -87,14 +86,21 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
 def _peek(source: LabelSource) -> list[dict[str, Any]]:
     if is_json_lines(source) and not is_one_document(source):
         return first_records(source)
-    if source.is_folder or source.head.lstrip()[:1] != "[":
+    if source.is_folder or source.head.lstrip()[:1] not in ("[", "{"):
         return []
     try:
-        content = source.json
+        return _documents(source)[:50]
     except DataError:
         return []
-    records = content if isinstance(content, list) else []
-    return [record for record in records[:50] if isinstance(record, dict)]
+
+
+def _documents(source: LabelSource) -> list[dict[str, Any]]:
+    """The objects of a list, or those that an object from images to their values stands for."""
+    content = source.json
+    if isinstance(content, dict) and content and all(map(_is_filled, content.values())):
+        return [{"image": name, "labels": values} for name, values in content.items()]
+    content = content if isinstance(content, list) else [content]
+    return [record for record in content if isinstance(record, dict)]
 
 
 def _key(records: list[dict[str, Any]], options: ReadOptions) -> str | None:

@@ -137,7 +137,17 @@ def _parts(source: LabelSource) -> dict[str, list[Any]]:
         if not isinstance(content.get(part), list):
             errors.add(f"there is no list {part!r}. Expected the lists {', '.join(PARTS)}.")
     errors.check()
-    return {part: content[part] for part in PARTS}
+    annotations = [one for record in content["annotations"] for one in _segments(record)]
+    return {**{part: content[part] for part in PARTS}, "annotations": annotations}
+
+
+def _segments(record: Any) -> list[Any]:
+    """The segments of a panoptic annotation as annotations of their own; others as they are."""
+    segments = record.get("segments_info") if isinstance(record, dict) else None
+    if not isinstance(segments, list) or "category_id" in record:
+        return [record]
+    image = {"image_id": record["image_id"]} if "image_id" in record else {}
+    return [{**one, **image} if isinstance(one, dict) else one for one in segments]
 
 
 def _records(

@@ -17,7 +17,7 @@ from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.formats.base import Format, Priority
-from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.express import check_expressible
@@ -37,6 +37,10 @@ class _File:
     name: str
     attributes: list[dict[str, Any]]
     line: int | None = None
+
+
+_LIKELY = ("class", "label", "name", "type", "category", "object")
+"""What attributes of classes are mostly called."""
 
 
 def fits(source: LabelSource) -> bool:
@@ -199,9 +203,10 @@ def _attribute(path: Path, files: Sequence[_File], options: ReadOptions) -> str:
         return next(iter(names))
     if not names:
         raise data_error(path, "no file or region has an attribute that could be a class.")
+    likely = next((one for one in names if one.lower() in _LIKELY), next(iter(names)))
     raise OptionNeeded(
         f"{path}: which attribute holds the classes? Pass --label-column with one of"
-        f" {', '.join(names)}."
+        f" {', '.join(names)}, for example: {ready_command(path, options, label_column=likely)}"
     )
 
 

@@ -161,6 +161,8 @@ def _objects(
     """Classes of an image; one instance that is not difficult makes its class present."""
     states: dict[str, State] = {}
     for number, item in enumerate(root.findall("object"), 1):
+        if _text(item, "deleted") == "1":
+            continue  # LabelMe keeps what was deleted.
         label, hard = _text(item, "name"), _text(item, "difficult") or "0"
         if not label:
             errors.add(f"object {number} has no name. Add one.")

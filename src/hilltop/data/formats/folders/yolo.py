@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -25,7 +26,9 @@ from hilltop.data.formats.folders.yolo_layout import (
     find_yolo,
     names_classes,
 )
+from hilltop.data.formats.folders.yolo_patch import WHOLE_IMAGE, patch_yolo
 from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.patching import Change, Original
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.express import check_expressible, check_file_words, check_names
 from hilltop.data.formats.text.folder_files import choose_split, new_folder, write_lines
@@ -114,6 +117,18 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         _write_folder(table, root, images, stems)
 
 
+def patch_folder(original: Original, changes: Sequence[Change], out: Path) -> ReadOptions:
+    """Write the data set anew with some labels changed; all other lines stay as they are."""
+    return patch_yolo(original, changes, out, _names_of)
+
+
+def _names_of(found: YoloFolder, split: str, options: ReadOptions) -> dict[int, str]:
+    files = found.label_files(split)
+    return _class_names(
+        found, options, {name: _read_objects(path, []) for name, path in files.items()}
+    )
+
+
 def _write_folder(table: LabelTable, root: Path, images: list[str], stems: list[str]) -> None:
     folder = root / LABELS / _SPLIT
     folder.mkdir(parents=True)
@@ -123,7 +138,7 @@ def _write_folder(table: LabelTable, root: Path, images: list[str], stems: list[
     write_lines(root / f"{_SPLIT}.txt", (f"./{IMAGES}/{_SPLIT}/{name}" for name in images))
     number = {name: at for at, name in enumerate(table.classes)}
     for row, stem in enumerate(stems):
-        lines = (f"{number[name]} 0.5 0.5 1 1" for name in table.labels_of(row))
+        lines = (f"{number[name]} {WHOLE_IMAGE}" for name in table.labels_of(row))
         write_lines(folder / f"{stem}.txt", lines)
 
 
@@ -184,6 +199,7 @@ FORMAT = Format(
     fits=fits,
     read=read,
     write=write,
+    patch_folder=patch_folder,
     folders=True,
     file_names=True,
 )

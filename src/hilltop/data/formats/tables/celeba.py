@@ -17,6 +17,8 @@ from hilltop.data.formats.patching import Change, Original, Patched
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.class_order import in_class_order
 from hilltop.data.formats.text.express import check_expressible, check_names
+from hilltop.data.formats.text.known_names import is_image_name
+from hilltop.data.formats.text.names_beside import names_of_classes, numbered_names
 from hilltop.data.formats.text.value_lines import VALUES, parse_value_lines, patch_value_lines
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -33,7 +35,7 @@ def fits(source: LabelSource) -> bool:
     names, words = lines[1].split(), lines[2].split()
     return (
         bool(names)
-        and len(words) == len(names) + 1
+        and (len(words) == len(names) + 1 or (_is_heading(names) and len(words) > 2))
         and all(word in VALUES for word in words[1:])
         and not all(name in VALUES for name in names)
     )
@@ -49,8 +51,13 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
             " second, with blanks between them.",
             line=1,
         )
-    names = lines[1][1].split()
-    found = parse_value_lines(source.path, lines[_HEADER_LINES:], len(names))
+    names: list[str] | None = lines[1][1].split()
+    notes: list[str] = []
+    if names is not None and _is_heading(names):
+        names, notes = names_of_classes(source.path, options)
+    width = None if names is None else len(names)
+    found = parse_value_lines(source.path, lines[_HEADER_LINES:], width)
+    names = names or numbered_names(len(found.values[0]) if found.values else 0)
     said = int(lines[0][1])
     differs = f"the first line says {said:,} images, but the file has {len(found.images):,}."
     absent = State.parse(options.minus_one or "absent")
@@ -58,7 +65,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         names,
         options,
         minus_one=absent,
-        notes=[] if said == len(found.images) else [differs],
+        notes=notes if said == len(found.images) else [*notes, differs],
         format="celeba",
     )
     return in_class_order(table, options)
@@ -92,6 +99,11 @@ def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     head, body = lines[:_HEADER_LINES], lines[_HEADER_LINES:]
     patched = patch_value_lines(body, changes, _WRITTEN, commas=False)
     yield Patched("\n".join([*head, *patched]).encode(), original.options)
+
+
+def _is_heading(names: Sequence[str]) -> bool:
+    """Whether the second line names the columns of images and values, and not the classes."""
+    return len(names) == 2 and is_image_name(names[0])
 
 
 def _is_count(line: str) -> bool:

@@ -46,6 +46,8 @@ def fits(source: LabelSource) -> bool:
         return not is_one_document(source) and any(
             is_label_name(name) or is_object_list(name) for name in names
         )
+    if len(names) == 1 and not is_label_name(names[0]):
+        return False
     sample = peek_columns(source)
     images = [options.image_column] if options.image_column else image_candidates(sample)
     labels = label_candidates(sample, images[0]) if images else []
@@ -57,7 +59,7 @@ def fits(source: LabelSource) -> bool:
     binary = [name for name in sample if _is_binary(sample[name])]
     named = [name for name in labels if is_label_name(name) or is_class_name(name)]
     by_name = [name for name in named if name not in binary]
-    return bool(by_name) or not binary or labels == binary
+    return bool(by_name) or not binary or (bool(named) and labels == binary)
 
 
 def _is_binary(cells: Sequence[Any]) -> bool:

@@ -15,10 +15,11 @@ import numpy as np
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import Format, InFile, Priority
-from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.arff import MISSING, ArffFile, read_arff
+from hilltop.data.formats.text.column_roles import resolve_columns
 from hilltop.data.formats.text.feature_matrix import feature_matrix
 from hilltop.data.formats.text.xml_text import parse_xml
 from hilltop.data.label_table import LabelTable
@@ -38,7 +39,7 @@ def fits(source: LabelSource) -> bool:
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read the labels; ``--classes`` names them where neither XML nor relation does."""
     content = read_arff(source.path)
-    columns = _label_columns(content, options.class_list())
+    columns = _label_columns(content, options)
     collector = Collector(source.path, [content.attributes[at].name for at in columns])
     zero = State.UNKNOWN
     if any(_value(content, cells, at) == "0" for _, cells in content.rows for at in columns):
@@ -61,7 +62,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
 def features(source: LabelSource) -> InFile:
     """The attributes that are no labels; values of nominal ones are numbered from 0."""
     content = read_arff(source.path)
-    labels = set(_label_columns(content, None))
+    labels = set(_label_columns(content, source.options or ReadOptions()))
     chosen = [at for at in range(len(content.attributes)) if at not in labels]
     matrix = feature_matrix(source.path, len(content.rows), len(chosen))
     place = {at: column for column, at in enumerate(chosen)}
@@ -92,7 +93,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     """Change the values of the pairs in their rows; absents cannot be told from other zeros."""
     content = read_arff(original.path)
-    columns = _label_columns(content, original.options.class_list())
+    columns = _label_columns(content, original.options)
     lines = original.path.read_bytes().decode("utf-8").split("\n")
     for change in of_state(changes, State.PRESENT):
         line, cells = content.rows[int(change.image)]
@@ -135,8 +136,12 @@ def _feature(content: ArffFile, at: int, cell: str) -> float | None:
     return number if abs(number) <= np.finfo(np.float32).max else None
 
 
-def _label_columns(content: ArffFile, closed: Sequence[str] | None) -> list[int]:
-    """Numbers of the attributes that are labels."""
+def _label_columns(content: ArffFile, options: ReadOptions) -> list[int]:
+    """Places of the attributes that are labels: as the user, the XML or the relation says."""
+    closed, names = options.class_list(), [attribute.name for attribute in content.attributes]
+    if options.class_columns is not None:
+        chosen = resolve_columns(content.path, options.class_columns, names)
+        return [names.index(name) for name in chosen]
     beside = _xml_beside(content.path)
     counted = _MEKA.search(content.relation)
     if closed is None and beside is not None:
@@ -146,7 +151,8 @@ def _label_columns(content: ArffFile, closed: Sequence[str] | None) -> list[int]
     if counted is None:
         raise OptionNeeded(
             f"{content.path}: which attributes are labels? Put the XML file that names them beside"
-            f" it, as {content.path.stem}.xml, or pass --classes with a file of their names."
+            f" it, as {content.path.stem}.xml, or name or count them with --class-columns, for"
+            f" example: {ready_command(content.path, options, class_columns=_likely(content))}"
         )
     count, total = int(counted[1]), len(content.attributes)
     if not 0 < abs(count) <= total:
@@ -154,6 +160,17 @@ def _label_columns(content: ArffFile, closed: Sequence[str] | None) -> list[int]
             content.path, f"the relation says -C {count}, but there are {total} attributes."
         )
     return list(range(count)) if count > 0 else list(range(total + count, total))
+
+
+def _likely(content: ArffFile) -> str:
+    """The attributes at the end, or else at the beginning, that are 0 or 1."""
+    binary = [set(one.values) == {"0", "1"} for one in content.attributes]
+    total = len(binary)
+    last = next((at for at, one in enumerate(reversed(binary)) if not one), total)
+    first = next((at for at, one in enumerate(binary) if not one), total)
+    if last:
+        return f"{total - last}:"
+    return f"0:{first}" if first else f"{total - 1}:"
 
 
 def _columns_named(content: ArffFile, names: Sequence[str]) -> list[int]:

@@ -17,9 +17,10 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource, read_lines
-from hilltop.data.formats.text.dialect import FILE_ENDING
+from hilltop.data.formats.text.dialect import FILE_ENDING, is_labels_alone
 from hilltop.data.formats.text.express import check_expressible, check_names
 from hilltop.data.formats.text.folder_files import choose_split
+from hilltop.data.formats.text.known_names import ROW_NUMBER
 from hilltop.data.formats.text.record_rows import IMAGE, LABELS, table_from_records
 from hilltop.data.formats.text.table_file import is_binary
 from hilltop.data.label_table import LabelTable
@@ -32,6 +33,10 @@ _PARTS = {
 _NAME = re.compile(rf"(.*?{FILE_ENDING})(?:\s+(.*))?$", re.IGNORECASE)
 _WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
 _FIT = 0.9
+_BOX = 4
+_FEWEST_IDS = 5
+_ID = re.compile(r"[\w./-]*\d[\w./-]*")
+_WORD = re.compile(r"[^\d\W][\w'&()/-]*")
 _SAMPLE = 200
 Row = tuple[str, str, list[str]]
 
@@ -43,6 +48,11 @@ def fits(source: LabelSource) -> bool:
     lines = source.head.split("\n")
     lines = [line for line in lines[:-1] or lines if line.strip()][:_SAMPLE]
     mark = _mark(lines)
+    if _has_plain_ids(lines, mark):
+        return True
+    options = source.options or ReadOptions()
+    if options.image_column == ROW_NUMBER:
+        return is_labels_alone(lines)
     rows = [_row(line, mark) for line in lines]
     named = [row for row in rows if row[1]]
     if not lines or not rows[0][1] or len(named) < _FIT * len(rows):
@@ -67,7 +77,10 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read the labels of every line; a file in several lines has those of all."""
     lines = [line for _, line in read_lines(source.path) if line.strip()]
     mark = _mark(lines[:_SAMPLE])
-    rows = [row for row in (_row(line, mark) for line in lines) if row[1]]
+    if options.image_column == ROW_NUMBER:
+        lines, mark = [f"{row} {line}" for row, line in enumerate(lines)], " "
+    plain = options.image_column == ROW_NUMBER or _has_plain_ids(lines[:_SAMPLE], mark)
+    rows = [row for row in (_row(line, mark, plain) for line in lines) if row[1]]
     parts = {row[0] for row in rows}
     notes = []
     if parts - {""} and (len(parts) == 1 or options.split is not None):
@@ -98,10 +111,14 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     """Add labels to the first line of each image; only "present" can be said."""
     lines = original.path.read_bytes().decode("utf-8").split("\n")
-    mark = _mark([line for line in lines if line.strip()][:_SAMPLE])
+    if original.options.image_column == ROW_NUMBER:
+        return
+    filled = [line for line in lines if line.strip()][:_SAMPLE]
+    mark = _mark(filled)
+    plain = _has_plain_ids(filled, mark)
     wanted = by_image(of_state(changes, State.PRESENT))
     for at, line in enumerate(lines):
-        new = wanted.pop(_row(line, mark)[1], []) if line.strip() else []
+        new = wanted.pop(_row(line, mark, plain)[1], []) if line.strip() else []
         end = line[len(line.rstrip()) :].lstrip(mark)
         if new:
             lines[at] = mark.join([line.rstrip(), *(one.class_name for one in new)]) + end
@@ -119,9 +136,40 @@ def _mark(lines: Sequence[str]) -> str:
     return "\t" if tabs else "," if commas else " "
 
 
-def _row(line: str, mark: str) -> Row:
-    """The part of the data set, the file (nothing if there is none) and the labels of a line."""
+def _is_word(cell: str) -> bool:
+    return bool(cell) and re.fullmatch(r"[\d.]+", cell) is None
+
+
+def _has_plain_ids(lines: Sequence[str], mark: str) -> bool:
+    """Whether lines are ids without an ending, and words of which there are few: ``1000 sky sun``.
+
+    Ids have a digit and never come twice; words are no numbers and come back in other lines.
+    """
+    rows = [line.strip(" \r\ufeff").split(None if mark == " " else mark) for line in lines]
+    ids = [row[0].strip() for row in rows if row]
+    words = [word.strip() for row in rows for word in row[1:] if word.strip()]
+    return (
+        mark != ","
+        and len(ids) >= _FEWEST_IDS
+        and len(set(ids)) == len(ids)
+        and all(_ID.fullmatch(one) for one in ids)
+        and 2 * len(set(words)) <= len(words) >= len(ids)
+        and all(_WORD.fullmatch(word) for word in words)
+    )
+
+
+def _row(line: str, mark: str, plain: bool = False) -> Row:
+    """The part of the data set, the image (nothing if there is none) and the labels of a line.
+
+    Args:
+        line: The line.
+        mark: What stands between its words.
+        plain: Whether the first word is the image, although it is not called like a file.
+    """
     text = line.strip(" \r\ufeff")
+    if plain:
+        words = [word.strip() for word in text.split(None if mark == " " else mark)]
+        return "", words[0], [word for word in words[1:] if word]
     if mark == " ":
         found = _NAME.match(text)
         return ("", found[1], (found[2] or "").split()) if found else ("", "", [])
@@ -132,6 +180,8 @@ def _row(line: str, mark: str) -> Row:
     part = _PARTS.get(words[0].lower(), "") if len(words) > 1 else ""
     name, labels = (words[1], words[2:]) if part else (words[0], words[1:])
     is_file = _NAME.fullmatch(name) is not None
+    if part and len(labels) > _BOX and not any(map(_is_word, labels[1:])):
+        labels = labels[:1]  # The corners of a box follow the label.
     return part, name if is_file else "", [label for label in labels if label]
 
 

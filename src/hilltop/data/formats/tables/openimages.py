@@ -20,7 +20,7 @@ from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import Format, Priority
-from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.patching import Change, Original, Patched
 from hilltop.data.formats.source import LabelSource, read_class_file, read_lines
 from hilltop.data.formats.text.arrow_files import write_arrow
@@ -151,10 +151,11 @@ def _number(word: str) -> float:
 
 def _cut(table: TableFile, example: str, options: ReadOptions) -> float:
     if options.confidence_cut is None:
+        command = ready_command(table.path, options, confidence_cut="0.5")
         raise OptionNeeded(
             f"{table.path}: some confidences are fractions, for example {example}. Pass"
             " --confidence-cut with the value from which on they mean present; below it they"
-            " mean unknown."
+            f" mean unknown, for example: {command}"
         )
     if not 0 < options.confidence_cut <= 1:
         raise OptionNeeded(

@@ -10,12 +10,14 @@ from hilltop.data.assemble import assemble
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, OTHER, cell_kind
+from hilltop.data.formats.text.cell_codes import cell_meaning
+from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, OTHER
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.known_names import is_class_name
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import is_image_name, is_label_name, peek_columns
 from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.formats.text.totals import drop_totals
 from hilltop.data.formats.text.wide_cells import (
     WideColumns,
     cell_states,
@@ -37,7 +39,8 @@ def fits(source: LabelSource) -> bool:
     images = [options.image_column] if options.image_column else image_candidates(sample)
     if not images and is_image_name(next(iter(sample))):
         images = list(sample)[:1]
-    kinds = {name: np.array([cell_kind(cell) for cell in cells]) for name, cells in sample.items()}
+    kind = cell_meaning(options).kind
+    kinds = {name: np.array([kind(cell) for cell in cells]) for name, cells in sample.items()}
     classes = [
         name
         for name in sample
@@ -48,11 +51,12 @@ def fits(source: LabelSource) -> bool:
     rest = [name for name in sample if name not in classes]
     if any(is_label_name(name) or is_class_name(name) for name in rest):
         return False  # All labels stand in one column, and zeros and ones beside it are no classes.
+    filled = [name for name in classes if (kinds[name] != BLANK).any()]
     if not source.is_spreadsheet and not source.dialect.header:
-        return len(classes) > 1  # A name and a number is a list of class numbers.
+        return len(filled) > 1  # A name and a number is a list of class numbers.
     if not is_image_name(images[0]) and any(_is_number(name) for name in classes):
         return False  # The first line is no header but data.
-    return any((kinds[name] != BLANK).any() for name in classes)
+    return bool(filled)
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
@@ -65,6 +69,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """
     table = TableFile(source)
     image = find_image_column(source.path, table.sample(), options)
+    drop_totals(table, image)
     found = find_classes(table, image, options)
     images = table.text(image).dictionary_encode()
     rows = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -87,7 +92,11 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         source=source.path,
         line_of=lambda entry: table.line_of(int(at[entry])),
         step=_step(source, options, found),
-        notes=[*found.notes(), *repetitions(images.dictionary, rows, at, numbers, entries)],
+        notes=[
+            *table.notes,
+            *found.notes(),
+            *repetitions(images.dictionary, rows, at, numbers, entries),
+        ],
     )
 
 

@@ -54,9 +54,18 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     if not lines:
         raise data_error(source.path, "the file is empty. Expected an image and values on a line.")
     commas = _has_commas(lines[0][1])
+    if _is_unnamed([text for _, text in lines], commas):
+        lines = [
+            (at, f"{row}{',' if commas else ' '}{text}") for row, (at, text) in enumerate(lines)
+        ]
     names, notes = names_of_classes(source.path, options)
     found = parse_value_lines(source.path, lines, None, commas=commas)
     width = len(found.values[0])
+    if width > len(found.images) > 1:
+        turned = (
+            f"{len(found.images)} rows of {width} values: rows must be images. Is it turned over?"
+        )
+        notes = [*notes, turned]
     if not width:
         raise data_error(source.path, "expected 1, 0 or -1 behind the image.", line=lines[0][0])
     if names is not None and len(names) != width:
@@ -102,6 +111,8 @@ def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     said = changes if absents else of_state(changes, State.PRESENT)
     lines = original.path.read_bytes().decode("utf-8").split("\n")
     commas = _has_commas(next(line for line in lines if line.strip()))
+    if _is_unnamed(lines, commas):
+        return
     written = {State.PRESENT: "1", State.ABSENT: "-1"}
     patched = patch_value_lines(lines, said, written, commas=commas)
     yield Patched(
@@ -114,6 +125,12 @@ def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
 
 def _has_commas(line: str) -> bool:
     return "," in line
+
+
+def _is_unnamed(lines: Sequence[str], commas: bool) -> bool:
+    """Whether lines have values alone: the first word is one, too, and comes back."""
+    first = [words[0] for words in (split_values(line, commas=commas) for line in lines) if words]
+    return all(word in VALUES for word in first) and len(set(first)) < len(first)
 
 
 def _has_values(line: str, width: int, commas: bool) -> bool:

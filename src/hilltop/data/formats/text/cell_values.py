@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,17 +12,70 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Kinds = npt.NDArray[np.int8]
-ONE, ZERO, MINUS_ONE, BLANK, OTHER = range(5)
+ONE, ZERO, MINUS_ONE, BLANK, OTHER, SAID_ABSENT, SAID_UNKNOWN = range(7)
+"""What a cell is; the last two are what the user said of cells that are none of the others."""
+KINDS = 7
 _NUMBERS = {1.0: ONE, 0.0: ZERO, -1.0: MINUS_ONE}
 _WORDS = {
-    **dict.fromkeys(["1", "1.0", "1.", "true", "yes", "y", "x", "\u2713", "\u2714"], ONE),
-    **dict.fromkeys(["0", "0.0", "0.", "false", "no", "n"], ZERO),
-    **dict.fromkeys(["-1", "-1.0", "-1."], MINUS_ONE),
+    **dict.fromkeys(["true", "yes", "y", "x", "ja", "oui", "\u2713", "\u2714", "positive"], ONE),
+    **dict.fromkeys(["false", "no", "n", "nein", "non", "negative"], ZERO),
     **dict.fromkeys(["", "nan", "na", "n/a", "null"], BLANK),
 }
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e-?\d{1,3})?\s*%?", re.ASCII)
 
 
-def cell_kinds(column: pa.Array) -> Kinds:
+@dataclass(frozen=True)
+class CellMeaning:
+    """What the user said of cells that are none of 1, 0, -1 and blank.
+
+    Attributes:
+        cut: From this number on a cell means present; below it, and above 0, unknown.
+        codes: Kinds of further cells, by how they are written in lower case.
+    """
+
+    cut: float | None = None
+    codes: Mapping[str, int] = field(default_factory=dict)
+
+    def kind(self, value: Any) -> int:
+        """Which kind of value one cell is."""
+        if isinstance(value, str):
+            word = value.strip().lower()
+            if word in self.codes:
+                return self.codes[word]
+            if word in _WORDS:
+                return _WORDS[word]
+            number = cell_number(word)
+            return OTHER if number is None else self._number(number)
+        if value is None or value != value:
+            return BLANK
+        if not isinstance(value, int | float):
+            return OTHER
+        return self.codes.get(f"{float(value):g}", self._number(float(value)))
+
+    def _number(self, number: float) -> int:
+        if self.cut is None or number <= 0:
+            return _NUMBERS.get(number, OTHER)
+        return ONE if number >= self.cut else SAID_UNKNOWN
+
+
+PLAIN = CellMeaning()
+"""What cells are where the user said nothing."""
+
+
+def cell_number(word: str) -> float | None:
+    """The number that a cell is, with a point or a comma, or in per cent; None if it is none.
+
+    Example:
+        >>> cell_number("1,0"), cell_number("50%"), cell_number("cat")
+        (1.0, 0.5, None)
+    """
+    if len(word) > 40 or _NUMBER.fullmatch(word.strip()) is None:
+        return None
+    number = float(word.strip().rstrip("% ").replace(",", "."))
+    return number / 100 if word.strip().endswith("%") else number
+
+
+def cell_kinds(column: pa.Array, meaning: CellMeaning = PLAIN) -> Kinds:
     """Which kind of value every cell of a column is."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -32,16 +88,12 @@ def cell_kinds(column: pa.Array) -> Kinds:
         return np.full(len(column), OTHER, dtype=np.int8)
     coded = column.dictionary_encode(null_encoding="encode")
     kinds = np.array(
-        [cell_kind(value) for value in coded.dictionary.to_pylist()] or [0], dtype=np.int8
+        [meaning.kind(value) for value in coded.dictionary.to_pylist()] or [0], dtype=np.int8
     )
     codes: npt.NDArray[np.int64] = coded.indices.to_numpy(zero_copy_only=False)
     return kinds[codes]
 
 
 def cell_kind(value: Any) -> int:
-    """Which kind of value one cell is."""
-    if isinstance(value, str):
-        return _WORDS.get(value.strip().lower(), OTHER)
-    if value is None or value != value:
-        return BLANK
-    return _NUMBERS.get(float(value), OTHER) if isinstance(value, int | float) else OTHER
+    """Which kind of value one cell is where the user said nothing."""
+    return PLAIN.kind(value)

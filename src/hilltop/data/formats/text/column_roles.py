@@ -13,7 +13,13 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.text.cell_values import OTHER, cell_kind
 from hilltop.data.formats.text.dialect import looks_like_file
-from hilltop.data.formats.text.known_names import IMAGE_NAMES, ROW_NUMBER, is_image_name
+from hilltop.data.formats.text.known_names import (
+    IMAGE_NAMES,
+    ROW_NUMBER,
+    is_class_name,
+    is_image_name,
+    is_label_name,
+)
 from hilltop.errors import OptionNeeded
 
 Sample = Mapping[str, Sequence[Any]]
@@ -86,9 +92,12 @@ def resolve_image(path: Path, named: str, names: Sequence[str]) -> str:
 def likely_image(sample: Sample) -> str:
     """The first column that names images, one a row; the numbers of the rows where none does."""
     candidates = image_candidates(sample)
+    if len(candidates) == 1:
+        return candidates[0]
     known = [name for name in candidates if is_image_name(name)]
     named = [name for name in candidates if _are_ids(sample[name])]
-    return [*named, *known, ROW_NUMBER][0]
+    called = [name for name in candidates if re.search(r"[^A-Z]I[dD]$|[_ ]id$|UID$", name)]
+    return [*named, *known, *called, ROW_NUMBER][0]
 
 
 def image_candidates(sample: Sample) -> list[str]:
@@ -96,7 +105,11 @@ def image_candidates(sample: Sample) -> list[str]:
     known = [name for name in sample if is_image_name(name)]
     if len(known) == 1:
         return known
-    other = [name for name, cells in sample.items() if OTHER in map(cell_kind, cells)]
+    other = [
+        name
+        for name, cells in sample.items()
+        if OTHER in map(cell_kind, cells) and not (is_label_name(name) or is_class_name(name))
+    ]
     pool = known or other
     files = [name for name in pool if _share(sample[name], looks_like_file) > _MOST]
     if len(files) == 1:

@@ -9,12 +9,14 @@ import numpy as np
 
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.cell_codes import coded_columns, describe_values, odd_cells
 from hilltop.data.formats.text.cell_values import cell_kind
 from hilltop.data.formats.text.column_roles import Sample, likely_image
+from hilltop.data.formats.text.dialect import is_labels_alone, looks_numeric
 from hilltop.data.formats.text.json_shapes import flat, is_label_list, records_in
-from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name
+from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name, is_place_name
 from hilltop.data.formats.text.sample import first_records, is_json_lines, peek_columns
-from hilltop.data.formats.text.separators import find_separator
+from hilltop.data.formats.text.separators import find_separator, likely_delimiter
 from hilltop.data.formats.text.wide_cells import is_class_like
 from hilltop.errors import DataError
 
@@ -39,10 +41,17 @@ def describe_columns(source: LabelSource) -> str | None:
         return None
     image = options.image_column or likely_image(sample)
     classes = [name for name in sample if name != image and _is_class(name, sample[name])]
-    if sum(_are_fractions(cells) for cells in sample.values()) > 1 and not classes:
+    coded = coded_columns(sample, image)
+    odd = odd_cells({name: sample[name] for name in coded})
+    if len(coded) >= max(2, len(classes)) and odd and not any(map(is_label_name, sample)):
+        # Among the first rows: the whole file is counted once the columns are known.
+        among = () if options.class_columns else list(sample)
+        told = describe_values(source.path, options, coded, odd, named_among=among)
+        return f"Columns: {_listed(sample)}. In its first rows, {told}"
+    if all(name == image or is_place_name(name) for name in sample):
         return (
-            f"Columns: {_listed(sample)}. Fractions are scores, not labels: make 1 and 0 of them"
-            " by a threshold of your own first."
+            f"Columns: {_listed(sample)}. They say where something is, but not what it is: add a"
+            " column with the class of each row."
         )
     kind, further = _nearest(sample, image, classes)
     command = _command(source, image, further)
@@ -63,11 +72,15 @@ def _describe_records(source: LabelSource) -> str | None:
     lists = [key for key in keys if any(is_label_list(value) and value for value in sample[key])]
     named = [key for key in keys if is_label_name(key)]
     image = (source.options or ReadOptions()).image_column or likely_image(scalars)
+    lists = [key for key in lists if not is_place_name(key)]
     label = [*named, *lists, *(key for key in keys if key != image)][:1]
     if not label:
         return None
+    if "images" in keys and "caption" in str(sample.get("annotations"))[:_LINE]:
+        return "These are captions: sentences, not labels."
     command = _command(source, image, {"label_column": label[0]})
-    return f"Keys of its records: {_listed(sample)}. For example: {command}"
+    tried = (source.options or ReadOptions()).label_column is not None
+    return f"Keys of its records: {_listed(sample)}." + f" For example: {command}" * (not tried)
 
 
 def _records(source: LabelSource) -> list[dict[str, Any]]:
@@ -83,12 +96,34 @@ def _records(source: LabelSource) -> list[dict[str, Any]]:
     return [flat(dict(record)) for record in found[:50] if isinstance(record, dict)]
 
 
+_BINARY = {
+    "\ufffd\ufffd\x11\u0871\x1a\ufffd": "an old Excel workbook (.xls). Save it as .xlsx or CSV",
+    "\ufffdHDF": "an HDF5 file. Save its labels as .npy or CSV",
+    "SQLite format 3": "an SQLite database. Export its table as CSV",
+    "%PDF": "a PDF. Export its table as CSV",
+    "version https://git-lfs": "a pointer of Git LFS to a file. Fetch it with: git lfs pull",
+}
+"""How files of others begin once what is no text is replaced, and what to do with them."""
+
+
 def _describe_text(source: LabelSource) -> str:
+    if source.suffix in (".pkl", ".pickle", ".pt", ".pth"):
+        return (
+            "It is a file of Python objects, which may run a program when it is opened, so it is"
+            " not. Save the labels as CSV or .npy where it was made."
+        )
+    for start, what in _BINARY.items():
+        if source.head.startswith(start):
+            return f"It is {what}."
     line = next((line for line in source.head.split("\n") if line.strip()), "")
     if not line:
         return f"It is empty, or no text. {_ALWAYS}"
     if "\0" in line or "\ufffd" in line:
         return f"It is no text. {_ALWAYS}"
+    lines = [one for one in source.head.split("\n") if one.strip()]
+    if is_labels_alone(lines):
+        command = _command(source, ROW_NUMBER, {})
+        return f"Its lines seem to be labels without names of images, for example: {command}"
     return f"It begins with {line.strip()[:_LINE]!r}. {_ALWAYS}"
 
 
@@ -118,23 +153,25 @@ def _nearest(sample: Sample, image: str, classes: list[str]) -> tuple[str, dict[
             "a table with a column for each class",
             {"class_columns": ",".join(chosen)} if chosen else {},
         )
-    label = (named or sorted(others, key=lambda name: len(set(map(str, sample[name])))))[0]
+    label = (named or sorted(others, key=lambda name: _unlikely(name, sample[name])))[0]
     separator = find_separator(str(cell) for cell in sample[label] if cell is not None)
-    unclear = {} if separator.certain or not separator.mark else {"delimiter": separator.mark}
+    unclear = (
+        {}
+        if separator.certain or not separator.mark
+        else {"delimiter": likely_delimiter(separator)}
+    )
     return "a table with one column of labels", {"label_column": label, **unclear}
+
+
+def _unlikely(name: str, cells: Sequence[Any]) -> tuple[bool, bool, int]:
+    """By what columns are ordered, those that may hold labels first: words, and few of them."""
+    words = [str(cell) for cell in cells if cell is not None and str(cell).strip()]
+    numbers = not words or all(map(looks_numeric, words))
+    return is_place_name(name), numbers, len(set(words))
 
 
 def _is_class(name: str, cells: Sequence[Any]) -> bool:
     return is_class_like(name, np.array([cell_kind(cell) for cell in cells]))
-
-
-def _are_fractions(cells: Sequence[Any]) -> bool:
-    """Whether cells are numbers between 0 and 1, and not just these two."""
-    try:
-        numbers = [float(cell) for cell in cells if cell is not None and str(cell).strip()]
-    except ValueError:
-        return False
-    return bool(numbers) and all(0 <= one <= 1 for one in numbers) and not set(numbers) <= {0, 1}
 
 
 def _example(cells: Sequence[Any]) -> str:

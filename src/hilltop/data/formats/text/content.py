@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
+import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hilltop.data.data_errors import data_error
 
 _GZIP = b"\x1f\x8b"
+_PACKED: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
+    _GZIP: ("gzip", gzip.open),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ\x00": ("xz", lzma.open),
+}
+"""How compressed files begin, what they are called and how they are opened."""
+PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zip")
+"""Endings of compressed files; the ending before it says what is in there."""
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_SHOWN = 5
 
 
 def read_content(path: Path) -> bytes:
     """Return the whole file; a byte order mark of UTF-8 stays.
 
     Raises:
-        DataError: The file is compressed or UTF-16, and damaged.
+        DataError: The file is compressed or UTF-16, and damaged; or an archive of several files.
     """
-    raw = path.read_bytes()
-    if raw.startswith(_GZIP):
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error):
-            raise data_error(
-                path, "this gzip file is damaged. Was it cut off? Fetch it again."
-            ) from None
+    if is_archive(path):
+        raw = _read_member(path)
+    else:
+        raw = path.read_bytes()
+        packed = next((one for start, one in _PACKED.items() if raw.startswith(start)), None)
+        if packed is not None:
+            name, open_packed = packed
+            try:
+                with open_packed(path) as file:
+                    raw = file.read()
+            except _DAMAGED:
+                raise data_error(
+                    path, f"this {name} file is damaged. Was it cut off? Fetch it again."
+                ) from None
     if not raw.startswith(_UTF_16):
         return raw
     try:
@@ -40,11 +61,57 @@ def read_head(path: Path, size: int) -> bytes:
     """Return the first bytes, as far as they can be read: damage is told by the whole file."""
     with path.open("rb") as file:
         raw = file.read(size)
-    if raw.startswith(_GZIP):
-        try:
+    packed = next((one for start, one in _PACKED.items() if raw.startswith(start)), None)
+    try:
+        if raw.startswith(_GZIP):  # a cut file still has a beginning
             raw = zlib.decompressobj(wbits=31).decompress(raw, size)
-        except zlib.error:
-            return b""
+        elif packed is not None:
+            with packed[1](path) as packed_file:
+                raw = packed_file.read(size)
+        elif is_archive(path):
+            names = archive_members(path)
+            with zipfile.ZipFile(path) as archive:
+                raw = b"" if len(names) != 1 else archive.open(names[0]).read(size)
+    except _DAMAGED:
+        return b""
     if raw.startswith(_UTF_16):
         return raw.decode("utf-16", errors="replace").encode(errors="replace")
     return raw
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is a ZIP archive; workbooks and arrays are such, too, but not called so."""
+    return path.suffix.lower() == ".zip" and path.is_file() and zipfile.is_zipfile(path)
+
+
+def archive_members(path: Path) -> list[str]:
+    """Names of the files in an archive, but for what macOS adds."""
+    with zipfile.ZipFile(path) as archive:
+        return [
+            name
+            for name in archive.namelist()
+            if not name.endswith("/") and "__MACOSX" not in name and "/." not in f"/{name}"
+        ]
+
+
+def _read_member(path: Path) -> bytes:
+    """The only file in an archive."""
+    try:
+        names = archive_members(path)
+        if len(names) == 1:
+            with zipfile.ZipFile(path) as archive:
+                return archive.read(names[0])
+    except _DAMAGED:
+        raise data_error(
+            path, "this ZIP archive is damaged or locked. Unpack it and name the label file."
+        ) from None
+    raise data_error(path, describe_archive(names))
+
+
+def describe_archive(names: list[str]) -> str:
+    """Say what an archive of several files holds, and what to do."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = ", ".join(names[:_SHOWN]) or "nothing"
+    return (
+        f"this archive holds {shown}{more}. Unpack it, and name the label file in it or its folder."
+    )

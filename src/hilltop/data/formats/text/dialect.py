@@ -62,7 +62,24 @@ def sniff(head: str) -> Dialect:
     skip = f"{separator} " in sample[0] or any(blank.search(line) for line in sample)
     written = Dialect(separator, comments, skip)
     rows = list(_rows(sample, written))
+    if _is_grouped(rows):
+        rows, comments = rows[1:], comments + 1
     return Dialect(separator, comments, skip, header=not _is_data(rows))
+
+
+def has_double_colons(head: str) -> bool:
+    """Whether ``::`` stands between cells, equally often on each line, as in MovieLens."""
+    lines = [line for line in head.split("\n")[:_SAMPLE] if line.strip()]
+    counts = {line.count("::") for line in lines[:-1] or lines}
+    return bool(lines) and counts <= {2, 3, 4} and len(counts) == 1 and "\t" not in head
+
+
+def is_labels_alone(lines: list[str]) -> bool:
+    """Whether lines hold nothing but words that come back on many: ``cs.LG stat.ML``."""
+    words = [word for line in lines for word in line.split()]
+    plain = not any(re.search(r"[,;|\t{}<>\"]", line) for line in lines)
+    wordy = all(re.search(r"[^\W\d]", word) for word in words)
+    return plain and wordy and len(lines) > 9 and 4 * len(set(words)) <= len(words)
 
 
 def looks_like_file(cell: str) -> bool:
@@ -93,8 +110,21 @@ def _titles(lines: list[str]) -> int:
         start = next((at for at, count in enumerate(counts) if count > 2), 0)
         below = [count for count in counts[start:-1] if count]
         if 0 < start <= _MOST_TITLES and below and min(below) > 1:
-            return start if all(count <= 1 for count in counts[:start]) else 0
+            titled = all(count <= 1 for count in counts[:start])
+            return start if titled and not _is_header(lines[start - 1 : start + 1]) else 0
     return 0
+
+
+def _is_header(lines: list[str]) -> bool:
+    """Whether two lines have the same several cells with another separator."""
+    for mark in _SEPARATORS:
+        rows = list(_rows([f"{line}\n" for line in lines], Dialect(mark, skip_blanks=True)))
+        if len(rows) != 2:
+            continue
+        first, second = rows
+        if len(first) == len(second) > 1 and all(cell.strip() for cell in first):
+            return True
+    return False
 
 
 def _fit(sample: list[str], separator: str) -> tuple[bool, float, int]:
@@ -117,6 +147,20 @@ def _rows(sample: list[str], dialect: Dialect) -> Iterator[list[str]]:
             continue
         except StopIteration:
             return
+
+
+def _is_grouped(rows: list[list[str]]) -> bool:
+    """Whether the first row has headings of several columns each, above the names of these."""
+    if len(rows) < 3 or len({len(row) for row in rows[:3]}) > 1 or len(rows[0]) < 3:
+        return False
+    groups, names, cells = ([cell.strip() for cell in row] for row in rows[:3])
+    named = all(names) and len(set(names)) == len(names) and not any(map(_is_value, names))
+    between = "" in groups and any(groups) and not any(map(_is_value, groups))
+    return named and between and any(map(_is_value, cells)) and is_image_name(names[0])
+
+
+def _is_value(cell: str) -> bool:
+    return looks_numeric(cell) or looks_like_file(cell)
 
 
 def _is_data(rows: list[list[str]]) -> bool:

@@ -18,7 +18,7 @@ IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")
 """Endings, in lower case, by which a file is taken for an image."""
 _LABEL_ENDINGS = (
     *(".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xml"),
-    *(".arff", ".manifest", ".yaml", ".yml", ".gz"),
+    *(".arff", ".manifest", ".yaml", ".yml", ".gz", ".bz2", ".xz", ".tfrecord", ".mat"),
 )
 _DEPTH, _MOST_FILES, _MOST_FOLDERS = 3, 40, 20
 

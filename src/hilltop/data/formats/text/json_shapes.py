@@ -8,12 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from hilltop.data.formats.text.dialect import looks_like_file
 from hilltop.data.formats.text.known_names import is_image_name, is_label_name
 
 NAME_KEYS = (
     *("name", "names", "category", "categories", "label", "labels", "class", "class_name"),
-    *("tag", "tags", "title", "displayName", "display_name", "classTitle", "category_name"),
-    *("categoryName", "concept", "labelName", "caption", "value"),
+    *("tag", "tags", "tagName", "title", "displayName", "display_name", "classTitle"),
+    *("category_name", "categoryName", "concept", "labelName", "value"),
 )
 """Keys of an object within a list of labels that hold its name, or a list of names."""
 _OBJECTS = ("annotations", "objects", "shapes", "regions", "instances", "concepts")
@@ -36,24 +37,29 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
         record.update({f"{name}.{key}": value for key, value in record.pop(name).items()})
     for name, value in record.items():
         if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
-            record[name] = _names(value)
+            record[name] = object_names(value)
     return record
 
 
-def _names(parts: list[dict[str, Any]]) -> list[Any]:
+def object_names(parts: list[dict[str, Any]]) -> list[Any]:
     """The names of objects that say more than a name; the objects as they are if one has none."""
     for key in NAME_KEYS:
-        if all(key in part and kind_of(part[key]) != UNUSABLE for part in parts):
+        if all(key in part and _can_name(key, part[key]) for part in parts):
             found = (part[key] for part in parts)
             named = [name for one in found for name in (one if isinstance(one, list) else [one])]
             return list(dict.fromkeys(name for name in named if name is not None))
     return parts
 
 
+def _can_name(key: str, value: Any) -> bool:
+    """Whether what stands under a key is a name; under ``value`` a number is a score."""
+    return kind_of(value) != UNUSABLE and not (key == "value" and is_number(value))
+
+
 def is_label_list(value: Any) -> bool:
     """Whether a value is a list of names, of numbers, or of objects with a name."""
     if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
-        value = _names(value)
+        value = object_names(value)
     return isinstance(value, list) and kind_of(value) != UNUSABLE
 
 
@@ -69,6 +75,9 @@ def records_in(content: Any) -> list[Any] | None:
         return content if content and isinstance(content[0], dict) else None
     if not isinstance(content, dict) or not content:
         return None
+    whole = _from_columns(content) or _from_one_image(content) or _from_names(content)
+    if whole is not None:
+        return whole
     if all(is_label_list(value) for value in content.values()) and not any(
         isinstance(part, dict) for value in content.values() for part in value
     ):
@@ -79,6 +88,51 @@ def records_in(content: Any) -> list[Any] | None:
     if all(is_label_list(value) for value in content.values()):
         return [{"image": name, "labels": labels} for name, labels in content.items()]
     return [content] if has_labels(content) else None
+
+
+def _from_columns(content: dict[str, Any]) -> list[Any] | None:
+    """Records of a table that is written as names of columns and rows, as pandas can."""
+    names, rows = content.get("columns"), content.get("data")
+    if not isinstance(names, list) or not isinstance(rows, list) or not rows:
+        return None
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return None
+    return [dict(zip(map(str, names), row, strict=True)) for row in rows]
+
+
+def _from_one_image(content: dict[str, Any]) -> list[Any] | None:
+    """The document itself where it names one file and the objects in it."""
+    objects = [key for key, value in content.items() if is_object_list(key) and value]
+    files = [
+        value
+        for key, value in content.items()
+        if isinstance(value, str) and is_image_name(key) and looks_like_file(value)
+    ]
+    named = all(is_label_list(content[key]) for key in objects)
+    sized = any("width" in key.lower() for key in content) and not any(
+        isinstance(value, list) for key, value in content.items() if key not in objects
+    )
+    return [content] if len(objects) == 1 and (files or sized) and named else None
+
+
+def _from_names(content: dict[str, Any]) -> list[Any] | None:
+    """Records of files with labels in one text each, or of classes with their files."""
+    values = [*content.values()]
+    if all(isinstance(value, str) for value in values) and all(map(looks_like_file, content)):
+        return [{"image": name, "labels": text} for name, text in content.items()]
+    if any(map(looks_like_file, content)) or not all(map(_are_file_names, values)):
+        return None
+    of_image: dict[str, list[str]] = {}
+    for name, files in content.items():
+        for file in files:
+            of_image.setdefault(file, []).append(name)
+    return [{"image": file, "labels": names} for file, names in of_image.items()] or None
+
+
+def _are_file_names(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, str) and looks_like_file(one) for one in value
+    )
 
 
 def _parts(content: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:

@@ -71,6 +71,7 @@ _FURTHER_LABEL_NAMES = frozenset(
         "genre",
         "genres",
         "findinglabels",
+        "findinglabel",
         "labelnames",
         "labelids",
         "attributeids",
@@ -126,6 +127,19 @@ _NO_CLASS_NAMES = frozenset(
 )
 
 
+_CLASS_NAMES = frozenset(
+    ["class", "classname", "labelname", "classid", "categoryid", "categoryname", "objectclass"]
+)
+_PLACES = frozenset(
+    ["bbox", "box", "boxes", "bndbox", "rle", "encodedpixels", "segmentation", "mask", "polygon"]
+)
+
+
+def is_place_name(name: str) -> bool:
+    """Whether a column of this name says where something is: never what it is."""
+    return _plain(name) in _PLACES
+
+
 def is_image_name(name: str) -> bool:
     """Whether a column of this name is known to hold image ids."""
     inner = _inner(name)
@@ -140,7 +154,7 @@ def is_label_name(name: str) -> bool:
 
 def is_class_name(name: str) -> bool:
     """Whether a column of this name is known to hold one class a row, as in long tables."""
-    return _plain(name) in ("class", "classname", "labelname", "classid")
+    return _plain(name) in _CLASS_NAMES
 
 
 def is_no_class_name(name: str) -> bool:

@@ -14,10 +14,17 @@ import pyarrow.compute as pc
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ReadOptions, ready_command
+from hilltop.data.formats.text.known_names import is_class_name
 from hilltop.data.formats.text.label_vectors import label_vectors, table_from_vectors
 from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.repetitions import repetitions
-from hilltop.data.formats.text.separators import ANGLES, JSON_TEXT, Separator, find_separator
+from hilltop.data.formats.text.separators import (
+    ANGLES,
+    JSON_TEXT,
+    Separator,
+    find_separator,
+    likely_delimiter,
+)
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -133,12 +140,14 @@ def _separator(
         return Separator(options.delimiter)
     cells = pa.concat_arrays([pa.array([], pa.string()), *texts])
     found = find_separator(cells.unique().to_pylist())
+    if found.mark in (" ", ",") and all(map(is_class_name, names)):
+        return Separator(None)  # One class a row, whatever its name is made of.
     if not found.certain:
         command = ready_command(
             path,
             options,
             unlisted=options.unlisted or "unknown",
-            delimiter=found.mark or ",",
+            delimiter=likely_delimiter(found),
         )
         raise OptionNeeded(
             f"{path}: it is not certain what separates the labels within a cell of"

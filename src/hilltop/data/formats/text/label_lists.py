@@ -11,15 +11,24 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hilltop.checks import pluralize
 from hilltop.data.files import replacing
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.arrow_files import write_arrow
+from hilltop.data.formats.text.cell_values import ONE, OTHER, ZERO, cell_kind
 from hilltop.data.formats.text.column_roles import Sample, resolve_column
+from hilltop.data.formats.text.dialect import looks_like_file, looks_numeric
 from hilltop.data.formats.text.express import check_expressible, check_lines
 from hilltop.data.formats.text.json_lines import JsonLines
 from hilltop.data.formats.text.json_shapes import is_object_list
-from hilltop.data.formats.text.known_names import LABEL_NAMES, is_class_name, is_label_name
+from hilltop.data.formats.text.known_names import (
+    LABEL_NAMES,
+    is_class_name,
+    is_label_name,
+    is_no_class_name,
+    is_place_name,
+)
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
 from hilltop.data.formats.text.sample import is_json_lines
 from hilltop.data.formats.text.separators import find_separator
@@ -29,6 +38,12 @@ from hilltop.data.state import State
 from hilltop.errors import OptionNeeded
 
 LABELS = "labels"
+_SHOWN = 6
+_MOST_ANSWERS = 5
+_FEWEST_BACK = 1.5
+_PARTS = frozenset(["train", "training", "test", "val", "valid", "validation", "unassigned"])
+_FRACTIONS = re.compile(r"^\[\s*-?\d+\.\d*[,\s].*\d\.\d*[1-9]|^\[(\s*-?\d+\.\d+\s*,){3}")
+"""A list of measures, such as a box."""
 _FURTHER = {State.ABSENT: "absent", State.UNKNOWN: "unknown"}
 
 
@@ -67,15 +82,46 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
         exact = [name for name in known if name.strip().lower() in LABEL_NAMES]
         return exact if len(exact) == 1 else known
     single = [name for name in names if is_class_name(name)]
-    if len(single) == 1:  # One class a row, and an image in several rows.
-        return single
-    return [name for name in names if _holds_labels(sample[name])]
+    if single:  # One class a row, and an image in several rows; names rather than numbers.
+        words = [name for name in single if not _are_numbers(sample[name])]
+        return words or single
+    names = [name for name in names if not is_place_name(name)]
+    lists = [name for name in names if _holds_labels(sample[name])]
+    if lists or not _are_files(sample.get(image, ())):
+        return lists
+    words = [name for name in names if _comes_back(sample[name])]
+    return words if len(words) == 1 else []
+
+
+def _are_numbers(cells: Sequence[Any]) -> bool:
+    words = [str(cell) for cell in cells if cell is not None and str(cell).strip()]
+    return all(map(looks_numeric, words))
+
+
+def _are_files(cells: Sequence[Any]) -> bool:
+    words = [str(cell) for cell in cells if cell is not None]
+    return bool(words) and all(map(looks_like_file, words))
+
+
+def _comes_back(cells: Sequence[Any]) -> bool:
+    """Whether cells are single words of which there are few, such as the class of a box."""
+    words = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
+    return (
+        _FEWEST_BACK * len(set(words)) <= len(words) == len(cells)
+        and len(set(words)) < len(words)
+        and not {word.lower() for word in words} <= _PARTS
+        and not any(map(looks_numeric, words))
+        and not any(map(looks_like_file, words))
+        and all(cell_kind(word) == OTHER for word in words)
+    )
 
 
 def _holds_labels(cells: Sequence[Any]) -> bool:
     """Whether cells of text are lists of few different parts, none of which is long."""
     words = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
     if any(word.startswith("{") for word in words):
+        return False
+    if any(_FRACTIONS.search(word) for word in words):
         return False
     separator = find_separator(words)
     return bool(words) and separator.certain and separator.mark is not None
@@ -103,7 +149,28 @@ def read_list_rows(rows: ImageRows, image: str, options: ReadOptions, *, format:
     for state, name in _FURTHER.items():
         if name in rows.names and name not in (label, image):
             columns[state] = name
+    if options.label_column is None:
+        rows.notes += _unread(rows.sample(), {image, *columns.values()})
     return table_from_cells(rows, image, columns, options, format=format)
+
+
+def _unread(sample: Sample, read: set[str]) -> list[str]:
+    """Say which other columns hold yes and no, since they may say more of the labels."""
+    kinds = {name: {cell_kind(cell) for cell in cells} for name, cells in sample.items()}
+    found = [
+        name
+        for name, seen in kinds.items()
+        if name not in read and {ONE, ZERO} <= seen and not is_no_class_name(name)
+        if len({str(cell) for cell in sample[name]}) <= _MOST_ANSWERS
+    ]
+    if not found:
+        return []
+    hold = pluralize(len(found), "column holds", "columns hold")
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return [
+        f"{hold} yes and no, or 1 and 0, but {'is' if len(found) == 1 else 'are'} not read:"
+        f" {', '.join(found[:_SHOWN])}{more}. --class-columns reads such columns as classes."
+    ]
 
 
 def write_list_rows(table: LabelTable, path: Path, lossy: bool, *, image_column: str) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions
-from hilltop.data.formats.text.cell_values import Kinds, cell_kinds
+from hilltop.data.formats.text.cell_values import KINDS, Kinds, cell_kinds
 from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.names_beside import names_of_classes, numbered_names
 from hilltop.data.formats.text.repetitions import repetitions
@@ -91,16 +91,27 @@ def table_from_vectors(
     options: ReadOptions,
     *,
     format: str,
+    classes: list[str] | None = None,
 ) -> LabelTable:
-    """Build a table from a value for each class; ``--zero`` says what 0 means."""
+    """Build a table from a value for each class; ``--zero`` says what 0 means.
+
+    Args:
+        rows: The file.
+        images: The image of each row.
+        kinds: What the values are.
+        options: What the user said.
+        format: Name of the format.
+        classes: Names of the classes, where the file has them and the user said none.
+    """
     names, notes = names_of_classes(rows.path, options)
+    names = names or classes
     width = kinds.shape[1]
     if names is not None and len(names) != width:
         raise data_error(
             rows.path,
             f"there are {width} values for each image, but {len(names)} names of classes.",
         )
-    counts = np.bincount(kinds.ravel(), minlength=5)
+    counts = np.bincount(kinds.ravel(), minlength=KINDS)
     state_of, unlisted = cell_states(rows.path, options, counts, False)
     states = state_of[kinds]
     numbers: npt.NDArray[np.int64] = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -7,6 +7,8 @@ import json
 import re
 from typing import Any
 
+from hilltop.data.formats.text.json_shapes import object_names
+
 _ARRAY = re.compile(r"\[\s*(?:(?:'[^']*'|\"[^\"]*\"|[-+.\w]+)(?:\s+|(?=\]))){2,}\]")
 _WORD = re.compile(r"'([^']*)'|\"([^\"]*)\"|([-+.\w]+)")
 _POINT = re.compile(r"-?\d+\.")
@@ -15,7 +17,8 @@ _POINT = re.compile(r"-?\d+\.")
 def names_in_text(cell: str) -> list[str] | None:
     """The names in a list, set or object that stands in a cell as text; None if it is none.
 
-    Whole numbers become text. Of an object such as ``{'NORM': 80.0}`` the keys are the names.
+    Whole numbers become text. Of an object such as ``{'NORM': 80.0}`` the keys are the names,
+    of one such as ``{"/m/05hgj": "Novel"}`` the values; of objects in a list, what names them.
 
     Example:
         >>> names_in_text('["cat", "dog"]'), names_in_text("['cat' 'dog']"), names_in_text("{3, 5}")
@@ -34,6 +37,10 @@ def names_in_text(cell: str) -> list[str] | None:
             return None
     if not isinstance(names, list | tuple | set | dict):
         return None
+    if isinstance(names, dict) and names and all(isinstance(x, str) for x in names.values()):
+        names = list(names.values())
+    if isinstance(names, list) and names and all(isinstance(part, dict) for part in names):
+        names = object_names(names)
     found = sorted(names, key=str) if isinstance(names, set) else list(names)
     try:
         words = [_word(name) for name in found]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.options import ReadOptions, option_words
 from hilltop.data.formats.text.json_lines import JsonRecords
 from hilltop.data.formats.text.label_cells import table_from_cells
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
+from hilltop.errors import OptionNeeded
 
 IMAGE, LABELS, ABSENT = "image", "labels", "absent"
 
@@ -32,7 +34,15 @@ def table_from_records(
     if ABSENT in rows.names:
         columns[State.ABSENT] = ABSENT
     plain = replace(options, label_column=None, image_column=None)
-    return table_from_cells(rows, IMAGE, columns, plain, format=format)
+    try:
+        return table_from_cells(rows, IMAGE, columns, plain, format=format)
+    except OptionNeeded as error:
+        said = option_words(
+            ReadOptions(image_column=options.image_column, label_column=options.label_column)
+        )
+        if not said:
+            raise
+        raise OptionNeeded(f"{error} {shlex.join(said)}") from None
 
 
 def read_only(what: str) -> Callable[[LabelTable, Path, bool], None]:

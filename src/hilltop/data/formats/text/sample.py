@@ -84,7 +84,23 @@ def _peek_text(source: LabelSource) -> dict[str, list[Any]]:
     named = [name for name in names if name]
     if len(set(named)) < len(named) or any(len(cells) != len(names) for cells in rows):
         return {}
-    return {name: [cells[at] for cells in rows] for at, name in enumerate(names) if name}
+    columns = {
+        name or f"column {at + 1}": [cells[at] for cells in rows] for at, name in enumerate(names)
+    }
+    # What has no name and holds nothing, or counts the rows, is no column.
+    return {
+        name: cells
+        for at, (name, cells) in enumerate(columns.items())
+        if names[at] or not (_is_empty(cells) or (at == 0 and _counts(cells)))
+    }
+
+
+def _is_empty(cells: list[str]) -> bool:
+    return not any(cell.strip() for cell in cells)
+
+
+def _counts(cells: list[str]) -> bool:
+    return cells == [str(number) for number in range(len(cells))]
 
 
 def _first_rows(source: LabelSource) -> list[list[str]]:

@@ -65,6 +65,11 @@ def find_separator(cells: Iterable[str]) -> Separator:
     return Separator(likely, certain=back, inferred=back)
 
 
+def likely_delimiter(found: Separator) -> str:
+    """What to pass as ``--delimiter`` where it is not certain: names often have blanks in them."""
+    return ";" if found.mark in (" ", None) else found.mark
+
+
 def _parts_come_back(words: Sequence[str], mark: str) -> bool:
     """Whether cells are combinations of far fewer parts, so that the parts are the names.
 

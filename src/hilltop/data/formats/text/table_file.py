@@ -125,9 +125,13 @@ class TableFile:
         return columns
 
     def _check(self, wrong: pa.Array, message: str) -> None:
+        self.report(np.flatnonzero(wrong.to_numpy(zero_copy_only=False)).tolist(), message)
+
+    def report(self, rows: Sequence[int], message: str) -> None:
+        """Raise if there are rows with an error, and name their lines."""
         errors = ErrorCollector(self.path)
-        for row in np.flatnonzero(wrong.to_numpy(zero_copy_only=False)):
-            errors.add(message, line=self.line_of(int(row)))
+        for row in rows:
+            errors.add(message, line=self.line_of(row))
         errors.check()
 
     def line_of(self, row: int) -> int:
@@ -185,7 +189,10 @@ def _read(source: LabelSource) -> pa.Table:
 
 
 def _without_row_numbers(content: pa.Table) -> pa.Table:
-    """Drop columns without a name that hold nothing, or count the rows as pandas does."""
+    """Drop columns without a name that hold nothing, or count the rows as pandas does.
+
+    Others without a name are called by their number, from 1.
+    """
     kept = []
     for at, name in enumerate(content.column_names):
         if name in ("", "Unnamed: 0", "__index_level_0__"):
@@ -194,7 +201,8 @@ def _without_row_numbers(content: pa.Table) -> pa.Table:
             if not any(cells) or (numbered and cells == [str(n) for n in range(len(cells))]):
                 continue
         kept.append(at)
-    return content if len(kept) == content.num_columns else content.select(kept)
+    names = [content.column_names[at] or f"column {at + 1}" for at in kept]
+    return content.select(kept).rename_columns(names)
 
 
 def _read_csv(source: LabelSource) -> pa.Table:
@@ -255,7 +263,7 @@ def _csv_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int
     try:
         for cells in reader:
             if cells and not header:
-                header = source.dialect.names(cells)
+                header = list(source.header)
             elif cells and any(cells[len(header) :] or [len(cells) < len(header)]):
                 wanted = pluralize(len(header), "cell", "cells")
                 errors.add(

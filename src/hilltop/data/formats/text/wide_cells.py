@@ -14,11 +14,15 @@ import numpy.typing as npt
 from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.options import ReadOptions, ready_command
+from hilltop.data.formats.text.cell_codes import cell_meaning, describe_values, odd_cells
 from hilltop.data.formats.text.cell_values import (
     BLANK,
+    KINDS,
     MINUS_ONE,
     ONE,
     OTHER,
+    SAID_ABSENT,
+    SAID_UNKNOWN,
     ZERO,
     Kinds,
     cell_kinds,
@@ -30,6 +34,9 @@ from hilltop.data.state import State
 from hilltop.errors import OptionNeeded
 
 _SHOWN_PER_COLUMN = 3
+_MOST_VALUES = 12
+_FEW = 2
+"""Where few odd values occur this often each, they have a meaning; others are mistakes."""
 _NO_CLASS = 0.5
 """A column with a greater share of other values than 1, 0, -1 and blank is no class."""
 _RAW = {"1": ONE, "0": ZERO, "-1": MINUS_ONE, "blank": BLANK}
@@ -55,7 +62,7 @@ class WideColumns:
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         """How often each kind of value occurs."""
-        return np.bincount(np.concatenate([*self.cells.values()]), minlength=5)
+        return np.bincount(np.concatenate([*self.cells.values()]), minlength=KINDS)
 
     def notes(self) -> list[str]:
         """Say what was ignored, and the raw values where -1 occurs."""
@@ -91,7 +98,8 @@ def find_classes(table: TableFile, image: str, options: ReadOptions) -> WideColu
     """Find the columns that are classes: as the user says, else by what they hold."""
     names = [name for name in table.names if name != image]
     closed = options.class_list()
-    cells = {name: cell_kinds(table.column(name)) for name in names}
+    meaning = cell_meaning(options)
+    cells = {name: cell_kinds(table.column(name), meaning) for name in names}
     ignored: list[str] = []
     if options.ignore_columns is not None:
         gone = resolve_columns(table.path, options.ignore_columns, table.names)
@@ -160,6 +168,12 @@ def _check_cells(table: TableFile, cells: dict[str, Kinds], options: ReadOptions
     errors = ErrorCollector(table.path)
     wrong = {name: np.flatnonzero(kinds == OTHER) for name, kinds in cells.items()}
     wrong = {name: rows for name, rows in wrong.items() if len(rows)}
+    odd = {name: table.column(name).take(rows).to_pylist() for name, rows in wrong.items()}
+    values = odd_cells(odd)
+    often = len(values) <= _MOST_VALUES and sum(values.values()) > _FEW * len(values)
+    if often and (len(wrong) > 1 or len(cells) == 1):
+        told = describe_values(table.path, options, list(wrong), values)
+        raise OptionNeeded(f"{table.path}: {told}")
     for name, rows in wrong.items():
         more = len(rows) - _SHOWN_PER_COLUMN
         are = pluralize(more, "more cell of this column is", "more cells of this column are")
@@ -211,8 +225,9 @@ def cell_states(
     unlisted = State.parse(next(filter(None, [*first, options.minus_one]), "unknown"))
     if unlisted == State.PRESENT:
         unlisted = State.UNKNOWN
-    state_of = np.zeros(5, dtype=np.int8)
+    state_of = np.zeros(KINDS, dtype=np.int8)
     state_of[ONE] = State.PRESENT
+    state_of[SAID_ABSENT], state_of[SAID_UNKNOWN] = State.ABSENT, State.UNKNOWN
     for name, kind in kinds.items():
         word = said[name]
         state_of[kind] = unlisted if word is None else State.parse(word)

@@ -19,7 +19,14 @@ from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.arrow_files import CSV_STYLE
-from hilltop.data.formats.text.cell_values import MINUS_ONE, ONE, ZERO, cell_kind
+from hilltop.data.formats.text.cell_codes import cell_meaning
+from hilltop.data.formats.text.cell_values import (
+    MINUS_ONE,
+    ONE,
+    SAID_ABSENT,
+    ZERO,
+    CellMeaning,
+)
 from hilltop.data.formats.text.column_roles import find_image_column
 from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.express import check_expressible, check_lines
@@ -64,7 +71,7 @@ def patch_wide(original: Original, changes: Sequence[Change]) -> Iterator[Patche
         return
     text = CsvText(original.path)
     named = find_image_column(original.path, peek_columns(source), original.options)
-    written = _notation(text, text.column(named))
+    written = _notation(text, text.column(named), cell_meaning(original.options))
     absent, options = _absent(original.options, written)
     said = changes if absent else of_state(changes, State.PRESENT)
     if any(change.class_name not in text.names for change in said):
@@ -84,18 +91,20 @@ def patch_wide(original: Original, changes: Sequence[Change]) -> Iterator[Patche
     yield Patched(text.content(), options if new else original.options, bool(absent), note=note)
 
 
-def _notation(text: CsvText, image: int | None) -> dict[int, str]:
+def _notation(text: CsvText, image: int | None, meaning: CellMeaning) -> dict[int, str]:
     """How the file writes 1, 0 and -1, as far as it does."""
     found: dict[int, str] = {}
     for record in text.records:
         for at, cell in enumerate(record.cells):
             if at != image and cell:
-                found.setdefault(cell_kind(cell), cell)
+                found.setdefault(meaning.kind(cell), cell)
     return found
 
 
 def _absent(options: ReadOptions, written: dict[int, str]) -> tuple[str, ReadOptions]:
     """How to write "absent", nothing if it cannot be said, and how to read the file then."""
+    if SAID_ABSENT in written:
+        return written[SAID_ABSENT], options
     if ZERO in written and (options.zero or options.unlisted) == "absent":
         return written[ZERO], options
     if options.minus_one == "absent":
