@@ -22,7 +22,8 @@ from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
 from hilltop.studies.compare.level import NAMED
-from hilltop.studies.reproduce.layouts import Layout, Search, Split, data_title, find_data
+from hilltop.studies.reproduce.layouts import data_title, find_data
+from hilltop.studies.reproduce.places import Layout, Search, Split
 from hilltop.studies.reproduce.source import Backbones, Source
 from hilltop.training.config import TrainConfig
 
@@ -137,7 +138,8 @@ def _table(folder: Path, part: str) -> Path:
 def _signature(split: Split) -> list[Any]:
     """What tells whether a label file is the one that was read."""
     status = split.path.stat()
-    return [str(split.path.resolve()), status.st_size, int(status.st_mtime)]
+    where = [split.prefix, split.flat]  # ids lead to the images, which may have been moved
+    return [str(split.path.resolve()), status.st_size, int(status.st_mtime), *where]
 
 
 def _prepare(layout: Layout, folder: Path) -> list[str]:
@@ -175,6 +177,8 @@ def _read(split: Split, folder: Path) -> LabelTable:
         options = dataclasses.replace(options, classes=_class_names(split, folder))
     table = read_labels(split.path, format=split.format, options=options)
     ids = pc.replace_substring(table.images, "\\", "/")  # NUS-WIDE was made on Windows
+    if split.flat:
+        ids = pc.replace_substring_regex(ids, "^.*/", "")
     ids = pc.binary_join_element_wise(split.prefix, ids, "")
     return dataclasses.replace(table, images=ids)
 
