@@ -28,6 +28,7 @@ from hilltop.studies.reproduce.source import Backbones, Source
 from hilltop.training.config import TrainConfig
 
 _DONE = "layout.json"
+_LABELS = "official"  # folder of the tables
 
 
 def official_sources(
@@ -58,7 +59,7 @@ def official_sources(
         try:
             if search.layout is not None:
                 sources[name] = _source(search.layout, out, base)
-            elif _is_prepared(out / name):
+            elif _was_trained_on(out / name):
                 sources[name] = _earlier_source(name, out, base)
         except DataError as error:
             faults.append(str(error))
@@ -71,7 +72,7 @@ def _check_all_there(
     groups: Sequence[Sequence[str]], found: Mapping[str, Search], out: Path
 ) -> None:
     """Raise with everything that is missing: of what was begun, and where nothing is there."""
-    known = {name for name in found if found[name].layout or _is_prepared(out / name)}
+    known = {name for name in found if found[name].layout or _was_trained_on(out / name)}
     wanted = [name for name in found if found[name].begun and name not in known]
     for group in groups:
         if not any(name in known for name in group):
@@ -84,6 +85,13 @@ def _check_all_there(
 
 def _is_prepared(folder: Path) -> bool:
     return (folder / _DONE).is_file()
+
+
+def _was_trained_on(folder: Path) -> bool:
+    """Whether there are runs; a plan that was only stated leaves labels alone."""
+    return _is_prepared(folder) and any(
+        path.is_dir() and path.name != _LABELS for path in folder.iterdir()
+    )
 
 
 def _source(layout: Layout, out: Path, base: TrainConfig) -> Source:
@@ -132,7 +140,7 @@ def _from_tables(name: str, folder: Path, base: TrainConfig, images: Path | None
 
 
 def _table(folder: Path, part: str) -> Path:
-    return folder / "official" / f"{part}.parquet"
+    return folder / _LABELS / f"{part}.parquet"
 
 
 def _signature(split: Split) -> list[Any]:
@@ -144,7 +152,7 @@ def _signature(split: Split) -> list[Any]:
 
 def _prepare(layout: Layout, folder: Path) -> list[str]:
     """Write the labels of every part, and return what was left out, in words."""
-    (folder / "official").mkdir(parents=True, exist_ok=True)
+    (folder / _LABELS).mkdir(parents=True, exist_ok=True)
     train, val = (_read(split, folder) for split in (layout.train, layout.val))
     said = [_said_without(layout, train, val)]
     train, val = _labelled(train), _labelled(val)
@@ -190,7 +198,7 @@ def _class_names(split: Split, folder: Path) -> Path:
     else:
         assert split.numbered is not None
         names = [str(number) for number in range(split.numbered)]
-    path = folder / "official" / "classes.txt"
+    path = folder / _LABELS / "classes.txt"
     atomic_write(path, "".join(f"{name}\n" for name in names))
     return path
 
