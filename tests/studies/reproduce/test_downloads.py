@@ -289,3 +289,15 @@ def test_the_error_names_the_folder_that_was_looked_in(tmp_path: Path) -> None:
     (tmp_path / "data" / "coco" / "images" / "train2014").mkdir(parents=True)
     with pytest.raises(DataError, match=r"COCO: there is no folder .*val2014"):
         prepared("coco", tmp_path / "data")
+
+
+def test_a_folder_of_other_photographs_does_not_stand_for_nus(tmp_path: Path) -> None:
+    """The lists of the released code count beside it, and VOC alone is enough."""
+    root = tmp_path / "data"
+    fakes.voc(root)
+    fakes.draw(root / "flickr" / "1.jpg", 0)
+    (root / "other" / "groundtruth").mkdir(parents=True)
+    found = official_sources([["voc", "nus"]], root, tmp_path / "out", TrainConfig())
+    assert list(found) == ["voc"]
+    fakes.released_nus(root / "released")
+    assert len(prepared("nus", root)[0]) == 3

@@ -108,11 +108,12 @@ def _voc_homes(tree: FolderTree) -> Iterator[Path]:
 
 
 def _find_nus(tree: FolderTree) -> Search:
-    official = ("ImageList", "Groundtruth", "ConceptsList", "TrainTestLabels", "Flickr")
-    known = next(filter(None, map(tree.folder, official)), None)
-    known = known or tree.file("TrainImagelist.txt", "Concepts81.txt")
-    if known is None and any(tree.file(f"nus_{name}.txt") for name in _NUS_LISTS):
+    part = tree.file("TrainImagelist.txt", "TestImagelist.txt", "Concepts81.txt")
+    part = part or tree.folder("TrainTestLabels")
+    if part is None and any(tree.file(f"nus_{name}.txt") for name in _NUS_LISTS):
         return _released_nus(tree)
+    official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
+    known = next(filter(None, map(tree.folder, official)), part)
     places = Places(data_title("nus"), tree, known and known.parent)
     site = "from the page of the NUS-WIDE data set"
     parts = [
@@ -128,6 +129,7 @@ def _find_nus(tree: FolderTree) -> Search:
     images = places.need(
         "folder", found, "Flickr", f"the images, in a folder for each query, {site}"
     )
+    places.begun = part is not None  # other data sets have such folders of images
 
     def layout() -> Layout:
         flat = not any(child.is_dir() for child in images.iterdir())

@@ -17,12 +17,13 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, drop_positives, read_labels, write_labels
 from hilltop.data.files import atomic_write
+from hilltop.data.folder_tree import FolderTree
 from hilltop.data.json_files import read_json
 from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
 from hilltop.studies.compare.level import NAMED
-from hilltop.studies.reproduce.layouts import data_title, find_data
+from hilltop.studies.reproduce.layouts import DATA_SETS, data_title
 from hilltop.studies.reproduce.places import Layout, Search, Split
 from hilltop.studies.reproduce.source import Backbones, Source
 from hilltop.training.config import TrainConfig
@@ -51,7 +52,8 @@ def official_sources(
     if not root.is_dir():
         raise DataError(f"--root: there is no folder {str(root)!r}.")
     names = list(dict.fromkeys(name for group in groups for name in group))
-    found = {name: find_data(name, root) for name in names}
+    tree = FolderTree(root)
+    found = {name: DATA_SETS[name](tree) for name in names}
     _check_all_there(groups, found, out)
     sources: dict[str, Source] = {}
     faults: list[str] = []

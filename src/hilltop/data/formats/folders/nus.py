@@ -57,7 +57,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     need_folder(source)
     root = source.path
     tree = FolderTree(root)
-    splits = _splits(root) or _splits_below(tree)
+    splits = _splits_below(tree) | _splits(root)
     if not splits:
         raise data_error(
             root, "there is no Imagelist.txt with a folder Groundtruth/AllLabels beside it."
