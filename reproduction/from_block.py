@@ -9,7 +9,8 @@ them: from these alone thresholds are found. The other rows judge, with complete
 Run it with: python reproduction/from_block.py --slice coco16k_lite0.npz --images images
     --weights efficientnet-lite0-57934424.pth --out runs [--methods bce,hill] [--seeds 0,1]
 
-A run that is there already is not made again; ``from_block-0.4.csv`` in the folder has all of them.
+A run that is there already is not made again, and one that was stopped goes on from its last epoch;
+``from_block-0.4.csv`` in the folder has all that any call finished.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -29,7 +31,7 @@ from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import classification_report
 from hilltop.studies.compare.method import Method
-from hilltop.training import ModelConfig, RunFolder, TrainConfig, train
+from hilltop.training import ModelConfig, RunFolder, TrainConfig, resume, train
 from hilltop.training.decisions import score_logits
 
 TRAINING = 12_000  # rows of the slice that may be learned from; the others judge
@@ -37,6 +39,7 @@ LISTS = {"0.4": "Y_04left", "single": "Y_single", "complete": "Y_full"}
 METHODS = "bce,hill,splc,splc_bounded,gr,auto,complete"
 COLUMNS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
 OWN = ("own_CF1", "own_OF1")
+HEADER = ("level", "method", "seed", "rule", "epoch", *COLUMNS, *OWN)
 
 
 def write_tables(given: Path, folder: Path, training: int, aside: int, judging: int) -> None:
@@ -102,13 +105,17 @@ def own_decisions(words: argparse.Namespace, folder: Path, level: str) -> dict[s
     return {"own_CF1": report.CF1, "own_OF1": report.OF1}
 
 
-def rows_of(words: argparse.Namespace, level: str, method: str, seed: int) -> list[list[object]]:
+def rows_of(words: argparse.Namespace, level: str, method: str, seed: int) -> list[dict[str, str]]:
     """Make the run if it is not there; return its last epoch, and its best on those that judge."""
     folder = words.out / f"{level}-{method.replace(':', '-')}-{seed}"
     kept = folder / "own.json"
     if len(RunFolder(folder).recorded()) < words.epochs:
         started = time.process_time()
-        train(config_of(words, level, method, seed), folder)
+        if RunFolder(folder).state.is_file():
+            resume(folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)  # stopped in its first epoch
+            train(config_of(words, level, method, seed), folder)
         print(f"{folder.name}: {time.process_time() - started:.0f} s of CPU", flush=True)
     if not kept.is_file():
         kept.write_text(json.dumps(own_decisions(words, folder, level)))
@@ -119,8 +126,26 @@ def rows_of(words: argparse.Namespace, level: str, method: str, seed: int) -> li
     for rule, row in chosen.items():
         values = [f"{row[column]:.6f}" for column in COLUMNS]
         values += [f"{own[column]:.6f}" if rule == "last" else "" for column in OWN]
-        rows.append([level, method, seed, rule, row["epoch"], *values])
+        cells = map(str, [level, method, seed, rule, row["epoch"], *values])
+        rows.append(dict(zip(HEADER, cells, strict=True)))
     return rows
+
+
+def add_to_table(path: Path, rows: list[dict[str, str]]) -> None:
+    """Write the rows of a run into the table, in place of those that it has there."""
+    known: list[dict[str, str]] = []
+    if path.is_file():
+        with path.open(newline="") as file:
+            known = list(csv.DictReader(file))
+    known = [row for row in known if _run(row) != _run(rows[0])]
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, HEADER, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted([*known, *rows], key=_run))
+
+
+def _run(row: dict[str, str]) -> tuple[int, str, str]:
+    return int(row["seed"]), row["level"], row["method"]
 
 
 def main() -> None:
@@ -141,17 +166,13 @@ def main() -> None:
     words.out.mkdir(parents=True, exist_ok=True)
     if not (words.out / "judge.parquet").exists():
         write_tables(words.slice, words.out, words.training, words.aside, words.judging)
-    table = []
     for seed in map(int, words.seeds.split(",")):
         for method in words.methods.split(","):
             level = words.level
             if method == "complete":
                 level, method = "complete", "bce"
-            table += rows_of(words, level, method, seed)
-            with (words.out / f"from_block-{words.level}.csv").open("w", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(["level", "method", "seed", "rule", "epoch", *COLUMNS, *OWN])
-                writer.writerows(table)
+            rows = rows_of(words, level, method, seed)
+            add_to_table(words.out / f"from_block-{words.level}.csv", rows)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
+from hilltop.cli.main import main
 from hilltop.training.optim import moving_average
+from hilltop.training.run_folder import RunFolder
+from tests.training.conftest import command
 
 FAST, SLOW = 0.3, 0.9997
 
@@ -72,3 +77,22 @@ def test_the_average_stays_when_the_model_moves_on() -> None:
     before = average.module.weight.clone()
     model.move(5)
     assert torch.equal(average.module.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("words", "better"),
+    [
+        (("--ema", 0.9997, "--no-ema-ramp"), "mAP_plain"),  # the average has hardly left its start
+        (("--ema", 0.99, "--learning-rate", 0.3), "mAP_average"),  # steps are far too long
+    ],
+)
+def test_the_better_of_average_and_plain_model_is_kept_and_both_are_recorded(
+    words: tuple[object, ...], better: str, problem: Path, tmp_path: Path
+) -> None:
+    more = ("--epochs", 3, "--schedule-epochs", 9, "--ema-choice", "better", *words)
+    assert main(command(problem, tmp_path / "run", *more)) == 0
+    rows = RunFolder(tmp_path / "run").recorded()
+    for row in rows:
+        assert row["mAP"] == max(row["mAP_average"], row["mAP_plain"])
+    assert rows[-1]["mAP"] == rows[-1][better]
+    assert rows[-1]["mAP_average"] != rows[-1]["mAP_plain"]

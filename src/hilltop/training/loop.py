@@ -74,9 +74,9 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
                 if interrupt.asked:
                     _save(folder, learner, others, progress, fabric)
                     raise KeyboardInterrupt
-                scores, kept = _scores(config, task, learner, fabric)
+                scores, kept, both = _scores(config, task, learner, fabric)
             row, progress = _evaluate(task, scores, rival, progress, learner)
-            rows.append(row)
+            rows.append(row | both)
             rival = scores if progress.best_epoch == epoch + 1 else rival
             if fabric.is_global_zero:
                 _keep(folder, task, kept, scores, rows, progress)
@@ -207,19 +207,21 @@ def _train_epoch(
 
 def _scores(
     config: TrainConfig, task: Task, learner: Learner, fabric: Fabric
-) -> tuple[Tensor, nn.Module]:
-    """Validation scores of the model that is kept, and that model."""
+) -> tuple[Tensor, nn.Module, dict[str, float]]:
+    """Validation scores of the model that is kept, that model, and mAP of both if it is chosen."""
 
     def scores(model: nn.Module) -> Tensor:
         return predict(model, task.val_inputs, len(task.val), config, fabric)
 
     kept = scores(learner.kept)
     if config.ema_choice == "average" or learner.average is None:
-        return kept, learner.kept
+        return kept, learner.kept, {}
     plain = scores(learner.model)
-    reached = judged_value(epoch_metrics(task, kept).columns)
-    better = epoch_metrics(task, plain, rival=kept).is_better(reached)
-    return (plain, learner.model) if better else (kept, learner.kept)
+    average, own = epoch_metrics(task, kept), epoch_metrics(task, plain, rival=kept)
+    both = {"mAP_average": average.columns["mAP"], "mAP_plain": own.columns["mAP"]}
+    if own.is_better(judged_value(average.columns)):
+        return plain, learner.model, both
+    return kept, learner.kept, both
 
 
 def _evaluate(

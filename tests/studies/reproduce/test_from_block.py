@@ -37,10 +37,12 @@ def test_every_method_gets_its_rows_and_is_not_run_twice(
     torch.save(renamed, tmp_path / "weights.pth")
     words = [SCRIPT, "--slice", tmp_path / "slice.npz", "--images", tmp_path / "images"]
     words += ["--weights", tmp_path / "weights.pth", "--out", tmp_path / "runs"]
-    words += ["--methods", "splc:tau=0.7,complete", "--training", 16]
-    words += ["--aside", 12, "--judging", 8, "--image-size", 64]
-    monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, "--epochs", 2)])
-    for _ in range(2):
+    words += ["--training", 16, "--aside", 12, "--judging", 8, "--image-size", 64, "--epochs", 2]
+    stopped = tmp_path / "runs" / "complete-bce-0" / "config.yaml"  # in its first epoch
+    stopped.parent.mkdir(parents=True)
+    stopped.write_text("epochs: 2\n")
+    for methods in ("complete", "splc:tau=0.7", "splc:tau=0.7,complete"):
+        monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, "--methods", methods)])
         runpy.run_path(str(SCRIPT), run_name="__main__")
     assert capsys.readouterr().out.count("run folder:") == 2
     with (tmp_path / "runs" / "from_block-0.4.csv").open() as file:

@@ -174,3 +174,14 @@ def test_labels_are_read_again_when_their_file_changes(tmp_path: Path) -> None:
     path = tmp_path / "data" / "dataset" / "coco_train_full.txt"
     path.write_text("\n".join(path.read_text().splitlines()[:-1]))
     assert len(tables(source_of("coco", tmp_path / "data"))[0]) == 5
+
+
+def test_labels_that_a_plan_left_do_not_stand_for_the_data_set(tmp_path: Path) -> None:
+    fakes.coco(tmp_path / "data")
+    source_of("coco", tmp_path / "data")
+    (tmp_path / "data").rename(tmp_path / "gone")
+    (tmp_path / "data").mkdir()
+    with pytest.raises(DataError, match="COCO: there is no folder"):
+        source_of("coco", tmp_path / "data")
+    (tmp_path / "out" / "coco" / "runs").mkdir()
+    assert source_of("coco", tmp_path / "data").only_read

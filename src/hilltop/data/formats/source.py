@@ -175,7 +175,7 @@ def read_class_codes(path: Path) -> dict[str, str] | None:
 
 
 def read_names(path: Path, kind: str) -> list[str]:
-    """Return the names in a file with one a line, which must differ.
+    """Return the names in a file with one a line, which must differ; empty lines may end it.
 
     Args:
         path: The file.
@@ -183,8 +183,10 @@ def read_names(path: Path, kind: str) -> list[str]:
     """
     errors = ErrorCollector(path)
     names: dict[str, int] = {}
-    for number, line in read_lines(path):
-        name = line.strip()
+    lines = [(number, line.strip()) for number, line in read_lines(path)]
+    while lines and not lines[-1][1]:
+        lines.pop()
+    for number, name in lines:
         if not name:
             errors.add(f"the {kind} name is empty. Remove the line.", line=number)
         elif name in names:

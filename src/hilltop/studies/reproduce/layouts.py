@@ -5,120 +5,23 @@ Only names of files and folders are looked at here; ``official.py`` reads the la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hilltop.data import ReadOptions
-
-COMPLETE_LABELS = ReadOptions(unlisted="absent")
-"""All four data sets are taken to be complete, as in the paper: what is not listed is absent."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """Labels of one part of a data set.
-
-    Attributes:
-        path: The file or folder to read.
-        format: Its format.
-        options: What the format leaves open.
-        prefix: What leads from the folder of images to those of this part.
-        classes_of: A label file whose classes the numbers in this one stand for, in order.
-        numbered: How many classes the numbers stand for, if they have no names.
-    """
-
-    path: Path
-    format: str
-    options: ReadOptions = COMPLETE_LABELS
-    prefix: str = ""
-    classes_of: Path | None = None
-    numbered: int | None = None
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the parts of a data set lie.
-
-    Attributes:
-        data: Its short name, as recipes know it.
-        images: The folder with its images.
-        train: Complete training labels.
-        val: Labels of the test images.
-        reduced: Released training labels by the level that they were reduced to.
-        partial: Whether images that are not there are left out, as in the paper, where many could
-            no longer be had.
-    """
-
-    data: str
-    images: Path
-    train: Split
-    val: Split
-    reduced: Mapping[str, Split] = field(default_factory=dict)
-    partial: bool = False
-
-
-@dataclass(frozen=True)
-class Search:
-    """What was found of a data set below a folder.
-
-    Attributes:
-        layout: Its parts, or None if some are missing.
-        missing: A sentence for each part that is missing, with where to get it.
-        begun: Whether any part is there.
-    """
-
-    layout: Layout | None
-    missing: tuple[str, ...]
-    begun: bool
-
-
-class _Places:
-    """Looks for parts below a folder, and notes those that are missing."""
-
-    def __init__(self, data: str, home: Path | None, root: Path) -> None:
-        self.title, self.begun, self.home = data_title(data), home is not None, home or root
-        self.around = [self.home, *_folders(root)]
-        self.missing: list[str] = []
-
-    def folder(self, name: str, what: str) -> Path:
-        """A folder; ``what`` says in words what it is and where it comes from."""
-        path = self.home / name
-        if not path.is_dir():
-            self.missing.append(f"{self.title}: there is no folder {str(path)!r}: {what}.")
-        return path
-
-    def file(self, names: Sequence[str], what: str) -> Path:
-        """The first of some files that is there."""
-        found = self.some(names)
-        if found is None:
-            path = str(self.home / names[0])
-            self.missing.append(f"{self.title}: there is no file {path!r}: {what}.")
-        return found or self.home / names[0]
-
-    def some(self, names: Sequence[str]) -> Path | None:
-        """The first of some files, or None."""
-        return next((self.home / name for name in names if (self.home / name).is_file()), None)
-
-    def listed(self, name: str) -> Path | None:
-        """A list of the released code, in any folder: alone, or in a clone of its repository."""
-        paths = (folder / inside / name for folder in self.around for inside in ("", "dataset"))
-        return next((path for path in paths if path.is_file()), None)
-
-    def end(self, layout: Callable[[], Layout]) -> Search:
-        """What came of it."""
-        whole = None if self.missing else layout()
-        return Search(whole, tuple(self.missing), self.begun)
+from hilltop.data.folder_tree import FolderTree, has_image
+from hilltop.studies.reproduce.places import Layout, Places, Search, Split
 
 
 def find_data(data: str, root: Path) -> Search:
-    """Look for a data set of the paper in a folder or one of the folders in it.
+    """Look for a data set of the paper in a folder and those in it.
 
     Args:
         data: Short name: one of :data:`DATA_SETS`.
         root: Where to look.
     """
-    return DATA_SETS[data](root)
+    return DATA_SETS[data](FolderTree(root))
 
 
 def data_title(data: str) -> str:
@@ -126,107 +29,142 @@ def data_title(data: str) -> str:
     return _TITLES.get(data, data)
 
 
-def _home(root: Path, marks: Sequence[str], inside: Sequence[str] = ("",)) -> Path | None:
-    """The first folder that holds one of the marks: the root, or a folder in it."""
-    for folder in (folder / name for folder in _folders(root) for name in inside):
-        if any((folder / mark).exists() for mark in marks):
-            return folder
-    return None
-
-
-def _folders(root: Path) -> list[Path]:
-    """The root and the folders in it."""
-    if not root.is_dir():
-        return []
-    return [root, *sorted(child for child in root.iterdir() if child.is_dir())]
+def _leads(folder: Path, part: Path) -> str:
+    """What leads from a folder to one in it, to stand before a name."""
+    return "" if part == folder else f"{part.relative_to(folder).as_posix()}/"
 
 
 _RELEASED = "one of the label lists in the folder dataset of the code released with the paper"
 
 
-def _find_coco(root: Path) -> Search:
-    places = _Places("coco", _home(root, ("train2014", "val2014", "annotations")), root)
+def _find_coco(tree: FolderTree) -> Search:
+    known = next(filter(None, map(tree.folder, ("train2014", "val2014", "annotations"))), None)
+    places = Places(data_title("coco"), tree, known and known.parent)
     archive = "from the download page of the COCO data set"
-    places.folder("train2014", f"the archive of 2014 training images, {archive}")
-    places.folder("val2014", f"the archive of 2014 validation images, {archive}")
+    images = [
+        places.folder(f"{part}2014", f"the archive of 2014 {name} images, {archive}")
+        for part, name in (("train", "training"), ("val", "validation"))
+    ]
     annotations = f"of the archive of 2014 train and validation annotations, {archive}"
-    val = places.file(["annotations/instances_val2014.json"], f"it is part {annotations}")
-    listed = places.listed("coco_train_full.txt")
-    train = listed or places.file(
-        ["annotations/instances_train2014.json"],
+    val = places.file(_instances("val"), f"it is part {annotations}")
+    train = tree.file("coco_train_full.txt") or places.file(
+        _instances("train"),
         f"it is part {annotations}; coco_train_full.txt, {_RELEASED}, does as well",
     )
+    above = Path(os.path.commonpath([image.parent for image in images]))
 
-    def split(path: Path, prefix: str) -> Split:
+    def split(path: Path, folder: Path) -> Split:
         if path.suffix == ".json":
-            return Split(path, "coco", prefix=prefix)
-        return Split(path, "paper_list", prefix=prefix, classes_of=val)
+            return Split(path, "coco", prefix=_leads(above, folder))
+        return Split(path, "paper_list", prefix=_leads(above, folder), classes_of=val)
 
     reduced = {
-        level: places.listed(f"coco_train_{name}.txt")
+        level: tree.file(f"coco_train_{name}.txt")
         for level, name in (("0.75", "0.75left"), ("0.4", "0.4left"), ("single", "singlelabel"))
     }
     return places.end(
         lambda: Layout(
             "coco",
-            places.home,
-            split(train, "train2014/"),
-            split(val, "val2014/"),
-            {name: split(path, "train2014/") for name, path in reduced.items() if path},
+            above,
+            split(train, images[0]),
+            split(val, images[1]),
+            {name: split(path, images[0]) for name, path in reduced.items() if path},
         )
     )
 
 
-def _find_voc(root: Path) -> Search:
-    inside = ("", "VOC2012", "VOCdevkit/VOC2012")
-    home = _home(root, ("JPEGImages", "ImageSets"), inside)
-    places = _Places("voc", home, root if home else root / inside[-1])
+def _instances(part: str) -> list[str]:
+    name = f"instances_{part}2014.json"
+    return [f"annotations/{name}", name]
+
+
+def _find_voc(tree: FolderTree) -> Search:
+    # Sorting is stable: of several of that year, the least deep one.
+    homes = sorted(_voc_homes(tree), key=lambda home: "2012" not in home.name)
+    places = Places(
+        data_title("voc"), tree, homes[0] if homes else tree.root / "VOCdevkit" / "VOC2012"
+    )
     devkit = "part of the training and validation archive of PASCAL VOC 2012 (VOCdevkit)"
-    images = places.folder("JPEGImages", devkit)
-    places.file(["ImageSets/Main/train.txt"], devkit)
-    places.file(["ImageSets/Main/val.txt"], devkit)
+    images = places.home / "JPEGImages"
+    places.need("folder", images if images.is_dir() else None, images.name, devkit)
+    for part in ("train", "val"):
+        path = places.home / "ImageSets" / "Main" / f"{part}.txt"
+        name = path.relative_to(places.home).as_posix()
+        places.need("file", path if path.is_file() else None, name, devkit)
 
     def split(name: str) -> Split:
-        options = ReadOptions(unlisted="absent", split=name)
-        return Split(places.home, "voc", options)
+        return Split(places.home, "voc", ReadOptions(unlisted="absent", split=name))
 
     return places.end(lambda: Layout("voc", images, split("train"), split("val")))
 
 
-def _find_nus(root: Path) -> Search:
+def _voc_homes(tree: FolderTree) -> Iterator[Path]:
+    """Folders with a part of the devkit; those of other years are other data sets."""
+    for mark in ("JPEGImages", "ImageSets"):
+        for path in tree.folders(mark):
+            name = path.parent.name.casefold()
+            if "2012" in name or not name.startswith("voc20"):
+                yield path.parent
+
+
+def _find_nus(tree: FolderTree) -> Search:
+    part = tree.file("TrainImagelist.txt", "TestImagelist.txt", "Concepts81.txt")
+    part = part or tree.folder("TrainTestLabels")
+    if part is None and any(tree.file(f"nus_{name}.txt") for name in _NUS_LISTS):
+        return _released_nus(tree)
     official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
-    places = _Places("nus", _home(root, official), root)
-    if not places.begun and any(places.listed(f"nus_{name}.txt") for name in _NUS_LISTS):
-        # The lists alone say little: they come with those of COCO.
-        return _released_nus(_Places("nus", _home(root, ("images",)), root))
+    known = next(filter(None, map(tree.folder, official)), part)
+    places = Places(data_title("nus"), tree, known and known.parent)
     site = "from the page of the NUS-WIDE data set"
-    images = places.folder("Flickr", f"the images, in a folder for each query, {site}")
-    concepts = ["ConceptsList/Concepts81.txt", "Concepts81.txt"]
-    places.file(concepts, f"the list of 81 concepts, {site}")
-    for name in ("TrainImagelist.txt", "TestImagelist.txt"):
-        places.file([f"ImageList/{name}", name], f"a list of images, {site}")
-    places.folder("Groundtruth/TrainTestLabels", f"the labels of both parts, {site}")
+    parts = [
+        places.file(["ConceptsList/Concepts81.txt", "Concepts81.txt"],
+                    f"the list of 81 concepts, {site}"),
+        *(places.file([f"ImageList/{name}", name], f"a list of images, {site}")
+          for name in ("TrainImagelist.txt", "TestImagelist.txt")),
+        places.need("folder", tree.folder("TrainTestLabels"), "Groundtruth/TrainTestLabels",
+                    f"the labels of both parts, {site}"),
+    ]  # fmt: skip
+    home = Path(os.path.commonpath([part.parent for part in parts]))
+    found = tree.folder("Flickr") or _images_near(tree, home)
+    images = places.need(
+        "folder", found, "Flickr", f"the images, in a folder for each query, {site}"
+    )
+    places.begun = part is not None  # other data sets have such folders of images
 
-    def split(name: str) -> Split:
-        return Split(places.home, "nus", ReadOptions(unlisted="absent", split=name))
+    def layout() -> Layout:
+        flat = not any(child.is_dir() for child in images.iterdir())
+        train, test = (
+            Split(home, "nus", ReadOptions(unlisted="absent", split=name), flat=flat)
+            for name in ("train", "test")
+        )
+        return Layout("nus", images, train, test)
 
-    return places.end(lambda: Layout("nus", images, split("train"), split("test")))
+    return places.end(layout)
+
+
+def _images_near(tree: FolderTree, home: Path) -> Path | None:
+    """The folder ``images`` that lies nearest to the lists."""
+    nearest = [home, *home.parents]
+    found = [path for path in tree.folders("images") if path.parent in nearest]
+    return max(found, key=lambda path: len(path.parts), default=None)
 
 
 _NUS_CLASSES = 81
 _NUS_LISTS = ("train_full", "val")
 
 
-def _released_nus(places: _Places) -> Search:
+def _released_nus(tree: FolderTree) -> Search:
     """The lists of the released code; their images lie in one folder."""
-    images = places.folder(
-        "images", "the images that the released lists name, all in this one folder"
+    places = Places(data_title("nus"), tree)
+    found = next((path for path in tree.folders("images") if has_image(path)), None)
+    images = places.need(
+        "folder", found, "images", "the images that the released lists name, all in this one folder"
     )
-    train, val = (
-        places.listed(f"nus_{name}.txt") or places.file([f"nus_{name}.txt"], _RELEASED)
-        for name in _NUS_LISTS
-    )
-    single = places.listed("nus_train_singlelabel.txt")
+    # The lists alone say little: they come with those of COCO.
+    begun = places.begun
+    train, val = (places.file([f"nus_{name}.txt"], _RELEASED) for name in _NUS_LISTS)
+    places.begun = begun
+    single = tree.file("nus_train_singlelabel.txt")
 
     def split(path: Path) -> Split:
         return Split(path, "paper_list", numbered=_NUS_CLASSES)
@@ -242,36 +180,74 @@ def _released_nus(places: _Places) -> Search:
     )
 
 
-def _find_openimages(root: Path) -> Search:
-    def named(name: str) -> list[str]:
-        return [f"{folder}{edition}{name}" for folder in ("", "csv/") for edition in ("", "oidv6-")]
-
-    labels = {part: named(f"{part}-annotations-human-imagelabels.csv") for part in _PARTS}
-    described = named("class-descriptions.csv")
-    home = _home(root, [*described, *labels["train"], *labels["test"]])
-    places = _Places("openimages", home, root)
-    site = "from the download page of the Open Images data set"
-    for part in _PARTS:
-        places.folder(part, f"the images of this part, as many as can be had, {site}")
-    files = {
-        part: places.file(names, f"the human-verified image labels of this part, {site}")
-        for part, names in labels.items()
-    }
-    classes = places.file(described, f"the names of the classes, {site}")
-
-    def split(part: str) -> Split:
-        options = ReadOptions(unlisted="absent", classes=classes)
-        return Split(files[part], "openimages", options, prefix=f"{part}/")
-
-    return places.end(
-        lambda: Layout("openimages", places.home, split("train"), split("test"), partial=True)
-    )
-
-
 _PARTS = ("train", "test")
+_EDITIONS = ("", "oidv6-", "oidv7-")
+
+
+_DESCRIBED = [
+    *(f"{edition}class-descriptions.csv" for edition in _EDITIONS),
+    "metadata/classes.csv",
+]
+
+
+def _verified(part: str) -> list[str]:
+    """Names of the file of labels that people verified: by edition, and by a download tool."""
+    editions = [f"{edition}{part}-annotations-human-imagelabels.csv" for edition in _EDITIONS]
+    return [*editions, f"{part}/annotations-human.csv", f"{part}/labels/classifications.csv"]
+
+
+def _find_openimages(tree: FolderTree) -> Search:
+    site = "from the download page of the Open Images data set"
+    labels = {part: _verified(part) for part in _PARTS}
+    known = tree.file(*labels["train"], *labels["test"], *_DESCRIBED)
+    places = Places(data_title("openimages"), tree, known and _outside_parts(known))
+    files = [
+        places.file(names, f"the human-verified image labels of this part, {site}")
+        for names in labels.values()
+    ]
+    classes = places.file(_DESCRIBED, f"the names of the classes, {site}")
+    begun, found = places.begun, [_images_of(part, places.home, tree) for part in _PARTS]
+    for part, folder in zip(_PARTS, found, strict=True):
+        what = f"the images of this part, as many as can be had, {site}"
+        places.need("folder", folder, part, what)
+    places.begun = begun  # folders of these names lie everywhere
+    options = ReadOptions(unlisted="absent", classes=classes)
+
+    def layout() -> Layout:
+        folders = [folder for folder in found if folder is not None]
+        direct = all(map(has_image, folders))
+        above = Path(
+            os.path.commonpath([folder.parent if direct else folder for folder in folders])
+        )
+        # In folders of these, images are looked for by their names, which differ in all parts.
+        train, test = (
+            Split(file, "openimages", options, prefix=_leads(above, folder) if direct else "")
+            for file, folder in zip(files, folders, strict=True)
+        )
+        return Layout("openimages", above, train, test, partial=True)
+
+    return places.end(layout)
+
+
+def _outside_parts(file: Path) -> Path:
+    """The folder of a file; outside of a folder that holds one part alone."""
+    inside = [path for path in file.parents if path.name.casefold() in (*_PARTS, "validation")]
+    return inside[-1].parent if inside else file.parent
+
+
+def _images_of(part: str, home: Path, tree: FolderTree) -> Path | None:
+    """The folder with the images of a part, or with the folders of its sixteen archives."""
+    above = [folder for folder in (home, *home.parents) if folder.is_relative_to(tree.root)]
+    for place in (folder / name for folder in above for name in ("", "images", "data")):
+        found = next((path for path in tree.folders(part) if path.parent == place), None)
+        if found is not None or next(place.glob(f"{part}_[0-9a-f]"), None) is not None:
+            return found or place
+    return None
+
+
 _TITLES = {"coco": "COCO", "voc": "VOC", "nus": "NUS-WIDE", "openimages": "Open Images"}
 
-DATA_SETS: dict[str, Callable[[Path], Search]] = {
+DATA_SETS: dict[str, Callable[[FolderTree], Search]] = {
     "coco": _find_coco,
     "voc": _find_voc,
     "nus": _find_nus,

@@ -17,16 +17,19 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, drop_positives, read_labels, write_labels
 from hilltop.data.files import atomic_write
+from hilltop.data.folder_tree import FolderTree
 from hilltop.data.json_files import read_json
 from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
 from hilltop.studies.compare.level import NAMED
-from hilltop.studies.reproduce.layouts import Layout, Search, Split, data_title, find_data
+from hilltop.studies.reproduce.layouts import DATA_SETS, data_title
+from hilltop.studies.reproduce.places import Layout, Search, Split
 from hilltop.studies.reproduce.source import Backbones, Source
 from hilltop.training.config import TrainConfig
 
 _DONE = "layout.json"
+_LABELS = "official"  # folder of the tables
 
 
 def official_sources(
@@ -49,7 +52,8 @@ def official_sources(
     if not root.is_dir():
         raise DataError(f"--root: there is no folder {str(root)!r}.")
     names = list(dict.fromkeys(name for group in groups for name in group))
-    found = {name: find_data(name, root) for name in names}
+    tree = FolderTree(root)
+    found = {name: DATA_SETS[name](tree) for name in names}
     _check_all_there(groups, found, out)
     sources: dict[str, Source] = {}
     faults: list[str] = []
@@ -57,7 +61,7 @@ def official_sources(
         try:
             if search.layout is not None:
                 sources[name] = _source(search.layout, out, base)
-            elif _is_prepared(out / name):
+            elif _was_trained_on(out / name):
                 sources[name] = _earlier_source(name, out, base)
         except DataError as error:
             faults.append(str(error))
@@ -70,7 +74,7 @@ def _check_all_there(
     groups: Sequence[Sequence[str]], found: Mapping[str, Search], out: Path
 ) -> None:
     """Raise with everything that is missing: of what was begun, and where nothing is there."""
-    known = {name for name in found if found[name].layout or _is_prepared(out / name)}
+    known = {name for name in found if found[name].layout or _was_trained_on(out / name)}
     wanted = [name for name in found if found[name].begun and name not in known]
     for group in groups:
         if not any(name in known for name in group):
@@ -83,6 +87,13 @@ def _check_all_there(
 
 def _is_prepared(folder: Path) -> bool:
     return (folder / _DONE).is_file()
+
+
+def _was_trained_on(folder: Path) -> bool:
+    """Whether there are runs; a plan that was only stated leaves labels alone."""
+    return _is_prepared(folder) and any(
+        path.is_dir() and path.name != _LABELS for path in folder.iterdir()
+    )
 
 
 def _source(layout: Layout, out: Path, base: TrainConfig) -> Source:
@@ -131,18 +142,19 @@ def _from_tables(name: str, folder: Path, base: TrainConfig, images: Path | None
 
 
 def _table(folder: Path, part: str) -> Path:
-    return folder / "official" / f"{part}.parquet"
+    return folder / _LABELS / f"{part}.parquet"
 
 
 def _signature(split: Split) -> list[Any]:
     """What tells whether a label file is the one that was read."""
     status = split.path.stat()
-    return [str(split.path.resolve()), status.st_size, int(status.st_mtime)]
+    where = [split.prefix, split.flat]  # ids lead to the images, which may have been moved
+    return [str(split.path.resolve()), status.st_size, int(status.st_mtime), *where]
 
 
 def _prepare(layout: Layout, folder: Path) -> list[str]:
     """Write the labels of every part, and return what was left out, in words."""
-    (folder / "official").mkdir(parents=True, exist_ok=True)
+    (folder / _LABELS).mkdir(parents=True, exist_ok=True)
     train, val = (_read(split, folder) for split in (layout.train, layout.val))
     said = [_said_without(layout, train, val)]
     train, val = _labelled(train), _labelled(val)
@@ -175,6 +187,8 @@ def _read(split: Split, folder: Path) -> LabelTable:
         options = dataclasses.replace(options, classes=_class_names(split, folder))
     table = read_labels(split.path, format=split.format, options=options)
     ids = pc.replace_substring(table.images, "\\", "/")  # NUS-WIDE was made on Windows
+    if split.flat:
+        ids = pc.replace_substring_regex(ids, "^.*/", "")
     ids = pc.binary_join_element_wise(split.prefix, ids, "")
     return dataclasses.replace(table, images=ids)
 
@@ -186,7 +200,7 @@ def _class_names(split: Split, folder: Path) -> Path:
     else:
         assert split.numbered is not None
         names = [str(number) for number in range(split.numbered)]
-    path = folder / "official" / "classes.txt"
+    path = folder / _LABELS / "classes.txt"
     atomic_write(path, "".join(f"{name}\n" for name in names))
     return path
 

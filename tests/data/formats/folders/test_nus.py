@@ -132,7 +132,9 @@ def test_only_the_layout_fits(folder: Path, tmp_path: Path) -> None:
     assert not nus.fits(LabelSource(tmp_path))
     assert not nus.fits(LabelSource(folder / "ImageList" / "Imagelist.txt"))
     assert "this is a file, but" in message(folder / "ImageList" / "Imagelist.txt")
-    assert "there is no Imagelist.txt" in message(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert "there is no Imagelist.txt" in message(tmp_path / "empty")
+    assert len(read_labels(tmp_path, format="nus", options=ALL)) == 3, "looked for in all folders"
     (folder / "ConceptsList" / "Concepts81.txt").unlink()
     assert not nus.fits(LabelSource(folder))
     assert "there is no Concepts81.txt" in message(folder)

@@ -1,8 +1,9 @@
 """NUS-WIDE in its original layout: a list of images, and for each concept a file of zeros and ones.
 
 The folder holds ``Concepts81.txt``, ``Imagelist.txt`` and ``Groundtruth/AllLabels``; of the two
-parts ``TrainImagelist.txt``, ``TestImagelist.txt`` and ``Groundtruth/TrainTestLabels``. The zeros
-are bare: nothing says whether a person looked, so the user does.
+parts ``TrainImagelist.txt``, ``TestImagelist.txt`` and ``Groundtruth/TrainTestLabels``. Where
+that is not so, they are looked for in all folders. The zeros are bare: nothing says whether a
+person looked, so the user does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.folder_tree import FolderTree
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_class_file, read_lines, read_names
@@ -54,13 +56,14 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """
     need_folder(source)
     root = source.path
-    splits = _splits(root)
+    tree = FolderTree(root)
+    splits = _splits_below(tree) | _splits(root)
     if not splits:
         raise data_error(
             root, "there is no Imagelist.txt with a folder Groundtruth/AllLabels beside it."
         )
     split = choose_split(root, splits, options.split)
-    classes = _concepts(root) if options.classes is None else read_class_file(options.classes)
+    classes = _concepts(tree) if options.classes is None else read_class_file(options.classes)
     images = read_names(splits[split][0], "image")
     unlisted = options.need_unlisted(root, "zeros")
     labels, pattern = files_in(splits[split][1]), _LABELS[split][1]
@@ -121,10 +124,10 @@ def _concept_file(root: Path) -> Path | None:
     return next((path for path in places if path.is_file()), None)
 
 
-def _concepts(root: Path) -> list[str]:
-    path = _concept_file(root)
+def _concepts(tree: FolderTree) -> list[str]:
+    path = _concept_file(tree.root) or tree.file(_CONCEPTS)
     if path is None:
-        raise data_error(root, f"there is no {_CONCEPTS} here or in ConceptsList. Add it.")
+        raise data_error(tree.root, f"there is no {_CONCEPTS} here or in ConceptsList. Add it.")
     return read_class_file(path)
 
 
@@ -138,6 +141,16 @@ def _splits(root: Path) -> dict[str, tuple[Path, Path]]:
         folders = [path for path in places if path.is_dir()]
         if lists and folders:
             found[split] = lists[0], folders[0]
+    return found
+
+
+def _splits_below(tree: FolderTree) -> dict[str, tuple[Path, Path]]:
+    """The same, wherever they lie."""
+    found = {}
+    for split, name in _LISTS.items():
+        images, labels = tree.file(name), tree.folder(_LABELS[split][0])
+        if images is not None and labels is not None:
+            found[split] = images, labels
     return found
 
 
@@ -156,6 +169,8 @@ def _read_slowly(path: Path, images: int, found: list[str]) -> npt.NDArray[np.in
     """Read line by line: for files with blanks around the numbers, and to say what is wrong."""
     errors = ErrorCollector(path, found)
     words = [text.strip() for _, text in read_lines(path)]
+    while words and not words[-1] and len(words) > images:
+        words.pop()
     for line, word in enumerate(words, 1):
         if word not in ("0", "1"):
             errors.add(f"expected 0 or 1, but got {word!r:.60}.", line=line)
