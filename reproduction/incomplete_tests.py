@@ -7,18 +7,18 @@ labels; those of the test rows are lost in the same way, and metrics are estimat
   the 90% intervals cover the true value, and how wide they are;
 - for pairs of models with 500 answers: whether the order is right, against labels as they are.
 
-Files ``SET.WAY.SEED.npz`` that hold out-of-fold logits ``s``, labels that are left ``Z`` and the
-truth ``Y`` are taken as they are: one model, nothing to train.
-
 Run it with: python reproduction/incomplete_tests.py FOLDER --out reproduction/incomplete_tests.csv
-Rows that the file holds already are not made again; ``--table`` prints what it holds, ``--figure``
-draws it, ``--page`` writes tables by set and by way.
+Scores of trained heads are kept under ``--cells``, one file for each set, way and seed. Rows that
+the table holds already are not made again; after ``--minutes`` it stops between two test sets, and
+the same command goes on. ``--table`` prints what it holds, ``--figure`` draws it, ``--page`` writes
+tables by set and by way.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -44,6 +44,8 @@ COLUMNS = (
 )  # fmt: skip
 THRESHOLD = 0.25
 MOST_TRAIN, MOST_TEST = 4000, 1500
+STOPPED = 3
+"""Exit code where time was up."""
 MODELS = {"bce": ("bce", 1), "hill": ("hill", 1), "bce third": ("bce", 3)}
 """Loss of each model, and of how many training rows it saw one."""
 
@@ -76,12 +78,15 @@ class Tested:
 
     @classmethod
     def read(cls, path: Path) -> Tested:
-        """Take a file that holds scores already."""
+        """Take a file that holds them already."""
         content = np.load(path)
-        scores, left, true = (content[name][:MOST_TEST] for name in ("s", "Z", "Y"))
-        there = left.sum(axis=0) >= 3
-        probs = 1 / (1 + np.exp(-scores[:, there].astype(np.float64)))
-        return cls({"bce": probs}, left[:, there], true[:, there])
+        probs = {name: content[name].astype(np.float64) for name in MODELS}
+        return cls(probs, content["labels"], content["true"])
+
+    def save(self, path: Path) -> None:
+        """Keep them for another time."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, labels=self.labels, true=self.true, **self.probs)
 
 
 def trained(features: Array, left: Array, name: str, seed: int, test: Array) -> Array:
@@ -194,6 +199,9 @@ def main() -> None:
     parser.add_argument("--sets", default=None)
     parser.add_argument("--ways", default="r0.8,r1,class,clarity")
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--cells", type=Path, default=Path("incomplete_cells"))
+    parser.add_argument("--minutes", type=float, default=7.0)
+    parser.add_argument("--train-only", action="store_true", help="fill --cells, and do no more")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--figure", type=Path, help="draw what the file holds, and do no more")
     parser.add_argument("--page", type=Path, help="write tables as Markdown, and do no more")
@@ -206,11 +214,23 @@ def main() -> None:
         write_page(read_rows(given.out), given.page)
         return
     if not given.table:
-        wanted = None if given.sets is None else given.sets.split(",")
-        for cell in cells(given.folder, given.ways.split(","), given.seeds.split(",")):
-            if wanted is None or cell.name in wanted:
-                fill(cell, given.out, given.draws)
+        measure(given)
     print_table(read_rows(given.out))
+
+
+def measure(given: argparse.Namespace) -> None:
+    """Go through what a folder offers, as long as there is time."""
+    wanted = None if given.sets is None else given.sets.split(",")
+    began = time.monotonic()
+    for cell in cells(given.folder, given.ways.split(","), given.seeds.split(",")):
+        if wanted is not None and cell.name not in wanted:
+            continue
+        if time.monotonic() - began > 60 * given.minutes:
+            raise SystemExit(STOPPED)
+        if given.train_only:
+            cell.tested(given.cells)
+        else:
+            fill(cell, given.out, given.cells, given.draws)
 
 
 @dataclass(frozen=True)
@@ -222,29 +242,29 @@ class Place:
     way: str
     seed: str
 
-    def tested(self) -> Tested:
+    def tested(self, kept: Path) -> Tested:
         """Read scores, or train."""
-        content = set(np.load(self.path))
-        return Tested.read(self.path) if "s" in content else Tested.make(self)
+        path = kept / f"{self.name}.{self.way}.{self.seed}.npz"
+        if not path.is_file():
+            Tested.make(self).save(path)
+        return Tested.read(path)
 
 
 def cells(folder: Path, ways: list[str], seeds: list[str]) -> Iterator[Place]:
     """What a folder offers."""
     for seed in seeds:
         for path in sorted(folder.glob("*.npz")):
-            name, *parts = path.stem.split(".")
-            if parts and parts[-1] == seed and ".".join(parts[:-1]) in ways:
-                yield Place(path, name, ".".join(parts[:-1]), seed)
-            elif not parts and {"X", "X_train"} & set(np.load(path)):
+            if {"X", "X_train"} & set(np.load(path)):
+                name = path.stem.partition("_")[0]
                 yield from (Place(path, name, one, seed) for one in ways)
 
 
-def fill(cell: Place, out: Path, draws: int) -> None:
-    """Measure what the file does not hold yet."""
+def fill(cell: Place, out: Path, kept: Path, draws: int) -> None:
+    """Measure what the table does not hold yet."""
     keys = {"set": cell.name, "way": cell.way, "seed": cell.seed}
     if any(keys.items() <= one.items() for one in read_rows(out)):
         return
-    rows = [{**keys, **one} for one in judged(cell.tested(), draws)]
+    rows = [{**keys, **one} for one in judged(cell.tested(kept), draws)]
     new = not out.is_file()
     with out.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

@@ -80,13 +80,74 @@ def test_two_files_are_compared(
     assert "difference" in out
 
 
+def write_table(path: str, values: np.typing.NDArray[np.float64]) -> None:
+    """Write scores as people have them, in another order of images and classes."""
+    with Path(path).open("w") as file:
+        file.write(",".join(["photo", *CLASSES[::-1]]) + "\n")
+        for image, row in list(zip(IMAGES, values, strict=True))[::-1]:
+            cells = ["" if np.isnan(cell) else repr(float(cell)) for cell in row[::-1]]
+            file.write(",".join([image, *cells]) + "\n")
+
+
+@pytest.mark.usefixtures("true")
+def test_a_table_of_scores_says_the_same_and_unlisted_pairs_are_open_without_being_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_table("one.csv", np.load("one.npy"))
+    assert evaluate("--incomplete", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", "one.csv", "labels.csv", "--incomplete", "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again.keys() == said.keys()
+    assert all(again[name] == pytest.approx(said[name], abs=1e-6) for name in ("mAP", "OF1", "P@1"))
+
+
+@pytest.mark.usefixtures("true")
+def test_a_plan_names_the_images_it_means_where_some_have_no_scores(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    values = np.load("one.npy")
+    values[:100] = np.nan
+    write_table("some.csv", values)
+    assert evaluate("--incomplete", "--plan", "150", "--json", scores="some.csv") == 0
+    printed = capsys.readouterr()
+    assert "100 images have no scores and take no part." in printed.err
+    pairs = json.loads(printed.out)["pairs"]
+    assert len(pairs) == 150
+    assert all(IMAGES.index(pair["image"]) >= 100 for pair in pairs)
+    assert all(0 < pair["sampled_with"] <= 1 for pair in pairs)
+
+
+@pytest.mark.usefixtures("true")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("bare.npy", None, "no names beside these scores, bare.npy.names.parquet. Give a table"),
+        ("words.csv", "image,cat\n0.jpg,yes\n", "the column 'cat' is not of numbers"),
+        ("thin.csv", "image\n0.jpg\n", "a table of scores has a column of image ids"),
+        ("twice.csv", "image,cat\na,0.5\na,0.5\n", "some image names are blank, or stand more"),
+        ("gone.csv", None, "gone.csv: there is no such file"),
+        ("few.csv", "image,cat\n0.jpg,0.5\n", "There are no scores for 299 images"),
+    ],
+)
+def test_files_that_are_no_scores_are_refused_in_words(
+    name: str, text: str | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is not None:
+        Path(name).write_text(text)
+    elif name.endswith(".npy"):
+        np.save(name, np.zeros((300, 5)))
+    assert evaluate("--incomplete", scores=name) == 1
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("true")
 @pytest.mark.parametrize(
     ("words", "unlisted", "message"),
     [
         (["--incomplete"], "absent", "Say --unlisted unknown."),
         (["--plan", "5"], "unknown", "--answers, --against and --plan need --incomplete."),
-        (["--incomplete", "--plan", "5"], "unknown", "--plan needs --out"),
+        (["--incomplete", "--out", "ask.csv"], "unknown", "--out needs --plan"),
         (["--incomplete", "--fit"], "unknown", "--fit needs complete labels"),
     ],
 )

@@ -11,13 +11,17 @@ import numpy as np
 
 from hilltop.checks import check_whole, pluralize
 from hilltop.data import LabelTable, State
+from hilltop.data.csv_rows import format_rows
+from hilltop.data.score_files import read_scores
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
 from hilltop.metrics.incomplete import (
+    PLAN_COLUMNS,
     EstimatedReport,
     IncompleteTest,
     ModelComparison,
     SampledAnswers,
+    planned_rows,
     read_sampled_answers,
     sampled_answers,
     write_planned_pairs,
@@ -41,22 +45,22 @@ class IncompleteRequest:
     threshold: float | None
     harmonic: bool
 
-    def test(self, table: LabelTable) -> IncompleteTest:
-        """Join by name and find out what is probably true."""
+    def _joined(self, table: LabelTable) -> tuple[LabelTable, IncompleteTest]:
+        """Join by name, leave out images without scores, and find out what is probably true."""
         if table.unlisted == State.ABSENT:
             raise ArgumentError(
                 "With --incomplete, pairs that are not listed are not known to be absent."
                 " Say --unlisted unknown."
             )
-        loaded = [ScoreTable.load(path) for path in self.scores]
+        loaded = [read_scores(path) for path in self.scores]
         probs = [scores.aligned(table.images, table.classes) for scores in loaded]
         readable = ~np.isnan(np.concatenate(probs, axis=1)).any(axis=1)
         if not readable.all():
             table, probs = table.select(np.flatnonzero(readable)), [one[readable] for one in probs]
-            without = pluralize(int((~readable).sum()), "image has", "images have")
-            print(f"{without} no scores and take no part.", file=sys.stderr)
+            ends = "image has no scores and takes", "images have no scores and take"
+            print(f"{pluralize(int((~readable).sum()), *ends)} no part.", file=sys.stderr)
         targets, observed = table.batch()
-        return IncompleteTest(
+        test = IncompleteTest(
             probs,
             targets,
             observed=observed,
@@ -64,6 +68,7 @@ class IncompleteRequest:
             thresholds=[self._threshold(scores, table) for scores in loaded],
             harmonic=self.harmonic,
         )
+        return table, test
 
     def _threshold(self, scores: ScoreTable, table: LabelTable) -> Any:
         if self.threshold is not None or scores.thresholds is None:
@@ -83,16 +88,33 @@ class IncompleteRequest:
 
     def evaluate(self, table: LabelTable) -> dict[str, Any]:
         """Print estimates of all metrics, and how two models compare."""
-        test = self.test(table)
+        table, test = self._joined(table)
         reports = [test.report(number) for number in range(len(self.scores))]
         compared = test.compare() if len(self.scores) == 2 else None
         _print(test, self.scores, reports, compared)
         return _as_dict(test, reports, compared, table.classes)
 
-    def plan(self, table: LabelTable, number: int, out: Path, *, seed: int) -> dict[str, Any]:
-        """Write the pairs to ask about next."""
+    def plan(
+        self, table: LabelTable, number: int, out: Path | None, *, seed: int
+    ) -> dict[str, Any]:
+        """Write the pairs to ask about next, or print them."""
         check_whole("--plan", number, low=1)
-        pairs = self.test(table).plan(number, seed=seed)
+        table, test = self._joined(table)
+        pairs = test.plan(number, seed=seed)
+        if out is None:
+            rows = planned_rows(pairs, table)
+            print(format_rows(PLAN_COLUMNS, rows), end="")
+            return {
+                "pairs": [
+                    {
+                        "image": image,
+                        "class": name,
+                        "probability": float(prob),
+                        "sampled_with": float(sampled),
+                    }
+                    for image, name, prob, sampled in rows
+                ]
+            }
         write_planned_pairs(pairs, table, out)
         written = pluralize(len(pairs.rows), "pair", "pairs")
         print(

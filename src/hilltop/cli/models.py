@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +14,7 @@ from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
+from hilltop.data.score_files import read_scores
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
 from hilltop.metrics import PerClass, classification_report, fit_thresholds
@@ -29,7 +30,8 @@ class Evaluate:
     """
 
     scores: tyro.conf.Positional[Path]
-    """Scores, as written by predict or train."""
+    """Scores, as written by predict or train; or a table (.csv, .parquet): a column of image ids,
+    and a column for each class."""
     labels: tyro.conf.Positional[Path]
     """The labels to judge by."""
     threshold: float | None = None
@@ -50,9 +52,10 @@ class Evaluate:
     against: Path | None = None
     """With --incomplete: scores of another model to compare with."""
     plan: int | None = None
-    """With --incomplete: write this many pairs to ask a person about next, to --out."""
+    """With --incomplete: choose this many pairs to ask a person about next, and write them to
+    --out."""
     out: Path | None = None
-    """The CSV file for --plan."""
+    """The CSV file for --plan; without it the pairs are printed."""
     seed: int = 0
     """Of the sample that --plan draws."""
     force: Force = False
@@ -67,7 +70,7 @@ class Evaluate:
         if self.answers or self.against or self.plan is not None:
             raise ArgumentError("--answers, --against and --plan need --incomplete.")
         table = read_labels(self.labels, format=self.format, options=self.reading)
-        scores = ScoreTable.load(self.scores)
+        scores = read_scores(self.scores)
         values = scores.aligned(table.images, table.classes)
         targets = table.eval_targets()
         threshold, source = self._threshold(scores, values, targets, table)
@@ -88,16 +91,22 @@ class Evaluate:
 
         if self.fit:
             raise ArgumentError("--fit needs complete labels; leave it out with --incomplete.")
-        if (self.plan is None) != (self.out is None):
-            raise ArgumentError("--plan needs --out, the file to write, and --out needs --plan.")
         if self.out is not None:
+            if self.plan is None:
+                raise ArgumentError("--out needs --plan, the number of pairs to write.")
             check_written(self, self.out)
-        table = read_labels(self.labels, format=self.format, options=self.reading)
+        table = read_labels(self.labels, format=self.format, options=self._open_reading())
         scores = (self.scores,) if self.against is None else (self.scores, self.against)
         request = IncompleteRequest(scores, self.answers, self.threshold, self.cf1 == "harmonic")
-        if self.plan is not None and self.out is not None:
+        if self.plan is not None:
             return request.plan(table, self.plan, self.out, seed=self.seed)
         return request.evaluate(table)
+
+    def _open_reading(self) -> ReadOptions:
+        """Labels that are said to be incomplete leave unlisted pairs open."""
+        if self.reading.unlisted is not None:
+            return self.reading
+        return replace(self.reading, unlisted="unknown")
 
     def _threshold(
         self, scores: ScoreTable, values: Any, targets: Any, table: LabelTable

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 import sklearn.metrics
 
@@ -17,24 +14,7 @@ from hilltop.metrics.incomplete.class_sums import sum_up
 from hilltop.metrics.incomplete.judged_model import JudgedModel
 from hilltop.metrics.incomplete.ranked_column import RankedColumn
 from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit
-
-Array = npt.NDArray[Any]
-
-
-def simulated(seed: int, *, images: int = 400, keep: float = 0.5) -> tuple[Array, Array, Array]:
-    """Probabilities, incomplete labels and the truth."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(-2, 3, (images, 5))
-    true = rng.random(logits.shape) < expit(logits)
-    return expit(logits), true & (rng.random(logits.shape) < keep), true
-
-
-def answered(test: IncompleteTest, true: Array, number: int, *, seed: int = 0) -> SampledAnswers:
-    pairs = test.plan(number, seed=seed)
-    said = true[pairs.rows, pairs.columns]
-    return SampledAnswers(
-        pairs.rows, pairs.columns, said, pairs.sampled_with, np.zeros(len(said), dtype=np.int64)
-    )
+from tests.metrics.incomplete.made_up import Array, answered, simulated
 
 
 @pytest.mark.parametrize("levels", [0, 5])
@@ -79,8 +59,8 @@ def test_corrections_are_unbiased_where_probabilities_are_wrong(batches: int) ->
     for seed in range(300):
         answers = _drawn_in_batches(true, batches, np.random.default_rng(seed))
         truth = fixed.with_answers(answers)
-        sums = sum_up([model], truth, answers, np.append(truth.place, 0.0)[None])
-        found.append(sums.draws[0, 0, 1:3] + sums.correction[0, 1:3])
+        sums = sum_up([model], truth, answers, truth.place[None])
+        found.append(sums.middle[0, 1:3] + sums.correction[0, 1:3])
     exact = np.array([true[scores > 0.5].sum(), true.sum()])
     error = np.std(found, axis=0) / np.sqrt(len(found))
     assert (np.abs(np.mean(found, axis=0) - exact) < 3 * error).all()
@@ -109,21 +89,6 @@ def test_answers_to_everything_leave_nothing_to_estimate() -> None:
         assert found.metrics[name].estimate == pytest.approx(value, abs=1e-9)
         assert found.metrics[name].high - found.metrics[name].low < 1e-6
     assert found.metrics["P@3"].estimate == pytest.approx(precision_at_k(probs, true, 3))
-
-
-def test_intervals_cover_and_are_not_too_wide() -> None:
-    covered, ratios = [], []
-    for seed in range(20):
-        probs, labels, true = simulated(seed)
-        alone = IncompleteTest([probs], labels)
-        asked = alone.with_answers(answered(alone, true, 100, seed=seed))
-        exact = mean_average_precision(probs, true)
-        off = exact - mean_average_precision(probs, labels)  # labels as they are
-        found = [test.report().metrics["mAP"] for test in (alone, asked)]
-        covered.append([one.low <= exact <= one.high for one in found])
-        ratios.append([(one.high - one.low) / off for one in found])
-    assert (np.sum(covered, axis=0) >= 16).all()
-    assert (np.mean(ratios, axis=0) < [1.0, 0.4]).all()
 
 
 def test_answers_outvote_a_model_that_is_wrong() -> None:
@@ -159,7 +124,7 @@ def test_sampling_probabilities_are_what_they_say() -> None:
 
 def test_the_better_of_two_models_is_found() -> None:
     probs, labels, true = simulated(3, images=800)
-    noise = np.random.default_rng(0).normal(0, 1.5, probs.shape)
+    noise = np.random.default_rng(0).normal(0, 2.5, probs.shape)
     worse = expit(np.log(probs) - np.log1p(-probs) + noise)
     compared = IncompleteTest([worse, probs], labels).compare()
     exact = mean_average_precision(worse, true) - mean_average_precision(probs, true)

@@ -8,6 +8,8 @@ from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
     from hilltop.metrics.incomplete.answer_files import (
+        PLAN_COLUMNS,
+        planned_rows,
         read_sampled_answers,
         sampled_answers,
         write_planned_pairs,
@@ -19,24 +21,28 @@ if TYPE_CHECKING:
     from hilltop.metrics.incomplete.plan import PlannedPairs
 
 __all__ = [
+    "PLAN_COLUMNS",
     "EstimatedReport",
     "IncompleteTest",
     "MetricEstimate",
     "ModelComparison",
     "PlannedPairs",
     "SampledAnswers",
+    "planned_rows",
     "read_sampled_answers",
     "sampled_answers",
     "write_planned_pairs",
 ]
 
 _HOMES = {
+    "PLAN_COLUMNS": "answer_files",
     "EstimatedReport": "estimation",
     "IncompleteTest": "estimation",
     "MetricEstimate": "moments",
     "ModelComparison": "comparison",
     "PlannedPairs": "plan",
     "SampledAnswers": "answers",
+    "planned_rows": "answer_files",
     "read_sampled_answers": "answer_files",
     "sampled_answers": "answer_files",
     "write_planned_pairs": "answer_files",

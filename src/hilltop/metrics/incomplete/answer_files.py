@@ -16,20 +16,24 @@ from hilltop.data.files import atomic_write
 from hilltop.metrics.incomplete.answers import SampledAnswers
 from hilltop.metrics.incomplete.plan import PlannedPairs
 
-_PLAN_COLUMNS = ("image", "class", "probability", "sampled_with")
+PLAN_COLUMNS = ("image", "class", "probability", "sampled_with")
 _WORDS = {"yes": True, "no": False, "unsure": None}
 
 
 def write_planned_pairs(pairs: PlannedPairs, labels: LabelTable, path: Path) -> None:
     """Write pairs in the order in which they were drawn, completely or not at all."""
+    atomic_write(path, format_rows(PLAN_COLUMNS, planned_rows(pairs, labels)))
+
+
+def planned_rows(pairs: PlannedPairs, labels: LabelTable) -> list[tuple[str, str, str, str]]:
+    """The cells of ``PLAN_COLUMNS`` for each pair."""
     names = labels.images.take(pa.array(pairs.rows)).to_pylist()
     classes = [labels.classes[column] for column in pairs.columns.tolist()]
     numbers = zip(pairs.probs.tolist(), pairs.sampled_with.tolist(), strict=True)
-    rows = [
+    return [
         (name, class_name, f"{prob:.4g}", f"{sampled:.6g}")
         for name, class_name, (prob, sampled) in zip(names, classes, numbers, strict=True)
     ]
-    atomic_write(path, format_rows(_PLAN_COLUMNS, rows))
 
 
 def read_sampled_answers(paths: Sequence[Path], labels: LabelTable) -> SampledAnswers:

@@ -32,14 +32,17 @@ class ClassSums:
     """What all metrics follow from; K numbers of each class.
 
     Attributes:
+        middle: At the most probable probabilities, which answers correct ``(C, K)``.
         draws: For each draw of the calibration ``(draws, C, K)``.
         spread: Covariance of truth around its probabilities ``(C, K, K)``.
         misfit: How far they are off together, if what models chose is, and if one model knows more
             of the truth than was thought ``(2, C, K)``.
         correction: What answers add, unbiased ``(C, K)``.
-        sampling: Covariance of the correction ``(C, K, K)``.
+        sampling: Covariance of the correction, as residuals show it and as probabilities let
+            expect it: the first says too little where hardly any answer was yes ``(2, C, K, K)``.
     """
 
+    middle: Floats
     draws: Floats
     spread: Floats
     misfit: Floats
@@ -51,11 +54,12 @@ class ClassSums:
         """Return zeros to be filled."""
         square = (classes, size, size)
         return cls(
+            np.zeros((classes, size)),
             np.zeros((draws, classes, size)),
             np.zeros(square),
             np.zeros((2, classes, size)),
             np.zeros((classes, size)),
-            np.zeros(square),
+            np.zeros((2, *square)),
         )
 
 
@@ -80,9 +84,12 @@ def sum_up(
     sums = ClassSums.empty(len(places), classes, SUMS * len(models))
     weights = answers.correction_weights(), answers.variance_weights()
     expected = truth.expected_answers(answers)
+    places = np.concatenate([truth.place[None], places])
     for column in range(classes):
-        sums.draws[:, column] = _drawn(models, truth, column, places)
-        gradient = pair_gradient(models, truth, column)
+        ranked = rank_column(models, truth, column)
+        drawn = _drawn(models, truth, column, places, ranked)
+        sums.middle[column], sums.draws[:, column] = drawn[0], drawn[1:]
+        gradient = pair_gradient(models, truth, column, ranked)
         variance, by_slope = truth.uncertainty(column)
         off = by_slope @ gradient
         sums.spread[column] = _covariance(gradient, variance) + np.outer(off, off)
@@ -94,31 +101,45 @@ def sum_up(
             moves, probs = gradient[answers.rows[mine]], expected[mine]
             residual = answers.present[mine] - probs
             sums.correction[column] = (weights[0][mine] * residual) @ moves
-            # What was seen says too little where hardly any answer was yes.
-            seen = _covariance(moves, weights[1][mine] * residual**2)
-            meant = _covariance(moves, weights[1][mine] * probs * (1 - probs))
-            sums.sampling[column] = seen if np.trace(seen) > np.trace(meant) else meant
+            sums.sampling[0, column] = _covariance(moves, weights[1][mine] * residual**2)
+            sums.sampling[1, column] = _covariance(moves, weights[1][mine] * probs * (1 - probs))
     return sums
 
 
-def pair_gradient(models: Sequence[JudgedModel], truth: TruthPosterior, column: int) -> Floats:
+def rank_column(
+    models: Sequence[JudgedModel], truth: TruthPosterior, column: int
+) -> list[RankedColumn]:
+    """Scores of a class by each model, where it takes part."""
+    there = ~np.isnan(truth.odds[:, column])
+    return [RankedColumn(model.scores[there, column]) for model in models]
+
+
+def pair_gradient(
+    models: Sequence[JudgedModel],
+    truth: TruthPosterior,
+    column: int,
+    ranked: Sequence[RankedColumn],
+) -> Floats:
     """How much each number of a class grows with each pair's probability ``(N, K)``."""
     there = ~np.isnan(truth.odds[:, column])
     probs = truth.probs(column)[there]
     gradient = np.zeros((len(there), SUMS * len(models)))
-    for number, model in enumerate(models):
+    for number, (model, order) in enumerate(zip(models, ranked, strict=True)):
         first = number * SUMS
-        gradient[there, first] = RankedColumn(model.scores[there, column]).gradient(probs)
+        gradient[there, first] = order.gradient(probs)
         gradient[there, first + 1 : first + SUMS] = model.flags(column)[there]
     return gradient
 
 
 def _drawn(
-    models: Sequence[JudgedModel], truth: TruthPosterior, column: int, places: Floats
+    models: Sequence[JudgedModel],
+    truth: TruthPosterior,
+    column: int,
+    places: Floats,
+    ranked: Sequence[RankedColumn],
 ) -> Floats:
     """The numbers of a class for each draw ``(draws, K)``."""
     there = ~np.isnan(truth.odds[:, column])
-    ranked = [RankedColumn(model.scores[there, column]) for model in models]
     flags = [model.flags(column)[there] for model in models]
     found = []
     for part in _parts(len(places), int(there.sum())):

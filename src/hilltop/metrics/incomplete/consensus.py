@@ -12,7 +12,9 @@ from hilltop.calibration import Belief, believe
 
 _MOST_ENTRIES = 1_000_000
 _NEWTON_STEPS = 12
+_ENOUGH = 1e-4
 _RIDGE = 1.0
+_FURTHEST = 12.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +24,8 @@ class Consensus:
     Attributes:
         logits: ``(N, C)``.
         belief: What they say of missing labels.
-        apart: Calibrated logits of the first model less those of the second; None for one model.
+        apart: Logits of the first model less those of the second, in the unit of what labels tell;
+            None for one model.
     """
 
     logits: Tensor
@@ -40,35 +43,51 @@ def reach_consensus(
         labels: 1 for labelled, 0 for not labelled, NaN for a pair that takes no part.
         confirmed: True where a person confirmed the label.
     """
-    beliefs = [believe(one, labels, observed=confirmed) for one in logits]
     if len(logits) == 1:
-        return Consensus(logits[0], beliefs[0], None)
-    moved = [belief.model.calibration(one) for belief, one in zip(beliefs, logits, strict=True)]
-    weights = blend_weights(torch.stack(moved), labels)
-    mean = sum(weight * one for weight, one in zip(weights.tolist(), moved, strict=True))
-    assert isinstance(mean, Tensor)
-    return Consensus(mean, believe(mean, labels, observed=confirmed), moved[0] - moved[1])
+        return Consensus(logits[0], believe(logits[0], labels, observed=confirmed), None)
+    near = torch.stack(list(logits)).clamp(-_FURTHEST, _FURTHEST)
+    weights, shifts = blend_weights(near, labels)
+    mean = torch.einsum("m,mnc->nc", weights, near) + shifts
+    apart = weights.sum() * (near[0] - near[1])
+    return Consensus(mean, believe(mean, labels, observed=confirmed), apart)
 
 
-def blend_weights(logits: Tensor, labels: Tensor) -> Tensor:
-    """Weights of a logistic regression of the labels on all scores, none below 0; they add up to 1.
+def blend_weights(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Fit a logistic regression of the labels on all scores, with a shift for each class.
+
+    .. math:: \operatorname{logit} P(z_{ic}) = \sum_m w_m x_{mic} + b_c
+
+    Models that say the same share their weight; none has less than 0.
 
     Args:
         logits: By each model ``(models, N, C)``.
         labels: 1 for labelled, 0 for not labelled, NaN for a pair that takes no part.
+
+    Returns:
+        Weights of the models, and shifts of the classes.
     """
-    known = ~labels.isnan()
-    every = max(1, int(known.sum()) // _MOST_ENTRIES)
-    features = logits[:, known][:, ::every].double().clamp(-12, 12)
-    targets = labels[known][::every].double()
-    features = torch.cat([features, torch.ones_like(features[:1])])
-    place = torch.zeros(len(features), dtype=torch.float64)
-    place[:-1] = 1 / len(logits)
+    every = max(1, labels.numel() // _MOST_ENTRIES)
+    features, targets = logits[:, ::every], labels[::every]
+    known, targets = (~targets.isnan()).float(), targets.nan_to_num()
+    prior = torch.full((len(logits),), 1 / len(logits), dtype=torch.float64)
+    weights, shifts = prior, torch.zeros(labels.shape[1], dtype=torch.float64)
     for _ in range(_NEWTON_STEPS):
-        probs = torch.sigmoid(place @ features)
-        information = features * (probs * (1 - probs)) @ features.T
-        information += _RIDGE * torch.eye(len(features), dtype=torch.float64)
-        step = torch.linalg.solve(information, features @ (targets - probs))
-        place = place + step.clamp(-1.0, 1.0)
-    weights = place[:-1].clamp(min=0)
-    return weights / weights.sum() if weights.any() else torch.full_like(weights, 1 / len(weights))
+        moved = torch.einsum("m,mnc->nc", weights.float(), features) + shifts.float()
+        probs = torch.sigmoid(moved)
+        residual, variance = (probs - targets) * known, probs * (1 - probs) * known
+        # Newton's method; the information is an arrow matrix, solved block by block.
+        slopes = torch.einsum("mnc,nc->m", features, residual).double() + _RIDGE * (weights - prior)
+        own = residual.sum(dim=0).double() + 1e-3 * shifts
+        corner = torch.einsum("mnc,nc,knc->mk", features, variance, features).double()
+        corner += _RIDGE * torch.eye(len(logits), dtype=torch.float64)
+        border = torch.einsum("mnc,nc->mc", features, variance).double()
+        width = variance.sum(dim=0).double() + 1e-3
+        reduced = corner - border / width @ border.T
+        step = torch.linalg.solve(reduced, slopes - border @ (own / width)).clamp(-1.0, 1.0)
+        moves = ((own - step @ border) / width).clamp(-2.0, 2.0)
+        weights, shifts = weights - step, shifts - moves
+        if max(float(step.abs().max()), float(moves.abs().max())) < _ENOUGH:
+            break
+    weights = weights.clamp(min=0)
+    weights = weights if weights.any() else prior
+    return weights.float(), shifts.float()

@@ -17,8 +17,14 @@ from hilltop.checks import check_same_shape
 from hilltop.errors import ArgumentError
 from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.answers import Ints, SampledAnswers
-from hilltop.metrics.incomplete.class_sums import SUMS, ClassSums, pair_gradient, sum_up
-from hilltop.metrics.incomplete.comparison import ModelComparison, compare_moments
+from hilltop.metrics.incomplete.class_sums import (
+    SUMS,
+    ClassSums,
+    pair_gradient,
+    rank_column,
+    sum_up,
+)
+from hilltop.metrics.incomplete.comparison import ALONE_APART, ModelComparison, compare_moments
 from hilltop.metrics.incomplete.from_labels import truth_from_labels
 from hilltop.metrics.incomplete.judged_model import JudgedModel
 from hilltop.metrics.incomplete.metrics_of_sums import NAMES, metrics_of_sums, sums_of_model
@@ -134,19 +140,21 @@ class IncompleteTest:
     def report(self, model: int = 0) -> EstimatedReport:
         """Estimate all metrics of a model."""
         found = estimate_moments(self._sums, self._metrics(model)).shares()
-        own = sums_of_model(torch.from_numpy(self._sums.draws.mean(axis=0)), model).numpy()
+        first = model * SUMS
+        hits, positives = (estimate_by_class(self._sums, first + at).mean for at in (1, 2))
         return EstimatedReport(
             dict(zip(NAMES, found, strict=True)),
-            estimate_by_class(self._sums, model * SUMS).shares(),
-            positives=own[:, 2],
-            hits=own[:, 1],
+            estimate_by_class(self._sums, first).shares(),
+            positives=np.maximum(positives, 0.0),
+            hits=np.maximum(hits, 0.0),
             predicted=self.models[model].predicted.sum(axis=0).astype(np.float64),
         )
 
     def compare(self, first: int = 0, second: int = 1) -> ModelComparison:
         """Say which of two models is better, how sure that is, and what it takes to be sure."""
-        moments = estimate_moments(self._sums, self._difference(first, second))
-        gradient, probs = self._open_gradients(self._difference(first, second))
+        difference = self._difference(first, second)
+        moments = estimate_moments(self._sums, difference, alone=ALONE_APART)
+        gradient, probs = self._open_gradients(difference)
         return compare_moments(NAMES, moments, gradient[:, 0], probs)
 
     def plan(self, number: int, *, seed: int = 0) -> PlannedPairs:
@@ -176,14 +184,15 @@ class IncompleteTest:
         gradients, probs = [], []
         for column in range(self.truth.odds.shape[1]):
             still = np.isfinite(self.truth.odds[:, column])
-            moved = pair_gradient(self.models, self.truth, column)[still]
+            ranked = rank_column(self.models, self.truth, column)
+            moved = pair_gradient(self.models, self.truth, column, ranked)[still]
             gradients.append(moved @ jacobian[:, column].T)
             probs.append(self.truth.probs(column)[still])
         return np.concatenate(gradients), np.concatenate(probs)
 
     def _metrics(self, model: int) -> Callable[[Tensor], Tensor]:
         predicted = torch.from_numpy(self.models[model].predicted.sum(axis=0).astype(np.float64))
-        positives = sums_of_model(torch.from_numpy(self._sums.draws.mean(axis=0)), model)[:, 2]
+        positives = sums_of_model(torch.from_numpy(self._sums.middle), model)[:, 2]
         counted = (positives >= _LEAST_POSITIVES).double()
 
         def metrics(sums: Tensor) -> Tensor:

@@ -13,6 +13,15 @@ from hilltop.calibration.intervals import Z_90
 from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.class_sums import ClassSums
 
+MISFITS: Floats = np.geomspace(0.05, 8.0, 25)
+"""How far off a model may be beyond what it says itself, in standard errors of answers; before
+answers, every order of magnitude is as probable as any other."""
+SAME_ANSWERS = 0.9
+"""Correlation of the errors of calibration and of correction, which come from the same answers: 0.8
+to 0.97 was seen."""
+ALONE = 0.8
+"""Standard errors without answers are this share of what their parts add up to, each of which is on
+the cautious side; chosen on out-of-fold scores of training rows."""
 _EDGE = 1e-4
 
 
@@ -63,25 +72,52 @@ class Moments:
         return [MetricEstimate(*(float(number) for number in one)) for one in ends]
 
 
-def estimate_moments(sums: ClassSums, metrics: Callable[[Tensor], Tensor]) -> Moments:
+@dataclass(frozen=True, eq=False)
+class ModelMoments:
+    """What the model of the truth expects of metrics, one entry each.
+
+    Attributes:
+        middle: At its most probable probabilities: what corrections are added to.
+        expected: The mean over its calibration.
+        calibration: Variance of that.
+        spread: Variance of the truth around it.
+    """
+
+    middle: Floats
+    expected: Floats
+    calibration: Floats
+    spread: Floats
+
+    @classmethod
+    def of(cls, middle: Floats, draws: Floats, spread: Floats) -> ModelMoments:
+        """Take draws of the calibration ``(draws, metrics)``."""
+        return cls(middle, draws.mean(axis=0), draws.var(axis=0), spread)
+
+
+def estimate_moments(
+    sums: ClassSums, metrics: Callable[[Tensor], Tensor], *, alone: float = ALONE
+) -> Moments:
     """Estimate metrics that follow from the numbers of classes.
 
     Args:
         sums: The numbers of classes.
         metrics: From ``(..., C, K)`` to ``(..., metrics)``.
+        alone: What standard errors are multiplied by without answers.
     """
     draws = metrics(torch.from_numpy(sums.draws)).numpy()
     jacobian = jacobian_of(metrics, sums)
     spread = np.einsum("mck,ckl,mcl->m", jacobian, sums.spread, jacobian, optimize=True)
     spread += (np.einsum("mck,fck->mf", jacobian, sums.misfit) ** 2).sum(axis=1)
-    sampling = np.einsum("mck,ckl,mcl->m", jacobian, sums.sampling, jacobian, optimize=True)
+    sampling = np.einsum("mck,sckl,mcl->sm", jacobian, sums.sampling, jacobian, optimize=True)
     correction = np.einsum("mck,ck->m", jacobian, sums.correction)
-    return combine(draws.mean(axis=0), draws.var(axis=0), spread, correction, sampling)
+    middle = metrics(torch.from_numpy(sums.middle)).numpy()
+    model = ModelMoments.of(middle, draws, np.maximum(spread, 0.0))
+    return combine(model, correction, sampling.max(axis=0), alone=alone)
 
 
 def jacobian_of(metrics: Callable[[Tensor], Tensor], sums: ClassSums) -> Floats:
     """Derivatives of metrics by the numbers of classes ``(metrics, C, K)``."""
-    middle = torch.from_numpy(sums.draws.mean(axis=0))
+    middle = torch.from_numpy(sums.middle)
     found = torch.autograd.functional.jacobian(metrics, middle)  # type: ignore[no-untyped-call]
     jacobian: Floats = found.numpy()
     return jacobian
@@ -90,32 +126,46 @@ def jacobian_of(metrics: Callable[[Tensor], Tensor], sums: ClassSums) -> Floats:
 def estimate_by_class(sums: ClassSums, number: int) -> Moments:
     """Estimate one number of every class."""
     draws = sums.draws[:, :, number]
-    spread, sampling = (every[:, number, number] for every in (sums.spread, sums.sampling))
-    correction = sums.correction[:, number]
-    return combine(draws.mean(axis=0), draws.var(axis=0), spread, correction, sampling)
+    spread, correction = sums.spread[:, number, number], sums.correction[:, number]
+    sampling = sums.sampling[:, :, number, number].max(axis=0)
+    model = ModelMoments.of(sums.middle[:, number], draws, spread)
+    return combine(model, correction, sampling)
 
 
 def combine(
-    expected: Floats, calibration: Floats, spread: Floats, correction: Floats, sampling: Floats
+    model: ModelMoments, correction: Floats, sampling: Floats, *, alone: float = ALONE
 ) -> Moments:
     r"""Weigh what the model expects against what answers correct.
 
-    .. math:: \hat\theta = \theta_0 + \lambda \Delta, \qquad \lambda = \frac{V}{V + S}
+    .. math::
+        \hat\theta = \theta_0 + \lambda \Delta, \qquad
+        \lambda = \frac{V + \tau^2}{V + \tau^2 + S}, \qquad
+        P(\tau \mid \Delta) \propto N(\Delta; 0, V + \tau^2 + S) / \tau
 
-    The corrected value is unbiased with variance S, whatever the model says. The model is off by V,
-    as it says itself, or by as much as the answers show, if that is more: a wrong model loses its
-    weight.
+    The corrected value is unbiased with variance S, whatever the model says. The truth is V off the
+    model, as it says itself, and no model is quite right: by how much more, :math:`\tau`, is known
+    from what answers show of it alone. Estimate and interval are means over it.
 
     Args:
-        expected: What the model expects.
-        calibration: Variance of that, as far as its calibration is uncertain.
-        spread: Variance V of the truth around it.
-        correction: Difference of the unbiased estimate from it; 0 without answers.
+        model: What the model expects.
+        correction: Difference of the unbiased estimate from its most probable value.
         sampling: Variance S of the correction; 0 without answers.
+        alone: What standard errors are multiplied by without answers.
     """
-    spread = np.maximum(spread, correction**2 - sampling)
     asked = sampling > 0
-    share = np.divide(spread, spread + sampling, out=np.zeros_like(spread), where=asked)
-    mean: Floats = expected + share * correction
-    left = np.where(asked, (1 - share) * spread, spread) + calibration
-    return Moments(mean, np.sqrt(left))
+    noise = np.where(asked, sampling, 1.0)
+    off = model.spread + MISFITS[:, None] ** 2 * noise  # V and tau^2, for each tau
+    share = off / (off + noise)
+    logs = -0.5 * (correction**2 / (off + noise) + np.log(off + noise))
+    weight = np.exp(logs - logs.max(axis=0))
+    weight /= weight.sum(axis=0)
+    # What calibration gets wrong comes from the same answers as what the correction gets wrong.
+    both = 2 * SAME_ANSWERS * np.sqrt(model.calibration * noise)
+    left = (1 - share) ** 2 * (off + model.calibration) + share**2 * noise
+    left += share * (1 - share) * both
+    shift = (weight * share).sum(axis=0) * correction
+    variance = (weight * (left + (share * correction - shift) ** 2)).sum(axis=0)
+    return Moments(
+        np.where(asked, model.middle + shift, model.expected),
+        np.sqrt(np.where(asked, variance, alone**2 * (model.spread + model.calibration))),
+    )

@@ -7,6 +7,7 @@ class, and in how steeply truth falls with the scores. Answers tell; without any
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,11 @@ SLOPE_ERROR = 0.4
 """How far off the slope may be, as a standard deviation of its logarithm."""
 OWN_SLOPE_ERROR = 0.3
 """The same for each class by itself, which answers are too few to tell."""
-SHARED = 2
-"""Numbers that all classes share: a slope and a shift."""
+BEND_ERROR = 0.4
+"""How much steeper or flatter truth may rise above the middle than below: where clear cases were
+written down first, what is left of them is less probable than the rest lets expect."""
+SHARED = 3
+"""Numbers that all classes share: a slope, a shift and a bend."""
 _NEWTON_STEPS = 20
 
 
@@ -26,15 +30,16 @@ _NEWTON_STEPS = 20
 class TruthPosterior:
     r"""Probabilities of truth with a posterior of their calibration.
 
-    .. math:: \operatorname{logit} P(y_{ic}) = m_c + e^a (x_{ic} - m_c) + b + d_c
+    .. math::
+        \operatorname{logit} P(y_{ic}) = m_c + e^a (x_{ic} - m_c) + h (x_{ic} - m_c)_+ + b + d_c
 
     Attributes:
         odds: Log odds x that each pair is true ``(N, C)``: infinite where that is known, NaN for a
             pair that takes no part.
         middle: Log odds m of each class around which the slope turns ``(C,)``.
-        place: Most probable a, b and d ``(2 + C,)``.
-        shared: Precision of a and b ``(2, 2)``.
-        border: Precision between a, b and d ``(2, C)``.
+        place: Most probable a, b, h and d ``(3 + C,)``.
+        shared: Precision of a, b and h ``(3, 3)``.
+        border: Precision between these and d ``(3, C)``.
         own: Precision of d ``(C,)``.
         before: Log odds before any answers.
     """
@@ -60,8 +65,8 @@ class TruthPosterior:
             own_error: How far off that of each class may be besides ``(C,)``.
         """
         middle = np.array([_middle(column) for column in odds.T])
-        place = np.concatenate([[0.0, shift.mean()], shift - shift.mean()])
-        shared = np.diag([SLOPE_ERROR**-2, common_error**-2])
+        place = np.concatenate([[0.0, shift.mean(), 0.0], shift - shift.mean()])
+        shared = np.diag([SLOPE_ERROR**-2, common_error**-2, BEND_ERROR**-2])
         border = np.zeros((SHARED, odds.shape[1]))
         return cls(odds, middle, place, shared, border, own_error**-2.0, odds)
 
@@ -70,25 +75,24 @@ class TruthPosterior:
 
         Args:
             column: Number of the class.
-            places: a, b, d and what is added to the slope of each class ``(places, 2 + 2 C)``.
+            places: a, b, h and d ``(places, 3 + C)``.
         """
-        own = [SHARED + column, SHARED + len(self.own) + column]
-        slope, shift, own_shift, own_slope = places[:, [0, 1, *own]].T[:, :, None]
-        middle = self.middle[column]
-        apart = np.exp(slope + own_slope) * (self.odds[:, column] - middle)
-        return expit(middle + apart + shift + own_shift)
+        slope, shift, bend, own_shift = places[:, [0, 1, 2, SHARED + column]].T[:, :, None]
+        apart = self.odds[:, column] - self.middle[column]
+        moved = _moved(apart, np.exp(slope), bend)
+        return expit(self.middle[column] + moved + shift + own_shift)
 
     def probs(self, column: int) -> Floats:
         """Most probable probabilities of truth of one class ``(N,)``."""
-        place = np.concatenate([self.place, np.zeros(len(self.own))])
-        probs: Floats = self.moved(column, place[None])[0]
+        probs: Floats = self.moved(column, self.place[None])[0]
         return probs
 
     def expected_answers(self, answers: SampledAnswers) -> Floats:
         """Probability of yes for each answer, had it not been given; NaN where that was known."""
         odds, middle = self.before[answers.rows, answers.columns], self.middle[answers.columns]
-        shift = self.place[1] + self.place[SHARED + answers.columns]
-        probs = expit(middle + np.exp(self.place[0]) * (odds - middle) + shift)
+        slope, shift, bend = self.place[:SHARED]
+        moved = _moved(odds - middle, np.exp(slope), bend)
+        probs = expit(middle + moved + shift + self.place[SHARED + answers.columns])
         return np.where(np.isfinite(odds), probs, np.nan)
 
     def uncertainty(self, column: int) -> tuple[Floats, Floats]:
@@ -120,16 +124,14 @@ class TruthPosterior:
         return replace(_newton(self, evidence), odds=odds)
 
     def draws(self, number: int, rng: np.random.Generator) -> Floats:
-        """Draw places, in pairs on opposite sides of the most probable ``(number, 2 + 2 C)``."""
-        half = rng.standard_normal((-(-number // 2), SHARED + 2 * len(self.own)))
+        """Draw places, in pairs on opposite sides of the most probable ``(number, 3 + C)``."""
+        half = rng.standard_normal((-(-number // 2), len(self.place)))
         normal = np.concatenate([half, -half])[:number]
         reduced = self.shared - self.border / self.own @ self.border.T
         shared = np.linalg.solve(np.linalg.cholesky(reduced).T, normal[:, :SHARED].T).T
-        last = len(self.place)
-        own = normal[:, SHARED:last] / np.sqrt(self.own) - shared @ self.border / self.own
-        slopes = OWN_SLOPE_ERROR * normal[:, last:]
-        moved = self.place + np.concatenate([shared, own], axis=1)
-        return np.concatenate([moved, slopes], axis=1)
+        own = normal[:, SHARED:] / np.sqrt(self.own) - shared @ self.border / self.own
+        drawn: Floats = self.place + np.concatenate([shared, own], axis=1)
+        return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +144,15 @@ class _Evidence:
     present: Floats
 
     def odds(self, place: Floats) -> Floats:
-        shift = place[1] + place[SHARED + self.columns]
-        moved: Floats = self.middle + np.exp(place[0]) * self.apart + shift
-        return moved
+        slope, shift, bend = place[:SHARED]
+        moved = _moved(self.apart, np.exp(slope), bend)
+        odds: Floats = self.middle + moved + shift + place[SHARED + self.columns]
+        return odds
 
     def features(self, place: Floats) -> Floats:
-        """Derivatives of the odds by what classes share ``(2, answers)``."""
-        return np.stack([np.exp(place[0]) * self.apart, np.ones_like(self.apart)])
+        """Derivatives of the odds by what classes share ``(3, answers)``."""
+        by_slope = np.exp(place[0]) * self.apart
+        return np.stack([by_slope, np.ones_like(self.apart), np.maximum(self.apart, 0)])
 
     def cost(self, place: Floats) -> float:
         odds = self.odds(place)
@@ -202,6 +206,13 @@ def _newton_step(
     reduced = found.shared - found.border / found.own @ found.border.T
     step = np.linalg.solve(reduced, shared - found.border @ (own / found.own))
     return np.concatenate([step, (own - step @ found.border) / found.own])
+
+
+def _moved(apart: Floats, slope: Any, bend: Any) -> Floats:
+    """Distances from the middle after calibration; infinite ones stay what they are."""
+    above = np.where(np.isfinite(apart), np.maximum(apart, 0), 0.0)
+    moved: Floats = slope * apart + bend * above
+    return moved
 
 
 def expit(odds: Floats) -> Floats:
