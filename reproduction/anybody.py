@@ -1,9 +1,9 @@
 """Does the default do harm on anybody's data, however labels were lost?
 
-Takes a folder of ``.npz`` files with features ``X`` and complete 0/1 labels ``Y`` (``Y_full``, or
-``X_train``, ``Y_train``, ``X_val``, ``Y_val`` with labels that are 1 where present, do as well).
-60% of the rows train, 40% test, by a permutation from the seed; classes with fewer than 10 labels
-are left out. Labels are lost in every way that :mod:`hilltop.data` knows, and for each:
+Takes a folder of ``.npz`` files, or one of them, as :mod:`lost_labels` reads them: 60% of the rows
+train, 40% test, by a permutation from the seed (``--first N``: the first N rows train); classes
+with fewer than 10 labels are left out. Labels are lost in every way that is known there, and for
+each:
 
 - mAP on complete test labels of heads with BCE, with ``auto``, and with BCE on complete labels;
   with nothing lost, of scikit-learn's logistic regression, its penalty chosen by cross-validation;
@@ -12,106 +12,43 @@ are left out. Labels are lost in every way that :mod:`hilltop.data` knows, and f
   of missing labels cover it (all classes together, and by class), and their width in labels.
 
 Run it with: python reproduction/anybody.py FOLDER --out anybody.csv [--seeds 0,1,2] [--sets a,b]
-Rows that the file holds already are not made again; ``--table`` prints what it holds.
+What the file holds already is not made again, so that ``--only heads``, ``--only logistic`` and
+``--only audit`` can fill it one after the other; ``--minutes N`` starts nothing after that time;
+``--table`` prints what the file holds.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from lost_labels import WAYS, Array, Cell
 
-from hilltop.audit import find_missing_labels
-from hilltop.data import (
-    LabelTable,
-    State,
-    assemble,
-    drop_positives,
-    keep_each,
-    lose_by_annotator,
-    lose_by_batch,
-    lose_by_clarity,
-    lose_by_class,
-)
-from hilltop.data.missing import Thinned
+from hilltop.audit.find.score_blocks import Scored, blocks_of
+from hilltop.audit.run import audit, score_by_folds
+from hilltop.data import LabelTable, State, assemble
 from hilltop.losses import LabelStats
 from hilltop.metrics import average_precision
+from hilltop.models import FeatureHead
 from hilltop.training import fit_head
-from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
+from hilltop.training.recipe import HEADS, Recipe
 
-Array = npt.NDArray[Any]
-LEAST_LABELS, TRAIN_SHARE = 10, 0.6
+__all__ = ["WAYS", "Array", "Cell"]
 COLUMNS = (
     "set", "way", "seed", "rows", "classes", "kept", "bce", "auto", "complete", "logistic",
     "found", "estimated_kept", "oof_ap", "audit_ap", "oof_first", "audit_first", "covered",
     "covered_by_class", "width",
 )  # fmt: skip
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One set at one seed: features and complete labels, to train and to test on."""
-
-    features: Array
-    labels: Array
-    test_features: Array
-    test_labels: Array
-
-    @classmethod
-    def read(cls, path: Path, seed: int) -> Cell:
-        """Read and split a file."""
-        content = np.load(path)
-        if "X_train" in content:
-            both = (content[name] for name in ("X_train", "Y_train", "X_val", "Y_val"))
-            features, labels, test_features, test_labels = both
-        else:
-            features, labels = content["X"], content["Y" if "Y" in content else "Y_full"]
-            order = np.random.default_rng(seed).permutation(len(features))
-            train, test = np.split(order, [int(TRAIN_SHARE * len(order))])
-            test_features, test_labels = features[test], labels[test]
-            features, labels = features[train], labels[train]
-        wide = (labels == 1).sum(axis=0) >= LEAST_LABELS
-        numbers = (np.asarray(one, dtype=np.float32) for one in (features, test_features))
-        return cls(next(numbers), labels[:, wide] == 1, next(numbers), test_labels[:, wide] == 1)
-
-    def table(self) -> LabelTable:
-        """The complete labels to train with, as a table."""
-        images = [str(row) for row in range(len(self.labels))]
-        names = [str(column) for column in range(self.labels.shape[1])]
-        places = self.labels.nonzero()
-        return assemble(images, names, *places, State.PRESENT, unlisted=State.ABSENT)
-
-
-def by_clarity(cell: Cell, seed: int) -> Thinned:
-    """Clear cases first, as heads see them that learned from complete labels of other rows."""
-    targets = torch.from_numpy(cell.labels).float()
-    loss = head_loss("bce", reduction="sum")
-    scores = out_of_fold_logits(torch.from_numpy(cell.features), targets, loss, seed=seed)
-    return lose_by_clarity(cell.table(), scores.numpy(), seed=seed)
-
-
-WAYS: dict[str, Callable[[Cell, int], Thinned]] = {
-    "none": lambda cell, seed: keep_each(cell.table(), 1.0, seed=seed),
-    "r0.5": lambda cell, seed: drop_positives(cell.table(), "0.5", seed=seed),
-    "r0.8": lambda cell, seed: drop_positives(cell.table(), "0.8", seed=seed),
-    "r1": lambda cell, seed: drop_positives(cell.table(), 1, seed=seed),
-    "u0.3": lambda cell, seed: keep_each(cell.table(), 0.3, seed=seed),
-    "u0.5": lambda cell, seed: keep_each(cell.table(), 0.5, seed=seed),
-    "u0.8": lambda cell, seed: keep_each(cell.table(), 0.8, seed=seed),
-    "class": lambda cell, seed: lose_by_class(cell.table(), seed=seed),
-    "clarity": by_clarity,
-    "batch": lambda cell, seed: lose_by_batch(cell.table(), seed=seed),
-    "annotator": lambda cell, seed: lose_by_annotator(cell.table(), seed=seed),
-}
+PARTS = {"heads": "auto", "logistic": "logistic", "audit": "covered"}
+"""What is measured, and a column that tells that it was."""
 
 
 def main() -> None:
@@ -121,74 +58,99 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("anybody.csv"))
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--sets", default=None)
-    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--ways", default=None)
+    parser.add_argument("--first", type=int, default=None)
+    parser.add_argument("--only", choices=list(PARTS), default=None)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     if not given.table:
+        given.until = time.monotonic() + 60 * given.minutes
+        files = [given.folder] if given.folder.is_file() else sorted(given.folder.glob("*.npz"))
         for seed in map(int, given.seeds.split(",")):
-            for path in sorted(given.folder.glob("*.npz")):
+            for path in files:
                 if given.sets is None or path.stem in given.sets.split(","):
-                    fill(path, given.ways.split(","), seed, given.out)
+                    fill(path, seed, given)
     print_table(read_rows(given.out))
 
 
-def fill(path: Path, ways: list[str], seed: int, out: Path) -> None:
+def fill(path: Path, seed: int, given: argparse.Namespace) -> None:
     """Measure what the file does not hold yet."""
     if not {"X", "X_train"} & set(np.load(path)):
         return
-    held = {(row["set"], row["way"], row["seed"]) for row in read_rows(out)}
+    held = {(row["set"], row["way"], row["seed"]): row for row in read_rows(given.out)}
+    cell = Cell.read(path, seed, first=given.first)
     complete: float | None = None
-    for way in ways:
-        if (path.stem, way, str(seed)) in held:
+    for way in given.ways.split(",") if given.ways else cell.ways():
+        known = held.get((path.stem, way, str(seed)), {})
+        parts = [
+            part for part in PARTS if given.only in (None, part) and not known.get(PARTS[part])
+        ]
+        parts = [part for part in parts if part != "logistic" or way == "none"]
+        if not parts or way not in cell.ways() or time.monotonic() > given.until:
             continue
-        cell = Cell.read(path, seed)
-        if complete is None:
+        if complete is None and "heads" in parts:
             complete = trained_map(cell, cell.labels, "bce", seed)
-        row = measure(cell, way, seed, complete)
-        row |= {"set": path.stem, "way": way, "seed": seed}
-        new = not out.is_file()
-        with out.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerow({name: _short(row[name]) for name in COLUMNS})
-        print(path.stem, way, seed, f"bce {row['bce']:.2f} auto {row['auto']:.2f}", flush=True)
+        row = measure(cell, way, seed, complete, parts)
+        append(given.out, row | {"set": path.stem, "way": way, "seed": seed})
 
 
-def measure(cell: Cell, way: str, seed: int, complete: float) -> dict[str, Any]:
-    """Everything about one way of losing labels."""
-    left = WAYS[way](cell, seed).table.dense() == State.PRESENT
-    return {
-        "rows": len(left),
-        "classes": left.shape[1],
-        "kept": left.sum() / cell.labels.sum(),
-        "complete": complete,
-        "bce": complete if way == "none" else trained_map(cell, left, "bce", seed),
-        "auto": trained_map(cell, left, "auto", seed),
-        "logistic": logistic_map(cell, seed) if way == "none" else "",
-        **audited(cell, left, seed),
-    }
+def append(out: Path, row: dict[str, Any]) -> None:
+    """Write a row."""
+    new = not out.is_file()
+    with out.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow({name: _short(row.get(name, "")) for name in COLUMNS})
+    print({name: value for name, value in row.items() if name in COLUMNS}, flush=True)
 
 
-def trained_map(cell: Cell, left: Array, name: str, seed: int) -> float:
+def measure(
+    cell: Cell, way: str, seed: int, complete: float | None, parts: list[str]
+) -> dict[str, Any]:
+    """What is asked for about one way of losing labels."""
+    left = cell.lose(way, seed)
+    row: dict[str, Any] = {"rows": len(left), "classes": left.shape[1]}
+    row["kept"] = left.sum() / cell.labels.sum()
+    if "heads" in parts:
+        recipe = recipe_of(cell, left, seed)
+        row["complete"] = row["bce"] = complete
+        if way != "none":
+            row["bce"] = trained_map(cell, left, "bce", seed, recipe)
+        row["auto"] = trained_map(cell, left, "auto", seed, recipe)
+    if "logistic" in parts:
+        row["logistic"] = logistic_map(cell)
+    return row | (audited(cell, left, seed) if "audit" in parts else {})
+
+
+def recipe_of(cell: Cell, left: Array, seed: int) -> Recipe:
+    """The recipe with the penalty that heads on these labels choose, found once for all of them."""
+    features, targets = torch.from_numpy(cell.features), torch.from_numpy(left).float()
+    head = FeatureHead(features.shape[1], 1, hidden=None)
+    head.fit_scale(features)
+    return HEADS.for_head(head, features, lambda rows: (targets[rows], None), seed=seed)
+
+
+def trained_map(cell: Cell, left: Array, name: str, seed: int, recipe: Recipe = HEADS) -> float:
     """Per cent of mAP on complete test labels."""
     targets, features = torch.from_numpy(left).float(), torch.from_numpy(cell.features)
-    unknown = torch.zeros(targets.shape, dtype=torch.bool)
     fitted = fit_head(
         features,
-        lambda rows: (targets[rows], unknown[rows]),
+        lambda rows: (targets[rows], None),
         head_loss(name, reduction="sum"),
         classes=targets.shape[1],
         stats=LabelStats.of(targets),
         seed=seed,
+        recipe=recipe,
     )
     with torch.no_grad():
         scores = fitted.head(torch.from_numpy(cell.test_features)).numpy()
     return mean_ap(scores, cell.test_labels)
 
 
-def logistic_map(cell: Cell, seed: int) -> float:
+def logistic_map(cell: Cell) -> float:
     """The same of one-vs-rest logistic regression, as a user of scikit-learn would do it."""
     from sklearn.linear_model import LogisticRegressionCV
     from sklearn.pipeline import make_pipeline
@@ -214,13 +176,13 @@ def mean_ap(scores: Array, labels: Array) -> float:
 
 def audited(cell: Cell, left: Array, seed: int) -> dict[str, Any]:
     """What the audit is worth."""
-    found = find_missing_labels(left, features=cell.features, seed=seed)
+    rows, features = np.arange(len(left)), torch.from_numpy(cell.features)
+    table = table_of(left)
+    plain = score_by_folds(
+        table, features, rows, given=None, folds=4, seed=seed, say=lambda _: None
+    )
+    found = audit(table, Scored(blocks_of(plain), rows), given=None, top=None)
     missing, open_pairs = cell.labels & ~left, ~left
-    targets = torch.from_numpy(left).float()
-    loss = head_loss("bce", reduction="sum")
-    plain = out_of_fold_logits(
-        torch.from_numpy(cell.features), targets, loss, repeats=2, seed=seed
-    ).numpy()
     ours = np.zeros(left.shape)
     places = found.candidates.rows(), found.candidates.columns()
     ours[places] = -np.arange(len(found.candidates))
@@ -239,9 +201,9 @@ def audited(cell: Cell, left: Array, seed: int) -> dict[str, Any]:
     return {
         "found": found.belief.kind,
         "estimated_kept": found.keep.keep,
-        "oof_ap": ranked(plain) if some else "",
+        "oof_ap": ranked(plain.numpy()) if some else "",
         "audit_ap": ranked(ours) if some else "",
-        "oof_first": precision(plain),
+        "oof_first": precision(plain.numpy()),
         "audit_first": precision(ours),
         "covered": int(found.total.low <= truth.sum() <= found.total.high),
         "covered_by_class": float(np.mean(covered)),
@@ -249,12 +211,22 @@ def audited(cell: Cell, left: Array, seed: int) -> dict[str, Any]:
     }
 
 
+def table_of(left: Array) -> LabelTable:
+    """Labels as a table in which all others are unknown."""
+    images, names = ([str(number) for number in range(size)] for size in left.shape)
+    return assemble(images, names, *left.nonzero(), State.PRESENT, unlisted=State.UNKNOWN)
+
+
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """What was measured already."""
+    """What was measured already: one row for each set, way and seed."""
     if not path.is_file():
         return []
+    rows: dict[tuple[str, str, str], dict[str, str]] = {}
     with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        for row in csv.DictReader(file):
+            known = rows.setdefault((row["set"], row["way"], row["seed"]), row)
+            known.update({name: value for name, value in row.items() if value})
+    return list(rows.values())
 
 
 def print_table(rows: list[dict[str, str]]) -> None:
@@ -266,29 +238,33 @@ def print_table(rows: list[dict[str, str]]) -> None:
         for name in dict.fromkeys(row[key] for row in rows):
             print(_line(name, [row for row in rows if row[key] == name]))
     print(_line("all", rows))
-    for row in (row for row in rows if row["logistic"]):
+    for row in (row for row in rows if row["logistic"] and row["bce"]):
         gap = float(row["bce"]) - float(row["logistic"])
         print(f"{row['set']:10} seed {row['seed']}: BCE {gap:+.2f} against logistic regression")
 
 
 def _line(name: str, rows: list[dict[str, str]]) -> str:
-    def column(key: str, rows: list[dict[str, str]]) -> Array:
-        return np.array([float(row[key]) for row in rows])
+    def column(key: str, needed: str) -> Array:
+        return np.array([float(row[key]) for row in rows if row[needed]])
 
-    gain, gap = (column(key, rows) - column("bce", rows) for key in ("auto", "complete"))
+    gain, gap = (column(key, "auto") - column("bce", "auto") for key in ("auto", "complete"))
     cells: dict[tuple[str, str], list[float]] = {}
-    for row, one in zip(rows, gain.tolist(), strict=True):
+    for row, one in zip([row for row in rows if row["auto"]], gain.tolist(), strict=True):
         cells.setdefault((row["set"], row["way"]), []).append(one)
-    worst = min(float(np.mean(seeds)) for seeds in cells.values())
+    worst = min((float(np.mean(seeds)) for seeds in cells.values()), default=float("nan"))
     share = 100 * gain.sum() / gap.sum() if gap.sum() > 1 else float("nan")
-    ranked = [row for row in rows if row["audit_ap"]]
-    better = column("audit_ap", ranked) - column("oof_ap", ranked) if ranked else np.zeros(1)
-    covered, by_class = (100 * column(k, rows).mean() for k in ("covered", "covered_by_class"))
-    width = float(np.median(column("width", rows)))
+    better = column("audit_ap", "audit_ap") - column("oof_ap", "audit_ap")
+    covered, by_class = (100 * _mean(column(k, "covered")) for k in ("covered", "covered_by_class"))
+    widths = column("width", "covered")
+    width = float(np.median(widths)) if len(widths) else float("nan")
     return (
-        f"{name:10} {len(cells):5d} {gain.mean():+9.2f} {worst:+6.2f} {share:12.0f}%"
-        f" {better.mean():+13.3f} {covered:7.0f}% {by_class:8.0f}% {width:6.2f}"
+        f"{name:10} {len(cells):5d} {_mean(gain):+9.2f} {worst:+6.2f} {share:12.0f}%"
+        f" {_mean(better):+13.3f} {covered:7.0f}% {by_class:8.0f}% {width:6.2f}"
     )
+
+
+def _mean(values: Array) -> float:
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def _short(value: Any) -> Any:

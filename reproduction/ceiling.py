@@ -36,6 +36,7 @@ from hilltop.metrics import classification_report
 from hilltop.studies.compare.level import parse_levels
 from hilltop.studies.compare.study import read_complete
 from hilltop.training import TrainConfig, fit_head
+from hilltop.training.evidence import LEAST_ABSENT
 
 QUEUES = {"labels": (1000, 5000, 20000), "model": (1000, 7000)}
 """How many answers of each queue are tried."""
@@ -104,7 +105,7 @@ def measure(heads: Heads, complete: LabelTable, r: str, seed: int) -> Iterator[t
         left, heads.inputs, rows, given=None, folds=4, seed=seed, say=lambda _: None
     )
     belief = believe(logits, given)
-    weight = belief.absent_probability(logits, given)
+    weight = (belief.absent_probability(logits, given) >= LEAST_ABSENT).float()
     yield "auto", heads.mean_precision(given, seed=seed, weight=weight)
     queues = orders(given, belief.present_probability(logits, given))
     for name, numbers in QUEUES.items():

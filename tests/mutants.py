@@ -94,8 +94,8 @@ MUTANTS = (
     ),
     Mutant(
         "training/evidence.py",
-        "rows / (rows + ROWS_OF_HALF)",
-        "1.0",
+        "(absent_probs >= LEAST_ABSENT).float()",
+        "absent_probs",
         "tests/training/test_evidence.py",
     ),
     Mutant(

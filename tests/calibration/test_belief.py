@@ -38,7 +38,7 @@ def test_complete_labels_show_no_sign_of_missing_ones() -> None:
     logits, true = drawn()
     belief = believe(logits, true)
     assert belief.kind == "nothing"
-    assert belief.cautious == ()
+    assert belief.agreeing == ()
     assert torch.equal(belief.absent_probability(logits, true), torch.ones_like(true))
 
 
@@ -150,8 +150,8 @@ def test_training_distrusts_a_pair_only_as_far_as_all_models_do() -> None:
     generator = torch.Generator().manual_seed(2)
     one.scatter_(1, torch.multinomial(true, 1, generator=generator), 1.0)
     belief = believe(logits, one)
-    assert len(belief.cautious) == 2
+    assert len(belief.agreeing) == 2
     weight = belief.absent_probability(logits, one)
-    for model in belief.cautious:
-        alone = replace(belief, cautious=(model,)).absent_probability(logits, one)
+    for model in belief.agreeing:
+        alone = replace(belief, agreeing=(model,)).absent_probability(logits, one)
         assert (weight >= alone - 1e-6).all()

@@ -9,7 +9,7 @@ from torch import Tensor
 from hilltop.calibration import believe
 from hilltop.losses import LabelStats
 from hilltop.losses.methods.auto import auto
-from hilltop.training.evidence import ROWS_OF_HALF, FoldEvidence, _weighted, prepare_loss
+from hilltop.training.evidence import FoldEvidence, _weighted, prepare_loss
 
 Rows = tuple[Tensor, Tensor, Tensor]
 
@@ -24,18 +24,19 @@ def lost() -> Rows:
     return logits, true.float(), kept.float()
 
 
-def test_probable_missing_labels_count_less_and_the_fewer_the_rows_the_less_so(lost: Rows) -> None:
+def test_pairs_that_more_probably_were_forgotten_than_not_are_left_out(lost: Rows) -> None:
     logits, true, kept = lost
     belief = believe(logits, kept)
     found = _weighted(FoldEvidence(logits, belief), kept, None)
     assert found.weight is not None
+    left_out = found.weight == 0
+    assert torch.equal(left_out, belief.absent_probability(logits, kept) < 0.5)
+    assert bool((found.weight[~left_out] == 1).all())
     missing = (true == 1) & (kept == 0)
-    share = len(kept) / (len(kept) + ROWS_OF_HALF)
-    least = 1 - share
-    assert found.weight[missing].mean() < 0.7 < 0.9 < found.weight[(true == 0)].mean()
-    assert found.weight.min() >= least
-    assert found.weight.min() == pytest.approx(least, abs=0.05)
-    assert bool((found.weight[kept == 1] == 1).all())
+    assert left_out[missing].float().mean() > 0.6
+    assert left_out[true == 0].float().mean() < 0.1
+    assert not bool(left_out[kept == 1].any())
+    assert f"without {int(left_out.sum()):,} unlabelled pairs" in found.sentence
 
 
 def test_what_a_person_said_is_absent_counts_in_full(lost: Rows) -> None:

@@ -29,8 +29,6 @@ Kind = Literal["nothing", "independent", "count"]
 
 RATIOS = ("0.5", "0.8", "1")
 """Missing ratios of the paper's rule that are tried."""
-CAUTION = 0.15
-"""Training takes keep rates this much nearer to 1, in log keep: too little does no harm."""
 HIGHEST_KEEP = 0.9
 """Candidates are ranked as if no more than this were kept: an order is wanted even if all were."""
 OWN_KEEP, OWN_SHIFT = 0.3, 0.5
@@ -55,8 +53,8 @@ class Belief:
         model: The observation model, with the calibration of scores that belongs to it.
         posterior: Keep rates of classes, and how sure they are.
         missing: How many labels are missing, with intervals.
-        cautious: Models for training, with keep rates at their cautious end; a pair is distrusted
-            as far as all of them agree. None of them for "nothing".
+        agreeing: Models for training; a pair is distrusted as far as all of them agree. None of
+            them for "nothing".
         truth: The mean over all keep rates that are possible: its calibration gives the probability
             that a label is true, for any row.
         sentence: What was found, in words.
@@ -66,7 +64,7 @@ class Belief:
     model: Fitted
     posterior: KeepPosterior
     missing: MissingCounts
-    cautious: tuple[Fitted, ...]
+    agreeing: tuple[Fitted, ...]
     truth: Fitted
     sentence: str
 
@@ -86,7 +84,7 @@ class Belief:
     def absent_probability(
         self, logits: Tensor, targets: Tensor, *, observed: Tensor | None = None
     ) -> Tensor:
-        """Return how much training should believe each unlabelled pair; 1 for all other pairs.
+        """Return how probable it is that each unlabelled pair is absent; 1 for all other pairs.
 
         Args:
             logits: Scores that never saw these labels ``(N, C)``.
@@ -94,12 +92,12 @@ class Belief:
             observed: True where a person confirmed the target.
         """
         weight = torch.ones_like(logits, dtype=torch.float32)
-        if not self.cautious:
+        if not self.agreeing:
             return weight
         labelled = targets.nan_to_num().float()
         present = [
             present_probability(model.loss, model.calibration(logits.float()), labelled)
-            for model in self.cautious
+            for model in self.agreeing
         ]
         open_pairs = targets == 0
         if observed is not None:
@@ -141,9 +139,9 @@ def believe(
     counted = _counted(logits, targets, observed, found)
     if counted is None:
         return independent
-    agreed = (*counted.cautious, *independent.cautious) if independent.cautious else ()
+    agreed = (*counted.agreeing, *independent.agreeing) if independent.agreeing else ()
     truth = mean_with_count_rule(logits, targets, counted.truth, independent.truth)
-    return replace(counted, cautious=agreed, truth=truth)
+    return replace(counted, agreeing=agreed, truth=truth)
 
 
 def _independent(logits: Tensor, targets: Tensor, found: Profile) -> Belief:
@@ -159,10 +157,9 @@ def _independent(logits: Tensor, targets: Tensor, found: Profile) -> Belief:
             f" {missing.total[2]:,.0f} could be unnoticed"
         )
         return Belief("nothing", model, posterior, missing, (), truth, sentence)
-    cautious = _fitted(found, np.minimum(0.0, rates + CAUTION), labelled, least=0.01)
     share = labelled.sum() / (labelled.sum() + missing.total[1])
     sentence = f"about {share:.0%} of the true labels were written down, each by itself; {ASSUMED}"
-    return Belief("independent", model, posterior, missing, (cautious,), truth, sentence)
+    return Belief("independent", model, posterior, missing, (model,), truth, sentence)
 
 
 def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float) -> Fitted:

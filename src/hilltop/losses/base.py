@@ -31,8 +31,8 @@ class Evidence:
     """What scores that never saw the labels say about missing ones.
 
     Attributes:
-        weight: How probable it is that each unlabelled pair is really absent ``(N, C)``, 1 for all
-            others; None if nothing seems to be missing.
+        weight: How much each unlabelled pair counts ``(N, C)``, 0 for one that is probably a
+            missing label, 1 for all others; None if nothing seems to be missing.
         sentence: What was found, in words.
     """
 

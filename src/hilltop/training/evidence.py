@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hilltop.calibration import Belief, believe
+from hilltop.checks import pluralize
 from hilltop.losses import LabelStats, Loss
 from hilltop.losses.base import Evidence
 from hilltop.models import Features
@@ -19,9 +20,9 @@ from hilltop.training.recipe import LabelBatch
 
 LEAST_ROWS = 100
 """With fewer rows than this nothing can be told."""
-ROWS_OF_HALF = 2000
-"""Rows with which unlabelled pairs are distrusted half as much as evidence says. Every pair that
-counts less makes a head less certain; with few rows that costs more than missing labels do."""
+LEAST_ABSENT = 0.5
+"""An unlabelled pair that is less probably absent than this is left out. One that is doubtful stays
+whole: pairs that count in part make a head less certain, which costs more than they do harm."""
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,11 @@ def _nothing_to_ask(targets: Tensor, absent: Tensor | None) -> str:
 
 def _weighted(asked: FoldEvidence, targets: Tensor, absent: Tensor | None) -> Evidence:
     belief = asked.belief
-    if not belief.cautious:
+    if not belief.agreeing:
         doubt = "" if belief.kind == "nothing" else "; but keep rates alone do not show it"
         return Evidence(None, f"{belief.sentence}{doubt}: cross-entropy")
-    rows = len(targets)
-    distrust = rows / (rows + ROWS_OF_HALF)
     absent_probs = belief.absent_probability(asked.logits, targets, observed=absent)
-    weight = 1 - distrust * (1 - absent_probs)
-    told = "cross-entropy in which an unlabelled pair counts as much as it is probably absent"
+    weight = (absent_probs >= LEAST_ABSENT).float()
+    left_out = pluralize(int((weight == 0).sum()), "unlabelled pair", "unlabelled pairs")
+    told = f"cross-entropy without {left_out} that more probably were forgotten than not"
     return Evidence(weight, f"{belief.sentence}: {told}")

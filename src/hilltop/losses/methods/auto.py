@@ -1,4 +1,4 @@
-"""Auto: cross-entropy, in which an unlabelled pair counts as much as evidence says it is absent."""
+"""Auto: cross-entropy without the unlabelled pairs that, by evidence, are missing labels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ NO_EVIDENCE = "nothing is known of how labels were lost, so cross-entropy is tak
 
 
 class AbsentWeights(Correction):
-    r"""Weighs every unlabelled pair by the probability that it is really absent.
+    r"""Leaves out every unlabelled pair that is more probably present than absent.
 
-    .. math:: keep_{ic} = P(\text{absent}_{ic}), \qquad pseudo_{ic} = 0
+    .. math:: keep_{ic} = I(P(\text{absent}_{ic}) \ge 1/2), \qquad pseudo_{ic} = 0
 
     The probabilities are fixed before training, by scores that never saw the labels. A pair that
-    is probably a missing label then says little, and a wrong belief does little harm: nothing is
+    is probably a missing label then says nothing, and a wrong belief does little harm: nothing is
     turned into a label.
 
     Args:
@@ -52,7 +52,7 @@ class AbsentWeights(Correction):
 
 
 class Auto(LossWrapper):
-    """Cross-entropy, with weights on unlabelled pairs where evidence shows that labels are missing.
+    """Cross-entropy that leaves out unlabelled pairs where evidence shows that labels are missing.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.
@@ -95,8 +95,8 @@ def _cross_entropy(weight: Tensor | None, reduction: Reduction) -> MultiLabelLos
 @LOSSES.register(
     "auto",
     MethodCard(
-        unlabelled="absent, as far as evidence says",
-        remark="cross-entropy weighted by evidence of missing labels; what `hilltop train` uses",
+        unlabelled="absent, or left out by evidence",
+        remark="cross-entropy without probable missing labels; what `hilltop train` uses",
         when=(
             "When you do not want to choose. It is what `hilltop train` and"
             " `HilltopClassifier` use unless told otherwise. On features, and on images with"
