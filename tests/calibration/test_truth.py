@@ -115,6 +115,16 @@ def test_a_precision_that_no_threshold_reaches_means_never() -> None:
     assert decision.expected.tags == 0
 
 
+def test_classes_that_never_reach_a_precision_are_named() -> None:
+    calibration = torch.tensor([[3.0, -3.0], [-3.0, -3.0]]).repeat(50, 1)
+    counts = ExpectedCounts.of(calibration, (0.0, 0.0, 0.0))
+    told = decide(counts, "precision", wanted=0.905).describe()
+    assert "a precision of at least 90.5%; expected: precision 95%" in told
+    assert told.endswith("1 of 2 classes do not reach it: never tagged")
+    never = decide(counts, "precision", wanted=0.999).describe()
+    assert never.endswith("99.9%, which no class reaches: there are no tags")
+
+
 def test_counts_agree_with_sorting_every_pair() -> None:
     logits = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     counts = ExpectedCounts.of(logits, (0.0, 0.0, 0.0))
