@@ -7,7 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from hilltop.calibration import TruthCalibrator, TruthModel, believe, decide, fit_truth
+from hilltop.calibration import (
+    NOTHING_MISSING,
+    TruthCalibrator,
+    TruthModel,
+    believe,
+    decide,
+    fit_truth,
+)
 from hilltop.calibration.decision import Goal
 from hilltop.calibration.expected import GRID, ExpectedCounts
 from hilltop.calibration.keep_posterior import KeepPosterior
@@ -123,6 +130,20 @@ def test_classes_that_never_reach_a_precision_are_named() -> None:
     assert told.endswith("1 of 2 classes do not reach it: never tagged")
     never = decide(counts, "precision", wanted=0.999).describe()
     assert never.endswith("99.9%, which no class reaches: there are no tags")
+
+
+def test_where_every_pair_is_known_nothing_can_be_missing(half_kept: Drawn) -> None:
+    logits, true, _ = (values[:1000] for values in half_kept)
+    labels = true.clone()
+    labels[::3, 0] = torch.nan
+    truth = fit_truth(logits, labels, observed=labels == 0)
+    assert truth.sentence == NOTHING_MISSING
+    recall, open_recall = (
+        one.decide().expected.recall for one in (truth, fit_truth(logits, labels))
+    )
+    assert recall.high - recall.low < min(0.2, open_recall.high - open_recall.low)
+    assert float((truth.probs(logits) - torch.sigmoid(logits)).abs().mean()) < 0.02
+    assert truth.counts.accepted[0, 0] < 700
 
 
 def test_counts_agree_with_sorting_every_pair() -> None:

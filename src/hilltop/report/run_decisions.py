@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.calibration import Decision, TruthModel
+from hilltop.calibration import NOTHING_MISSING, Decision, TruthModel
 from hilltop.data import LabelTable, State
 from hilltop.inputs.image_files import find_images
 from hilltop.report.figures import calibration_curve
@@ -223,7 +223,7 @@ def next_steps(run: Path, labels: object, truth: TruthModel | None, kind: str) -
         ("Tag new images", f"hilltop predict {run} {source} --out tags.csv"),
         ("Fewer, surer tags", f"hilltop predict {run} {source} --min-precision 0.9 --out tags.csv"),
     ]
-    if truth is not None:
+    if truth is not None and truth.sentence != NOTHING_MISSING:
         none = truth.sentence.startswith("the labels show no sign")
         aim = "See whether labels are missing" if none else "Find the labels that are missing"
         steps.append((aim, f"hilltop audit --labels {labels} {source} --out audit"))
