@@ -1,12 +1,15 @@
 """How good tags are that were decided by incomplete labels alone, on any folder of data sets.
 
-A set is an .npz file with features X and complete labels Y (0 or 1). A file like losing.py, with
-WAYS and lose(way, Y, seed=..., X=...), says how labels get lost. 60% of the rows are trained on, a
-permutation from the seed; classes with fewer than 10 labels there are left out. Heads of
-cross-entropy learn from the labels that are left; thresholds are chosen from out-of-fold scores and
-those labels, and judged by complete labels of the other rows. Nothing is chosen by the other rows.
+A set is an .npz file with features X and complete labels Y or Y_full (1 for present), or with
+X_train, Y_train, X_val, Y_val. A file like losing.py, with WAYS and lose(way, Y, seed=..., X=...,
+area=...), says how labels get lost. 60% of the rows are trained on, a permutation from the seed,
+unless the file has rows to validate on; classes with fewer than 10 labels there are left out. Heads
+of cross-entropy learn from the labels that are left; thresholds are chosen from out-of-fold scores
+and those labels, and judged by complete labels of the other rows. Nothing is chosen by these.
 
 Run it with: python reproduction/decisions.py SETS --losing losing.py --cells CELLS --out OUT.csv
+What CELLS and OUT.csv hold already is not made again; ``--cells CELLS --out OUT.csv`` alone
+measures what was trained, and prints the tables.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib.util
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +35,7 @@ from hilltop.training.learner import head_loss
 
 TRAIN_SHARE, LEAST_LABELS, BINS = 0.6, 10, 15
 COLUMNS = ("set", "way", "seed", "kept", "rule", "OF1", "CF1", "ECE", "held")
+BY_SIZE = ("largest", "area")
 OURS = "expected balanced_f1"
 
 
@@ -40,6 +45,7 @@ def main() -> None:
     parser.add_argument("sets", type=Path, nargs="*", help="folders or files with X and Y")
     parser.add_argument("--losing", type=Path, help="Python file with WAYS and lose()")
     parser.add_argument("--ways", nargs="*", help="some of its ways; all without it")
+    parser.add_argument("--areas", type=Path, help="A of the training rows, for ways by size")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--cells", type=Path, required=True, help="where scores are kept")
     parser.add_argument("--out", type=Path, default=Path("decisions.csv"))
@@ -47,34 +53,56 @@ def main() -> None:
     options.cells.mkdir(parents=True, exist_ok=True)
     if options.sets:
         compute_cells(options)
-    rows: list[dict[str, Any]] = []
+    rows = read_rows(options.out)
+    held = {(row["set"], row["way"], row["seed"]) for row in rows}
     paths = [(split_name(path.stem), path) for path in options.cells.glob("*.npz")]
-    with options.out.open("w", newline="") as file:
+    for cell, path in sorted(paths, key=lambda one: (one[0][2], one[0])):
+        if cell[2] in options.seeds and cell not in held:
+            found = measure(path)
+            append_rows(options.out, found)
+            rows += found
+            print(*cell, flush=True)
+    print("\n".join(summary([row for row in rows if row["seed"] in options.seeds])))
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """What was measured already."""
+    if not path.is_file():
+        return []
+    kinds = dict.fromkeys(("kept", "OF1", "CF1", "ECE"), float) | {"seed": int}
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            {name: kinds.get(name, str)(value) for name, value in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
+def append_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Add the rows of one cell."""
+    new = not path.is_file()
+    with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for (name, way, seed), path in sorted(paths, key=lambda one: (one[0][2], one[0])):
-            if seed in options.seeds:
-                found = measure(path)
-                rows += found
-                writer.writerows(found)
-                file.flush()
-                print(name, way, seed, flush=True)
-    print("\n".join(summary(rows)))
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
 
 
 def compute_cells(options: argparse.Namespace) -> None:
     """Train the heads of every set, way and seed that is not there yet."""
     losing = load_module(options.losing)
+    areas = np.load(options.areas)["A"].astype(np.float32) if options.areas else None
     files = [file for path in options.sets for file in (sorted(path.glob("*.npz")) or [path])]
-    for file in files:
-        data = np.load(file)
-        if not {"X", "Y"} <= set(data.files):
-            continue
-        for seed in options.seeds:
-            split = Split.of(data["X"], data["Y"], seed)
-            for way in options.ways or losing.WAYS:
-                target = options.cells / f"{file.stem}.{way}.{seed}.npz"
-                if not target.exists():
+    for seed in options.seeds:
+        for file in files:
+            names = {
+                way: options.cells / f"{file.stem}.{way}.{seed}.npz"
+                for way in options.ways or losing.WAYS
+                if way not in BY_SIZE or areas is not None
+            }
+            missing = {way: target for way, target in names.items() if not target.exists()}
+            if missing and {"X", "X_train"} & set(np.load(file).files):
+                split = Split.of(file, seed, areas)
+                for way, target in missing.items():
                     compute_cell(split, way, losing, target)
 
 
@@ -97,15 +125,24 @@ class Split:
     labels: Any
     other_features: Any
     other_labels: Any
+    areas: Any
 
     @classmethod
-    def of(cls, x: Any, y: Any, seed: int) -> Split:
+    def of(cls, path: Path, seed: int, areas: Any) -> Split:
         """Draw the rows to train on; leave out classes with too few labels there."""
-        order = np.random.default_rng(seed).permutation(len(x))
-        train, test = np.split(order, [int(TRAIN_SHARE * len(x))])
-        y = y[:, y[train].sum(0) >= LEAST_LABELS]
-        features, others = (torch.from_numpy(x[rows].astype(np.float32)) for rows in (train, test))
-        return cls(seed, features, y[train], others, y[test])
+        data = np.load(path)
+        if "X_train" in data:
+            x, y, xt, yt = (data[key] for key in ("X_train", "Y_train", "X_val", "Y_val"))
+        else:
+            x, y = data["X"], data["Y" if "Y" in data else "Y_full"]
+            order = np.random.default_rng(seed).permutation(len(x))
+            train, test = np.split(order, [int(TRAIN_SHARE * len(x))])
+            x, y, xt, yt = x[train], y[train], x[test], y[test]
+        wide = (y == 1).sum(0) >= LEAST_LABELS
+        features, others = (torch.from_numpy(part.astype(np.float32)) for part in (x, xt))
+        whole = ((part[:, wide] == 1).astype(np.uint8) for part in (y, yt))
+        areas = areas[:, wide] if areas is not None and len(areas) == len(x) else None
+        return cls(seed, features, next(whole), others, next(whole), areas)
 
     @cached_property
     def complete(self) -> Any:
@@ -115,13 +152,16 @@ class Split:
 
 def compute_cell(split: Split, way: str, losing: Any, target: Path) -> None:
     """Out-of-fold scores of training rows, and scores of other rows, of cross-entropy."""
-    try:
-        kept = losing.lose(way, split.labels, seed=split.seed, X=split.features.numpy())
-    except (TypeError, AttributeError):  # a way that asks for more than X
+    if way in BY_SIZE and split.areas is None:
         return
+    features = split.features.numpy()
+    kept = losing.lose(way, split.labels, seed=split.seed, X=features, area=split.areas)
     unseen, others = scores(split, kept)
     labels = {"Z": kept.astype(bool), "Y": split.labels > 0, "Yt": split.other_labels > 0}
-    np.savez(target, s=unseen, st=others, complete=split.complete, **labels)
+    begun = target.with_suffix(".begun")
+    with begun.open("wb") as file:
+        np.savez(file, s=unseen, st=others, complete=split.complete, **labels)
+    os.replace(begun, target)
 
 
 def scores(split: Split, labels: Any, *, folds: bool = True) -> Any:

@@ -7,7 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from hilltop.calibration import TruthCalibrator, TruthModel, believe, decide, fit_truth
+from hilltop.calibration import (
+    NOTHING_MISSING,
+    TruthCalibrator,
+    TruthModel,
+    believe,
+    decide,
+    fit_truth,
+)
 from hilltop.calibration.decision import Goal
 from hilltop.calibration.expected import GRID, ExpectedCounts
 from hilltop.calibration.keep_posterior import KeepPosterior
@@ -115,6 +122,30 @@ def test_a_precision_that_no_threshold_reaches_means_never() -> None:
     assert decision.expected.tags == 0
 
 
+def test_classes_that_never_reach_a_precision_are_named() -> None:
+    calibration = torch.tensor([[3.0, -3.0], [-3.0, -3.0]]).repeat(50, 1)
+    counts = ExpectedCounts.of(calibration, (0.0, 0.0, 0.0))
+    told = decide(counts, "precision", wanted=0.905).describe()
+    assert "a precision of at least 90.5%; expected: precision 95%" in told
+    assert told.endswith("1 of 2 classes do not reach it: never tagged")
+    never = decide(counts, "precision", wanted=0.999).describe()
+    assert never.endswith("99.9%, which no class reaches: there are no tags")
+
+
+def test_where_every_pair_is_known_nothing_can_be_missing(half_kept: Drawn) -> None:
+    logits, true, _ = (values[:1000] for values in half_kept)
+    labels = true.clone()
+    labels[::3, 0] = torch.nan
+    truth = fit_truth(logits, labels, observed=labels == 0)
+    assert truth.sentence == NOTHING_MISSING
+    recall, open_recall = (
+        one.decide().expected.recall for one in (truth, fit_truth(logits, labels))
+    )
+    assert recall.high - recall.low < min(0.2, open_recall.high - open_recall.low)
+    assert float((truth.probs(logits) - torch.sigmoid(logits)).abs().mean()) < 0.02
+    assert truth.counts.accepted[0, 0] < 700
+
+
 def test_counts_agree_with_sorting_every_pair() -> None:
     logits = torch.randn(200, 2, generator=torch.Generator().manual_seed(0))
     counts = ExpectedCounts.of(logits, (0.0, 0.0, 0.0))
@@ -150,13 +181,17 @@ def test_probabilities_nan_and_confirmed_absent_pairs_are_welcome(half_kept: Dra
         ({"probabilities": True}, [[1.5]], "must lie between 0 and 1 .* got 1.5"),
         ({}, [1.0], "one row an image"),
         ({}, [[np.inf]], "must be finite"),
+        ({}, [[1e300]], "must be finite"),
+        ({}, [[np.nan]], "no 1 where there is a score"),
+        ({}, [[1.0], [0.0], [0.0]], "1 wherever they are known"),
         ({"goal": "precision"}, [[1.0], [0.0]], "needs a number"),
         ({"goal": "f2"}, [[1.0], [0.0]], "goal must be one of"),
         ({"goal": "f1", "wanted": 0.4}, [[1.0], [0.0]], "does not belong"),
     ],
 )
 def test_bad_input_is_told(options: dict[str, object], scores: object, message: str) -> None:
-    labels = [[1], [0]] if np.ndim(scores) == 2 and len(scores) == 2 else [[1]]  # type: ignore[arg-type]
+    every = {1: [[1]], 2: [[1], [0]], 3: [[1], [np.nan], [np.nan]]}
+    labels = every[np.shape(scores)[0]]  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=message):
         TruthCalibrator(**options).fit(scores, labels)  # type: ignore[arg-type]
 
@@ -173,9 +208,24 @@ def test_scores_in_any_unit_give_the_same_tags(half_kept: Drawn) -> None:
     logits, _, kept = (values[:1000] for values in half_kept)
     usual = TruthCalibrator().fit(logits, kept)
     tiny = TruthCalibrator().fit(logits / 1000, kept)
-    assert usual.scale_ == 1.0
-    assert 100 < tiny.scale_ < 3000
+    assert usual.scale_.factor == 1.0
+    assert not bool(usual.scale_.offset.any())
+    assert 100 < tiny.scale_.factor < 3000
     assert np.abs(tiny.transform(logits / 1000) - usual.transform(logits)).mean() < 0.01
+
+
+@pytest.mark.parametrize("offset", [torch.tensor(100.0), torch.tensor([-300.0, 0, 0, 90, 50, 7])])
+def test_scores_far_from_zero_give_the_same_tags(half_kept: Drawn, offset: Tensor) -> None:
+    logits, _, kept = (values[:1000] for values in half_kept)
+    usual, moved = TruthCalibrator().fit(logits, kept), TruthCalibrator().fit(logits + offset, kept)
+    assert np.abs(moved.transform(logits + offset) - usual.transform(logits)).mean() < 0.02
+    assert (moved.predict(logits + offset) == usual.predict(logits)).mean() > 0.98
+
+
+def test_tensors_of_a_model_need_not_be_detached(half_kept: Drawn) -> None:
+    logits, _, kept = (values[:200] for values in half_kept)
+    tags = TruthCalibrator().fit(logits.clone().requires_grad_(), kept).predict(logits)
+    assert tags.any()
 
 
 def test_scores_that_point_the_wrong_way_are_refused(half_kept: Drawn) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from hilltop.data import ReadOptions, State, read_labels
 from hilltop.data.scores import ScoreTable
-from hilltop.data.tags import choose_tags, write_tags
-from hilltop.errors import DataError
+from hilltop.data.tags import check_tag_file, choose_tags, write_tags
+from hilltop.errors import DataError, OptionNeeded
 
 PROBS = ScoreTable(
     pa.array(["a.jpg", "b.jpg", "c.jpg"]),
@@ -57,6 +57,14 @@ def test_any_label_format_can_be_written_and_read_again(tmp_path: Path) -> None:
     assert table.images.to_pylist() == PROBS.images.to_pylist()
     assert set(table.labels_of(0)) == {"cat", "dog"}
     assert table.count(State.PRESENT) == 2
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path: Path) -> None:
+    check_tag_file(tmp_path / "tags.xyz", to="coco")
+    with pytest.raises(DataError, match=r"tags are written to \.csv"):
+        check_tag_file(tmp_path / "tags.xyz")
+    with pytest.raises(OptionNeeded, match=r"Unknown format 'coca'\. Did you mean 'coco'"):
+        check_tag_file(tmp_path / "tags.csv", to="coca")
 
 
 def test_other_endings_and_names_that_break_a_cell_are_told(tmp_path: Path) -> None:

@@ -302,6 +302,11 @@ def test_mistakes_are_named(
         Quick(**options).fit(small.X, given)
 
 
+def test_a_matrix_without_a_zero_is_refused(small: Generated) -> None:
+    with pytest.raises(ArgumentError, match="give 0, not NaN, where no label was written down"):
+        Quick().fit(small.X, np.where(small.Y == 1, 1.0, np.nan))
+
+
 def test_an_unknown_option_of_a_loss_is_a_type_error(small: Generated) -> None:
     with pytest.raises(ArgumentTypeError, match="The loss 'hill' has no option 'tau'"):
         Quick("hill", loss_options={"tau": 1}).fit(small.X, small.Y)
@@ -320,6 +325,19 @@ def test_it_decides_by_the_probability_of_truth_from_incomplete_labels() -> None
     expected = model.decision_.expected.f1
     assert f1 > 0.75
     assert expected.low < f1 < expected.high
+
+
+@pytest.mark.parametrize("hidden", [None, 8])
+def test_rows_with_weights_are_decided_as_well_as_without(hidden: int | None) -> None:
+    data = generate(600, keep=0.4)
+    weight = np.random.default_rng(0).random(400) + 0.05
+    model = HilltopClassifier("bce", random_state=0, hidden=hidden)
+    tags = []
+    for given in (None, weight):
+        model.fit(data.X[:400], data.Y[:400], sample_weight=given)
+        tags.append(model.predict(data.X[400:]))
+        assert model.decision_.expected.tags == pytest.approx(tags[-1].sum(axis=1).mean(), rel=0.2)
+    assert tags[1].mean() == pytest.approx(tags[0].mean(), rel=0.2)
 
 
 def test_a_hidden_layer_and_few_rows_decide_too(small: Generated) -> None:

@@ -54,7 +54,8 @@ def test_the_page_says_why_what_to_expect_and_what_next(folder: Path, truth: Tru
     text = text_of(page)
     assert "Loss: about 50% are missing" in text
     assert "expected precision of tags" in text
-    assert str(truth.decide().expected.recall) in text
+    recall = truth.decide().expected.recall
+    assert f"{recall.value:.0%} {100 * recall.low:.0f}\N{EN DASH}{recall.high:.0%}" in text
     assert f"hilltop predict {folder} --features FILE --out tags.csv" in text
     assert "hilltop audit --labels labels.csv" in text
     assert "<b>sofa</b>" not in page.read_text(encoding="utf-8")

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from hilltop.calibration.observation import build_likelihood, describe_model
     from hilltop.calibration.posterior import present_probability
     from hilltop.calibration.scaling import Calibration, calibrate
-    from hilltop.calibration.truth import TruthModel, fit_truth
+    from hilltop.calibration.truth import NOTHING_MISSING, TruthModel, fit_truth
 
 __all__ = [
+    "NOTHING_MISSING",
     "Belief",
     "Calibration",
     "Decision",
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "NOTHING_MISSING": "truth",
     "Belief": "belief",
     "Calibration": "scaling",
     "Decision": "decision",

@@ -35,8 +35,9 @@ class TruthCalibrator:
         wanted: The precision, recall or number of tags an image that is asked for.
 
     Attributes:
-        scale_: The factor that turns scores into logits; 1 for scores that are logits.
-        truth_: The :class:`TruthModel`, of scores times this factor.
+        scale_: The factor, and the offset of each class, that turn scores into logits; 1 and 0 for
+            scores that are logits.
+        truth_: The :class:`TruthModel` of these logits.
         decision_: The :class:`Decision`: thresholds, and what may be expected of them.
 
     Example:
@@ -75,14 +76,21 @@ class TruthCalibrator:
         check_same_shape("labels", targets.shape, "scores", logits.shape)
         if not bool(((targets == 0) | (targets == 1) | targets.isnan()).all()):
             raise ArgumentError("labels must be 0, 1, or NaN for unknown.")
-        if not bool((targets == 1).any()):
-            raise ArgumentError("labels have no 1 at all, so that nothing can be learnt from them.")
         absent = None if observed is None else _matrix("observed", observed) == 1
         if absent is not None:
             check_same_shape("observed", absent.shape, "scores", logits.shape)
         targets = targets.masked_fill(logits.isnan(), torch.nan)
+        if not bool((targets == 1).any()):
+            raise ArgumentError(
+                "labels have no 1 where there is a score, so that nothing can be learnt from them."
+            )
+        if not bool((targets == 0).any()) and bool(targets.isnan().any()):
+            raise ArgumentError(
+                "labels are 1 wherever they are known, so that nothing tells what is absent; give"
+                " 0, not NaN, where somebody looked and wrote no label down."
+            )
         self.scale_ = score_scale(logits, targets)
-        self.truth_ = fit_truth(logits * self.scale_, targets, observed=absent)
+        self.truth_ = fit_truth(self.scale_(logits), targets, observed=absent)
         self.decision_ = self.truth_.decide(self.goal, wanted=self.wanted)
         return self
 
@@ -95,7 +103,7 @@ class TruthCalibrator:
             raise ArgumentError(
                 f"scores must have {classes} columns, as in fit, but got {logits.shape[1]}."
             )
-        probs: Floats = self.truth_.probs(logits * self.scale_).double().numpy()
+        probs: Floats = self.truth_.probs(self.scale_(logits)).double().numpy()
         return probs
 
     def predict(self, scores: Any) -> npt.NDArray[np.int64]:
@@ -130,8 +138,10 @@ class TruthCalibrator:
 def _matrix(name: str, values: Any) -> Tensor:
     """A float tensor from an array, a tensor, a frame, a sparse matrix or lists."""
     dense = values.toarray() if hasattr(values, "toarray") else values
+    dense = dense.detach().cpu() if isinstance(dense, Tensor) else dense
     try:
-        matrix = torch.as_tensor(np.asarray(dense, dtype=np.float32))
+        with np.errstate(over="ignore"):  # to infinity, which is refused below
+            matrix = torch.as_tensor(np.asarray(dense, dtype=np.float32))
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"{name} must be numbers, one row an image: {error}") from None
     if matrix.ndim != 2 or not matrix.numel():

@@ -45,15 +45,22 @@ class Decision:
 
     def describe(self) -> str:
         """Say what was chosen and what to expect, in a sentence."""
+        share = f"{100 * (self.wanted or 0):g}%"
         aims = {
             "balanced_f1": "the best F1 of all tags and of each class, in the mean",
             "class_f1": "the best F1 of each class",
             "f1": "the best F1 of all classes together",
-            "precision": f"a precision of at least {self.wanted or 0:.0%}",
-            "recall": f"a recall of at least {self.wanted or 0:.0%}",
+            "precision": f"a precision of at least {share}",
+            "recall": f"a recall of at least {share}",
             "tags": f"{self.wanted or 0:g} tags an image",
         }
-        return f"thresholds for {aims[self.goal]}; expected: {self.expected}"
+        never = int(np.isinf(self.logits).sum())
+        if never == len(self.logits):
+            return f"thresholds for {aims[self.goal]}, which no class reaches: there are no tags"
+        said = f"thresholds for {aims[self.goal]}; expected: {self.expected}"
+        if never:
+            said += f"; {never:,} of {len(self.logits):,} classes do not reach it: never tagged"
+        return said
 
 
 def decide(

@@ -16,6 +16,9 @@ from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.scaling import Calibration, calibrate
 from hilltop.losses.likelihood.summed import summed_independently
 
+NOTHING_MISSING = "every pair is known to be present or absent, so that no label is missing"
+"""What is said where a person looked at every pair."""
+
 
 @dataclass(frozen=True)
 class TruthModel:
@@ -92,6 +95,9 @@ def fit_truth(
     unscored = logits.isnan()
     logits = logits.float().nan_to_num()
     targets = targets.float().masked_fill(unscored, torch.nan)
+    if observed is not None and bool((observed | (targets != 0)).all()):
+        calibration = calibrate(summed_independently(1.0), logits, targets)
+        return _known(calibration, logits.masked_fill(targets.isnan(), torch.nan))
     if belief is None:
         belief = believe(logits, targets, observed=observed)
         calibration = belief.truth.calibration
@@ -104,6 +110,12 @@ def fit_truth(
     cases = _cases(belief, moved, targets)
     counts = ExpectedCounts.of(moved.masked_fill(unscored, torch.nan), cases)
     return TruthModel(calibration, counts, belief.sentence)
+
+
+def _known(calibration: Calibration, logits: Tensor) -> TruthModel:
+    """What is expected where every pair is known: no label can be missing."""
+    counts = ExpectedCounts.of(calibration(logits), (0.0, 0.0, 0.0))
+    return TruthModel(calibration, counts, NOTHING_MISSING)
 
 
 def _cases(belief: Belief, logits: Tensor, targets: Tensor) -> tuple[float, float, float]:

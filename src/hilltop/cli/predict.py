@@ -12,7 +12,7 @@ import tyro
 
 from hilltop.checks import check_number, check_whole, pluralize
 from hilltop.cli.outputs import Force, check_written
-from hilltop.data.tags import choose_tags, write_tags
+from hilltop.data.tags import check_tag_file, choose_tags, write_tags
 from hilltop.errors import ArgumentError
 from hilltop.progress import say
 
@@ -84,6 +84,10 @@ class Predict:
         else:
             alone = self.top is not None and self.min_precision is None
             explained = _explained(decision, self.top if alone else None)
+            if self.top is not None and not alone:
+                explained += (
+                    f"; at most {pluralize(self.top, 'tag', 'tags')} an image, the most probable"
+                )
             said = choose_tags(probs, -1.0 if alone else thresholds, top=self.top)
             write_tags(self.out, probs, said, to=self.to)
             print(f"{self.out}: {images}, {pluralize(int(said.sum()), 'tag', 'tags')}")
@@ -98,6 +102,8 @@ class Predict:
             check_whole("--top", self.top, low=1)
         if self.min_precision is not None:
             check_number("--min-precision", self.min_precision, low=0, high=1, low_open=True)
+        if self.to is not None or self.out.suffix != ".npy":
+            check_tag_file(self.out, to=self.to)
 
     def _decision(self, trained: TrainedModel) -> Decision | None:
         if trained.truth is None:

@@ -127,5 +127,7 @@ def _lines(path: str) -> list[str]:
 
 
 def _unreadable(path: Path, error: BaseException) -> Exception:
+    if isinstance(error, FileNotFoundError):
+        return data_error(path, "there is no such file.")
     reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
     return data_error(path, f"this file cannot be read, it is cut or damaged: {reason}.")

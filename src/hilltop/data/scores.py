@@ -90,6 +90,12 @@ class ScoreTable:
     def load(cls, path: Path | str) -> ScoreTable:
         """Read what :meth:`save` wrote; the values stay on disk until they are used."""
         source = Path(path)
+        if source.is_file() and source.suffix != ".npy":
+            raise data_error(
+                source,
+                "scores are a .npy file with its names, such as hilltop predict writes with an"
+                " --out that ends in .npy.",
+            )
         for file in (source, _names_path(source)):
             if not file.is_file():
                 raise data_error(

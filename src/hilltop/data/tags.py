@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hilltop.data.csv_rows import format_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
-from hilltop.data.formats.registry import write_labels
+from hilltop.data.formats.registry import named_format, write_labels
 from hilltop.data.label_table import LabelTable
 from hilltop.data.scores import ScoreTable
 
@@ -56,6 +56,7 @@ def write_tags(path: Path, probs: ScoreTable, said: Said, *, to: str | None = No
     Raises:
         DataError: The ending is another one, or a class name cannot stand in a cell.
     """
+    check_tag_file(path, to=to)
     if to is not None:
         names = [tags for _, tags, _ in _rows(probs, said)]
         table = LabelTable.from_lists(
@@ -79,7 +80,18 @@ def write_tags(path: Path, probs: ScoreTable, said: Said, *, to: str | None = No
         }
         with replacing(path) as temporary:
             pq.write_table(pa.table(lists), temporary)
-    else:
+
+
+def check_tag_file(path: Path, *, to: str | None = None) -> None:
+    """Stop before anything is computed that could not be written.
+
+    Raises:
+        DataError: The ending is none of those of tags.
+        OptionNeeded: There is no such format.
+    """
+    if to is not None:
+        named_format(to)
+    elif path.suffix not in ENDINGS:
         raise data_error(
             path,
             f"tags are written to {', '.join(ENDINGS)} files; --to writes any label format, and"

@@ -267,9 +267,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 batch,
                 fitted.untrained,
                 seed=seed,
-                recipe=recipe,
+                recipe=recipe if weight is None else fitted.recipe,
                 hidden=self.hidden,
                 evidence=fitted.evidence,
+                row_weight=weight,
             )
         self._choose_thresholds(features, labels.outputs)
 

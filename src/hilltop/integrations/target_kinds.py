@@ -111,6 +111,11 @@ def _column(values: npt.NDArray[Any]) -> Labels:
 def _matrix(values: Any, dtype: np.dtype[Any]) -> Labels:
     if not sparse.issparse(values):
         values = _checked(values)
+        if not (values == 0).any() and (values != values).any():
+            raise ArgumentError(
+                "A matrix y with nothing but 1 and NaN says nothing of what is absent: give 0, not"
+                " NaN, where no label was written down."
+            )
     else:
         _checked(values.data)
     kept = dtype if dtype.kind in "iub" else np.dtype(np.int64)

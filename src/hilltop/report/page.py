@@ -150,6 +150,17 @@ def bar(share: float) -> Html:
     )
 
 
+def with_interval(value: float, low: float, high: float) -> Html:
+    """A percentage, and below it its interval, in small.
+
+    Example:
+        >>> with_interval(0.56, 0.42, 0.95).text.startswith("56%<small>42")
+        True
+    """
+    ends = f"{percent(low)[:-1]}\N{EN DASH}{percent(high)}"
+    return Html(f"{percent(value)}<small>{ends}</small>")
+
+
 def percent(share: float) -> str:
     """A share as a whole percentage, with a true minus sign and none for what rounds to 0."""
     number = round(100 * share)

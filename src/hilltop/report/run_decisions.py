@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.calibration import Decision, TruthModel
+from hilltop.calibration import NOTHING_MISSING, Decision, TruthModel
 from hilltop.data import LabelTable, State
 from hilltop.inputs.image_files import find_images
 from hilltop.report.figures import calibration_curve
@@ -26,6 +26,7 @@ from hilltop.report.page import (
     section,
     side_by_side,
     table,
+    with_interval,
 )
 
 _EXAMPLES, _CLASSES_SHOWN = 8, 8
@@ -56,31 +57,30 @@ class RunMeaning:
 def decision_section(truth: TruthModel) -> Html:
     """What may be expected of thresholds for several aims."""
     aims: list[tuple[str, Decision]] = [
-        ("best F1 of all tags and of each class, in the mean (the default)", truth.decide()),
-        ("best F1 of each class", truth.decide("class_f1")),
-        ("best F1 of all classes together", truth.decide("f1")),
-        ("precision of 90% (--min-precision 0.9)", truth.decide("precision", wanted=0.9)),
-        ("recall of 90%", truth.decide("recall", wanted=0.9)),
+        ("F1 of all tags and of classes (the default)", truth.decide()),
+        ("F1 of each class", truth.decide("class_f1")),
+        ("F1 of all tags", truth.decide("f1")),
+        ("precision 90%", truth.decide("precision", wanted=0.9)),
+        ("recall 90%", truth.decide("recall", wanted=0.9)),
     ]
-    rows = [
-        [aim, *(str(share) for share in _shares(decision)), f"{decision.expected.tags:.1f}"]
-        for aim, decision in aims
-    ]
-    head = ["thresholds for", "precision", "recall", "F1", "tags an image"]
+    rows = [[aim, *_shares(decision), f"{decision.expected.tags:.1f}"] for aim, decision in aims]
+    head = ["best for", "precision", "recall", "F1", "tags an image"]
     return section(
         "Tags to expect",
         paragraph(
             "Precision is the share of the tags that are right, recall the share of the true labels"
             " that are found, with 90% intervals. They are expected for images like those of the"
-            f" training, from the labels alone: {truth.sentence}."
+            f" training, from the labels alone: {truth.sentence}. --min-precision 0.9 takes the"
+            " thresholds for a precision of 90%."
         ),
         table(head, rows),
     )
 
 
-def _shares(decision: Decision) -> tuple[object, ...]:
+def _shares(decision: Decision) -> list[Html]:
     expected = decision.expected
-    return expected.precision, expected.recall, expected.f1
+    every = (expected.precision, expected.recall, expected.f1)
+    return [with_interval(one.value, one.low, one.high) for one in every]
 
 
 def calibration_section(probs: Probs, labels: LabelTable) -> Html:
@@ -133,14 +133,16 @@ def class_section(
         for at, name in enumerate(labels.classes)
     ]
     ranked = [line for _, line in sorted(lines, key=lambda one: (one[0], one[1][0]))]
-    head = [
-        "class", "validation labels", "expected precision", "expected recall", "expected F1",
-        average_precision_title(labels),
-    ]  # fmt: skip
+    head = ["class", "labels", "precision", "recall", "F1", "AP"]
+    told = paragraph(
+        "Precision, recall and F1 are what to expect with the default thresholds. Labels and AP,"
+        f" {average_precision_title(labels)}, are of the validation images."
+    )
     if len(ranked) <= 2 * _CLASSES_SHOWN:
-        return section("Classes", table(head, ranked))
+        return section("Classes", told, table(head, ranked))
     return section(
         "Classes",
+        told,
         paragraph(f"The {_CLASSES_SHOWN} classes that are found worst:"),
         table(head, ranked[:_CLASSES_SHOWN]),
         paragraph(f"The {_CLASSES_SHOWN} that are found best:"),
@@ -221,13 +223,10 @@ def next_steps(run: Path, labels: object, truth: TruthModel | None, kind: str) -
         ("Tag new images", f"hilltop predict {run} {source} --out tags.csv"),
         ("Fewer, surer tags", f"hilltop predict {run} {source} --min-precision 0.9 --out tags.csv"),
     ]
-    if truth is not None and not truth.sentence.startswith("the labels show no sign"):
-        steps.append(
-            (
-                "Find the labels that are missing",
-                f"hilltop audit --labels {labels} {source} --out audit",
-            )
-        )
+    if truth is not None and truth.sentence != NOTHING_MISSING:
+        none = truth.sentence.startswith("the labels show no sign")
+        aim = "See whether labels are missing" if none else "Find the labels that are missing"
+        steps.append((aim, f"hilltop audit --labels {labels} {source} --out audit"))
     return section(
         "Next", table(["what", "command"], [list(step) for step in steps], text_columns=2)
     )

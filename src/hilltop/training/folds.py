@@ -15,6 +15,7 @@ from hilltop.checks import check_whole, pluralize
 from hilltop.errors import DataError
 from hilltop.losses import Loss
 from hilltop.losses.init import head_start, log_odds
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead, Features
 from hilltop.progress import ProgressLog
 from hilltop.training.learner import Learner
@@ -75,7 +76,8 @@ def out_of_fold_logits(
     head.fit_scale(features)
     learns = scores == 0
     with torch.no_grad():  # each head starts at the odds of the rows that it learns from
-        usual = head_start(loss, targets, observed=observed) - log_odds(targets)
+        plain = loss.inner if isinstance(loss, RowWeighted) else loss
+        usual = head_start(plain, targets, observed=observed) - log_odds(targets)
         starts = [log_odds(targets[mine]) + usual for mine in learns.T]
         head.last.bias.copy_(torch.cat(starts))
     # A batch is so much larger that each head sees as many rows of it as if it were alone.

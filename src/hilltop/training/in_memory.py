@@ -32,6 +32,7 @@ class FittedHead:
         scores: What the scorer said after each epoch.
         evidence: What the loss was told of missing labels, if anybody was asked.
         untrained: The loss as it was before the first step.
+        recipe: How it was trained, with the rate and the penalty that were chosen.
     """
 
     head: FeatureHead
@@ -39,6 +40,7 @@ class FittedHead:
     scores: tuple[float, ...]
     evidence: FoldEvidence | None
     untrained: Loss
+    recipe: Recipe
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _fit(
         if best.is_over():
             break
     best.restore()
-    return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained)
+    return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained, recipe)
 
 
 class _Best:

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from hilltop.calibration import TruthModel, fit_truth
 from hilltop.losses import Loss, LossWrapper, MultiLabelLoss
+from hilltop.losses.reduction import Reduction
+from hilltop.losses.row_weights import RowWeighted
 from hilltop.losses.terms.negative import LogNegative
 from hilltop.losses.terms.positive import LogPositive
 from hilltop.models import Features
@@ -29,6 +31,7 @@ def truth_of_head(
     recipe: Recipe,
     hidden: int | None = None,
     evidence: FoldEvidence | None = None,
+    row_weight: Tensor | None = None,
 ) -> TruthModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
@@ -40,9 +43,11 @@ def truth_of_head(
         labels: Targets by row.
         loss: What the head was trained with, as it was before the first step.
         seed: The same seed gives the same calibration.
-        recipe: How the head was trained.
+        recipe: How the head was trained; with weights, the one with the penalty that was chosen,
+            which heads without them need not choose.
         hidden: Width of its hidden layer.
         evidence: What heads of cross-entropy said about these rows already.
+        row_weight: How much each row counted ``(N,)``.
 
     Returns:
         None where there are too few rows or no label at all.
@@ -52,16 +57,18 @@ def truth_of_head(
         return None
     absent = confirmed_absent(targets, observed)
     asked = evidence or ask_folds(features, targets, absent, seed=seed)
-    if _is_cross_entropy(loss) and recipe == HEADS and hidden is None:
+    alike = recipe == HEADS and hidden is None and row_weight is None
+    if alike and _is_cross_entropy(loss):
         return fit_truth(asked.logits, targets, observed=absent, belief=asked.belief)
-    loss = _summed(loss)
+    loss = _reduced(loss, "sum" if row_weight is None else "none")
     if hidden is None:
         rows = torch.arange(len(features))
+        loss = loss if row_weight is None else RowWeighted(loss, row_weight)
         logits = out_of_fold_logits(
             features, targets, loss, observed=observed, recipe=recipe, seed=seed
         )
     else:
-        rows, logits = _held_out(features, labels, loss, seed, recipe, hidden)
+        rows, logits = _held_out(features, labels, loss, seed, recipe, hidden, row_weight)
     return fit_truth(
         logits,
         targets[rows],
@@ -71,13 +78,13 @@ def truth_of_head(
     )
 
 
-def _summed(loss: Loss) -> Loss:
-    """A copy that sums over pairs; where rows have weights, losses are made not to."""
+def _reduced(loss: Loss, reduction: Reduction) -> Loss:
+    """A copy that sums over pairs, or leaves it to the weights of rows."""
     copied = copy.deepcopy(loss)
     inner = copied.inner if isinstance(copied, LossWrapper) else None
     if inner is not None and inner.reduction == copied.reduction:
-        inner.reduction = "sum"
-    copied.reduction = "sum"
+        inner.reduction = reduction
+    copied.reduction = reduction
     return copied
 
 
@@ -88,6 +95,7 @@ def _held_out(
     seed: int,
     recipe: Recipe,
     hidden: int,
+    row_weight: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
     """Rows that a head did not learn from, and its scores of them."""
     fold = assign_folds(len(features), _FOLDS, torch.Generator().manual_seed(seed))
@@ -99,6 +107,7 @@ def _held_out(
         seed=seed,
         recipe=recipe,
         hidden=hidden,
+        row_weight=row_weight,
         learn_from=torch.nonzero(fold != 0).squeeze(1),
     ).head
     rows = torch.nonzero(fold == 0).squeeze(1)
