@@ -11,6 +11,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
@@ -30,6 +31,7 @@ from hilltop.data.formats.text.folder_files import candidate_files
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
+from hilltop.data.review_record import read_provenance
 from hilltop.errors import DataError, OptionNeeded
 
 
@@ -69,10 +71,17 @@ def read_labels(
     source = LabelSource(Path(path), options)
     if not source.path.exists():
         raise data_error(source.path, "there is no such file or folder.")
+    if options.minus_one is None and _has_absents(source.path):
+        return read_labels(path, format=format, options=replace(options, minus_one="absent"))
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
     return _with_names(chosen.read(source, options), source.path, options)
+
+
+def _has_absents(path: Path) -> bool:
+    """Whether `hilltop apply` wrote the file, with absents: -1 stands for them then."""
+    return any(record.outcome == "absent" for record in read_provenance(path))
 
 
 def _with_names(table: LabelTable, path: Path, options: ReadOptions) -> LabelTable:
