@@ -14,7 +14,7 @@ from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.find.estimate import read_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
-from hilltop.data import State, assemble, write_labels
+from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
 from hilltop.data.review_record import (
     PROVENANCE_COLUMNS,
     Outcome,
@@ -22,9 +22,10 @@ from hilltop.data.review_record import (
     before_review,
     provenance_path,
     read_provenance,
+    with_answers,
     write_provenance,
 )
-from hilltop.errors import DataError
+from hilltop.errors import DataError, OptionNeeded
 from hilltop.training.run_folder import RunFolder
 from tests.audit.simulated import Simulated, simulate
 
@@ -69,6 +70,30 @@ def test_what_a_review_settled_was_unknown_before() -> None:
     assert before_review(table, []) is None
     everything = [row("a", "x", "present"), row("a", "y", "present")]
     assert before_review(table, everything) is None
+
+
+def test_what_a_review_rejected_is_absent_where_the_file_cannot_say_it() -> None:
+    table = assemble(["a", "b"], ["x", "y"], [0, 1], [0, 1], State.PRESENT, unlisted=State.UNKNOWN)
+    # Somebody has put b's y back since: the file holds.
+    rows = [row("a", "y", "absent"), row("b", "y", "absent"), row("b", "x", "disputed")]
+    after = with_answers(table, [*rows, row("c", "x", "absent"), row("b", "z", "absent")])
+    assert after.dense().tolist() == [
+        [State.PRESENT, State.ABSENT],
+        [State.UNKNOWN, State.PRESENT],
+    ]
+    assert with_answers(table, rows[1:]) is table
+
+
+def test_minus_one_is_absent_in_a_file_that_a_review_wrote(tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("image,x,y\na,1,-1\nb,,1\n")
+    with pytest.raises(OptionNeeded, match="--minus-one"):
+        read_labels(labels, options=ReadOptions(unlisted="unknown"))
+    provenance_path(labels).write_text(write_provenance([row("a", "y", "absent")]))
+    table = read_labels(labels, options=ReadOptions(unlisted="unknown"))
+    assert table.labels_of(0, State.ABSENT) == ("y",)
+    told = ReadOptions(unlisted="unknown", minus_one="unknown")
+    assert read_labels(labels, options=told).count(State.ABSENT) == 0
 
 
 def test_answers_come_back_from_their_file_once(tmp_path: Path) -> None:

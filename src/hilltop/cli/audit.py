@@ -15,8 +15,9 @@ from hilltop.checks import pluralize
 from hilltop.cli.estimate import tell_estimates
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
-from hilltop.data import LabelTable, ReadOptions
+from hilltop.data import LabelTable, ReadOptions, ReviewRecord, before_review, read_provenance
 from hilltop.data.mistakes import name_mistakes
+from hilltop.data.review_record import provenance_path, with_answers
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError
 from hilltop.progress import say, say_of_inputs
@@ -109,11 +110,12 @@ class Audit:
         table, format = read_audited(self.labels, format=self.format, options=self.reading)
         for mistake in name_mistakes(table):
             say_of_inputs(f"{self.labels}: {mistake}")
-        before = self._before(table)
-        scored = self._with_opinion(table, self._scored(table, given, ranks))
+        records = read_provenance(self.labels)
+        before, known = self._before(table, records), with_answers(table, records)
+        scored = self._with_opinion(known, self._scored(known, given, ranks))
         ranks.wait()
         shards = self._shards(ranks)
-        found = audit(table, scored, given=given, top=self.top, before=before, shards=shards)
+        found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
         print(f"{found.belief.sentence}.")
@@ -156,11 +158,9 @@ class Audit:
 
         return RankFolder(self.out / PARTS, ranks, size=self.shard, say=print)
 
-    def _before(self, table: LabelTable) -> LabelTable | None:
+    def _before(self, table: LabelTable, records: list[ReviewRecord]) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
-        from hilltop.data.review_record import before_review, provenance_path, read_provenance
-
-        before = before_review(table, read_provenance(self.labels))
+        before = before_review(table, records)
         if before is not None:
             print(
                 f"{provenance_path(self.labels)}: these labels were reviewed; how labels were lost"

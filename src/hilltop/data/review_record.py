@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +24,7 @@ from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 
+Ints = npt.NDArray[np.int64]
 AnswerWord = Literal["present", "absent", "unsure"]
 Mode = Literal["ranked", "random"]
 Outcome = Literal["present", "absent", "unsure", "disputed"]
@@ -124,6 +126,20 @@ def write_provenance(records: Iterable[ReviewRecord]) -> str:
     return format_rows(PROVENANCE_COLUMNS, sorted({record.format() for record in records}))
 
 
+def with_answers(table: LabelTable, records: Sequence[ReviewRecord]) -> LabelTable:
+    """Return the labels with the absents of a review that their format could not write down.
+
+    Only unknown pairs change: where the file says something, somebody may have changed it since.
+    """
+    rows, columns = _places(table, records, ("absent",))
+    known = table.dense(np.unique(rows)) if len(rows) else np.empty((0, 0))
+    unknown = known[np.searchsorted(np.unique(rows), rows), columns] == State.UNKNOWN
+    if not unknown.any():
+        return table
+    step = Step("with_answers", {"absents": int(unknown.sum())})
+    return table.with_states(rows[unknown], columns[unknown], State.ABSENT, step=step)
+
+
 def before_review(table: LabelTable, records: Sequence[ReviewRecord]) -> LabelTable | None:
     """Return the labels as they were before a review: what it settled is unknown.
 
@@ -131,21 +147,29 @@ def before_review(table: LabelTable, records: Sequence[ReviewRecord]) -> LabelTa
 
     Records of pairs that the table does not have change nothing.
     """
+    rows, columns = _places(table, records, ("present", "absent"))
+    if not len(rows):
+        return None
+    step = Step("before_review", {"answers": len(rows)})
+    before = table.with_states(rows, columns, State.UNKNOWN, step=step)
+    return before if before.count(State.PRESENT) else None
+
+
+def _places(
+    table: LabelTable, records: Sequence[ReviewRecord], outcomes: Sequence[Outcome]
+) -> tuple[Ints, Ints]:
+    """Rows and columns of the pairs that came out so, if the table has them."""
     column_of = {name: number for number, name in enumerate(table.classes)}
-    settled = [
+    settled = {
         (record.image, column_of[record.class_name])
         for record in records
-        if record.outcome in ("present", "absent") and record.class_name in column_of
-    ]
-    images = pa.array([image for image, _ in settled], pa.string())
-    rows = pc.index_in(images, value_set=table.images).fill_null(-1).to_numpy()
-    columns = np.array([column for _, column in settled], dtype=np.int64)
-    here = rows >= 0
-    if not here.any():
-        return None
-    step = Step("before_review", {"answers": int(here.sum())})
-    before = table.with_states(rows[here], columns[here], State.UNKNOWN, step=step)
-    return before if before.count(State.PRESENT) else None
+        if record.outcome in outcomes and record.class_name in column_of
+    }
+    pairs = sorted(settled)
+    images = pa.array([image for image, _ in pairs], pa.string())
+    rows = pc.index_in(images, value_set=table.images).fill_null(-1).to_numpy().astype(np.int64)
+    columns = np.array([column for _, column in pairs], dtype=np.int64)
+    return rows[rows >= 0], columns[rows >= 0]
 
 
 def _parse(path: Path, cells: Sequence[str], line: int) -> ReviewRecord:

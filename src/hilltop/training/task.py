@@ -18,6 +18,7 @@ from hilltop.data.review_record import (
     before_review,
     provenance_path,
     read_provenance,
+    with_answers,
     write_provenance,
 )
 from hilltop.errors import DataError
@@ -83,8 +84,8 @@ def store_labels(config: TrainConfig, folder: RunFolder) -> None:
     for name, table in (("training", train), ("validation", val)):
         if not table.count(State.PRESENT):
             raise DataError(f"There is no label at all among the {len(table)} {name} images.")
-    write_labels(train, folder.train_labels)
     answers = read_provenance(config.labels)
+    write_labels(with_answers(train, answers), folder.train_labels)
     if answers:
         atomic_write(provenance_path(folder.train_labels), write_provenance(answers))
     write_labels(val, folder.val_labels)

@@ -166,3 +166,20 @@ def test_near_duplicates_are_put_together_and_others_stay_where_they_are() -> No
     leaders = find_leaders(some)
     assert leaders.tolist() == [0, 1, 2, 3, 1, 5]
     assert put_together(np.arange(6), leaders).tolist() == [0, 1, 4, 2, 3, 5]
+
+
+def test_a_class_that_is_answered_in_full_is_worth_least(review: Review) -> None:
+    name = review.labels.classes[0]
+    events = []
+    for number, row in enumerate(review.index.class_rows(0).tolist()):
+        image = review.labels.images[row].as_py()
+        events.append(
+            Answer(f"f{number}", f"g{number}", "Ann", now(), image, name, "absent", "ranked", 0.5)
+        )
+    review.store.add(events)
+    again = Review(review.folder)
+    try:
+        worth = {one["name"]: one["worth"] for one in again.start("Ann")["classes"]}
+    finally:
+        again.close()
+    assert worth[name] == min(worth.values()) < -len(events)

@@ -31,9 +31,6 @@ from hilltop.data.data_errors import data_error
 Floats = npt.NDArray[np.float64]
 Purpose = Literal["model", "labels", "wrong", "measure", "images"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
-HARDLY = 0.1
-"""Pairs less probable than this are asked about, for the model, behind all others."""
-_BEHIND = -1e9
 EVENLY = 0.25
 """Share of a random sample that is drawn with the same probability from all pairs, so that none is
 too improbable to be drawn; the rest goes where answers differ most."""
@@ -148,8 +145,10 @@ def model_values(probs: Floats, columns: Ints, asked: npt.NDArray[np.int64]) -> 
 
     The k-th most probable pair of a class comes before the (k + 1)-th of any other; of the same k,
     the more probable one. In mAP every class counts the same, and within a class it is the pairs
-    that look most like labels that teach a model most. Of the orders that were tried none gained
-    more, on training rows held out for it; see reproduction/answers.md.
+    that look most like labels that teach a model most. How probable the pairs of a class are does
+    not count against it: where an audit sees no sign of missing labels, all of them are improbable.
+    Of the orders that were tried none gained more, on training rows held out for it; see
+    reproduction/answers.md.
 
     Args:
         probs: Probability of each pair that its label is missing.
@@ -165,18 +164,13 @@ def model_values(probs: Floats, columns: Ints, asked: npt.NDArray[np.int64]) -> 
     first = np.searchsorted(columns[order], np.arange(len(asked)))
     values = np.empty_like(probs)
     rank = np.arange(len(probs)) - first[columns[order]] + asked[columns[order]]
-    values[order] = _worth(probs[order], rank)
+    values[order] = probs[order] - rank
     return values
 
 
 def worth_of_answer(prob: float, asked: int) -> float:
     """What the next answer is worth to the model, in a class with so many answers."""
-    return float(_worth(np.array(prob), np.array(asked)))
-
-
-def _worth(probs: Floats, rank: Ints) -> Floats:
-    worth: Floats = np.where(probs >= HARDLY, probs - rank, _BEHIND + probs)
-    return worth
+    return prob - asked
 
 
 def sample_pairs(probs: Floats, number: int, rng: np.random.Generator) -> tuple[Ints, Floats]:

@@ -12,6 +12,8 @@ from hilltop.audit.review.ranking import Ranking
 from hilltop.calibration.intervals import binomial_interval
 from hilltop.data import LabelTable
 
+_NOTHING_LEFT = -1e9  # a class without open candidates comes behind all others
+
 
 class Summaries:
     """Keeps the counts of all classes as answers come and go."""
@@ -79,7 +81,7 @@ class Summaries:
         asked = done.present + done.absent
         probs = self._ranking.probabilities(column)
         if asked >= len(probs):
-            return worth_of_answer(0.0, asked)
+            return _NOTHING_LEFT
         return worth_of_answer(float(probs[self._ranking.order(column)[asked]]), asked)
 
     def _wrong(self, column: int) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from hilltop.data.formats.text.folder_files import candidate_files
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
+from hilltop.data.review_record import read_provenance
 from hilltop.errors import DataError, NotUtf8, OptionNeeded
 
 
@@ -99,6 +100,8 @@ def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTab
     source = LabelSource(path, options)
     if not source.path.exists():
         raise data_error(source.path, "there is no such file or folder.")
+    if options.minus_one is None and _has_absents(source.path):
+        return _read_utf8(path, format, replace(options, minus_one="absent"))
     if has_double_colons(source.head):
         content = read_content(path).replace(b"::", b"\t")
         return _read_copy(content, path.name, str(path), shlex.quote(str(path)), format, options)
@@ -106,6 +109,11 @@ def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTab
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
     return _with_names(chosen.read(source, options), source.path, options)
+
+
+def _has_absents(path: Path) -> bool:
+    """Whether `hilltop apply` wrote the file, with absents: -1 stands for them then."""
+    return any(record.outcome == "absent" for record in read_provenance(path))
 
 
 def _with_names(table: LabelTable, path: Path, options: ReadOptions) -> LabelTable:
