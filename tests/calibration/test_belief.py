@@ -81,6 +81,9 @@ def test_a_rule_that_keeps_one_label_is_told_from_things_that_have_one() -> None
     belief = believe(logits, one)
     assert belief.kind == "count"
     assert "r = 1" in belief.sentence
+    low, _, high = belief.missing.total
+    assert belief.posterior.beside is not None
+    assert low <= true.sum() - one.sum() <= high
     single = torch.nn.functional.one_hot(torch.randint(6, (2000,), generator=generator), 6).float()
     clear = 8 * single - 4 + torch.randn(2000, 6, generator=generator)
     assert believe(clear, single).kind == "nothing"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -38,6 +40,20 @@ def test_where_curves_leave_no_doubt_the_common_error_remains_and_reaches_furthe
     # 0.15 in log keep, 1.645 times; twice as far towards more missing labels.
     assert low == pytest.approx(np.expm1(-at - 1.645 * 0.15), abs=0.12)
     assert high == pytest.approx(np.expm1(-at + 1.645 * 0.3), abs=0.3)
+
+
+def test_two_models_beside_each_other_reach_from_the_one_to_the_other_and_not_beyond() -> None:
+    few, many = LOG_KEEP[3], LOG_KEEP[9]
+    one, other = (KeepPosterior.around(np.full(12, at)) for at in (many, few))
+    found = replace(one, beside=other).missing(LABELLED)
+    low, middle, high = found.total / LABELLED.sum()
+    # A tenth of the draws of each, at its end: 1.28 standard deviations of the common error.
+    assert low == pytest.approx(np.expm1(-few - 1.28 * 0.15), abs=0.15)
+    assert high == pytest.approx(np.expm1(-many + 1.28 * 0.15), abs=0.5)
+    assert np.expm1(-few) < middle < np.expm1(-many)
+    assert high < one.missing(LABELLED).total[2] / LABELLED.sum()
+    assert (found.by_class[0] <= LABELLED * np.expm1(-few)).all()
+    assert (found.by_class[2] >= LABELLED * np.expm1(-many)).all()
 
 
 def test_complete_labels_have_nothing_missing_but_may_have_a_little() -> None:

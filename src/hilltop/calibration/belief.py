@@ -141,7 +141,10 @@ def believe(
         return independent
     agreed = (*counted.agreeing, *independent.agreeing) if independent.agreeing else ()
     truth = mean_with_count_rule(logits, targets, counted.truth, independent.truth)
-    return replace(counted, agreeing=agreed, truth=truth)
+    # Keep rates alone see too few missing labels where features are weak, a count rule too many.
+    posterior = replace(counted.posterior, beside=independent.posterior)
+    missing = posterior.missing(_labelled(targets))
+    return replace(counted, posterior=posterior, missing=missing, agreeing=agreed, truth=truth)
 
 
 def _independent(logits: Tensor, targets: Tensor, found: Profile) -> Belief:

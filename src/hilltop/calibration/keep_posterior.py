@@ -57,11 +57,14 @@ class KeepPosterior:
         likelihood: Of each class at each of ``LOG_KEEP``, blurred ``(rates, C)``.
         weight: Posterior of spread and centre ``(spreads, rates)``.
         known: Whether it is known in another way that labels are missing.
+        beside: What another model says, as probable as this one: numbers of missing labels are
+            drawn from both.
     """
 
     likelihood: Floats
     weight: Floats
     known: bool = False
+    beside: KeepPosterior | None = None
 
     @classmethod
     def of(cls, costs: Floats) -> KeepPosterior:
@@ -108,8 +111,9 @@ class KeepPosterior:
             labelled: Labels of each class.
             seed: Of the random draws.
         """
-        low, middle, _ = _quantiles(self.draw_missing(labelled, seed=seed))
-        _, _, high = _quantiles(self.draw_missing(labelled, down=FURTHER_DOWN, seed=seed))
+        low, middle, high = _quantiles(self._draw_both(labelled, seed=seed))
+        if self.beside is None:
+            _, _, high = _quantiles(self.draw_missing(labelled, down=FURTHER_DOWN, seed=seed))
         against_none = np.log(self.weight.max() / max(1e-300, self.weight[0, 0]))
         clear = against_none > LEAST_NATS and low[-1] > NOTICEABLE * labelled.sum()
         any_missing = self.known or bool(clear)
@@ -117,6 +121,11 @@ class KeepPosterior:
             low, middle = np.zeros_like(low), np.zeros_like(middle)
         every = np.stack([low, middle, high])
         return MissingCounts(every[:, :-1], every[:, -1], any_missing)
+
+    def _draw_both(self, labelled: Counts, *, seed: int) -> Counts:
+        """Draws of this model and of the one beside it."""
+        models = [self] if self.beside is None else [self, self.beside]
+        return np.concatenate([model.draw_missing(labelled, seed=seed) for model in models])
 
     def _of_class(self, spread: int, centre: int) -> Floats:
         """Posterior of each class, given spread and centre of all ``(rates, C)``."""
