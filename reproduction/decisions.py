@@ -190,7 +190,7 @@ def measure(path: Path) -> list[dict[str, Any]]:
     calibrator = TruthCalibrator().fit(s, kept)
     plain, probs = 1 / (1 + np.exp(-st)), calibrator.transform(st)
     one, complete = (fit_one(s, labels) for labels in (kept, true))
-    rules = {
+    rules: dict[str, tuple[Any, Any]] = {
         "0.5": (plain, 0.5),
         "fitted to what is left, by class": (st, fit_thresholds(s, kept)),
         "fitted to what is left, one": (st, one),
