@@ -206,7 +206,8 @@ def measure(path: Path) -> list[dict[str, Any]]:
     rows = []
     for rule, (values, threshold) in rules.items():
         report = classification_report(values, truth, threshold)
-        made = probs if rule.startswith("expected") else plain
+        made = values if rule.endswith(", 0.5") else plain
+        made = probs if rule.startswith("expected") else made
         numbers = {"OF1": 100 * report.OF1, "CF1": 100 * report.CF1, "ECE": 100 * ece(made, truth)}
         held = intervals_held(calibrator, report) if rule == OURS else ""
         rounded = {key: round(value, 2) for key, value in numbers.items()}
