@@ -190,7 +190,7 @@ def measure(path: Path) -> list[dict[str, Any]]:
     calibrator = TruthCalibrator().fit(s, kept)
     plain, probs = 1 / (1 + np.exp(-st)), calibrator.transform(st)
     one, complete = (fit_one(s, labels) for labels in (kept, true))
-    rules = {
+    rules: dict[str, tuple[Any, Any]] = {
         "0.5": (plain, 0.5),
         "fitted to what is left, by class": (st, fit_thresholds(s, kept)),
         "fitted to what is left, one": (st, one),
@@ -206,7 +206,8 @@ def measure(path: Path) -> list[dict[str, Any]]:
     rows = []
     for rule, (values, threshold) in rules.items():
         report = classification_report(values, truth, threshold)
-        made = probs if rule.startswith("expected") else plain
+        made = values if rule.endswith(", 0.5") else plain
+        made = probs if rule.startswith("expected") else made
         numbers = {"OF1": 100 * report.OF1, "CF1": 100 * report.CF1, "ECE": 100 * ece(made, truth)}
         held = intervals_held(calibrator, report) if rule == OURS else ""
         rounded = {key: round(value, 2) for key, value in numbers.items()}

@@ -191,7 +191,7 @@ def test_probabilities_nan_and_confirmed_absent_pairs_are_welcome(half_kept: Dra
 )
 def test_bad_input_is_told(options: dict[str, object], scores: object, message: str) -> None:
     every = {1: [[1]], 2: [[1], [0]], 3: [[1], [np.nan], [np.nan]]}
-    labels = every[np.shape(scores)[0]]  # type: ignore[arg-type]
+    labels = every[len(np.asarray(scores))]
     with pytest.raises(ArgumentError, match=message):
         TruthCalibrator(**options).fit(scores, labels)  # type: ignore[arg-type]
 

@@ -125,7 +125,11 @@ def _draw_metrics(axes: Axes, rows: Rows) -> None:
             _curve(axes, epochs, naive, "mAP by labels as they are", REFERENCE, dashed=True)
     _frame(axes, "metrics on the validation images, %", "epoch")
     _whole_epochs(axes)
-    axes.legend(frameon=False, fontsize=9.5, labelcolor=INK, loc="best")
+    # Below the axes: curves of estimates fill the panel, and a legend would lie on one of them.
+    axes.legend(
+        frameon=False, fontsize=9, labelcolor=INK, ncols=2, columnspacing=1.2, handlelength=1.6,
+        loc="upper center", bbox_to_anchor=(0.46, -0.17),
+    )  # fmt: skip
 
 
 def _draw_loss(axes: Axes, rows: Rows) -> None:

@@ -63,7 +63,9 @@ def decision_section(truth: TruthModel) -> Html:
         ("precision 90%", truth.decide("precision", wanted=0.9)),
         ("recall 90%", truth.decide("recall", wanted=0.9)),
     ]
-    rows = [[aim, *_shares(decision), f"{decision.expected.tags:.1f}"] for aim, decision in aims]
+    rows: list[list[str | Html]] = [
+        [aim, *_shares(decision), f"{decision.expected.tags:.1f}"] for aim, decision in aims
+    ]
     head = ["best for", "precision", "recall", "F1", "tags an image"]
     return section(
         "Tags to expect",
@@ -170,7 +172,7 @@ def example_section(
         return None
     kinds = (
         Tag("known: labelled", "known"),
-        Tag("found: not labelled, probably true", "found"),
+        Tag("found: tagged, but not labelled", "found"),
         Tag(f"doubtful: labelled, but less than {_DOUBTED:.0%} probable", "doubtful"),
     )
     return section("Examples", legend(kinds), gallery(cards))
@@ -216,9 +218,17 @@ def _told(name: str, prob: float) -> str:
     return f"{name} {prob:.0%}"
 
 
-def next_steps(run: Path, labels: object, truth: TruthModel | None, kind: str) -> Html:
-    """What to do now, as commands."""
-    source = "--images DIR" if kind == "images" else "--features FILE"
+def next_steps(run: Path, labels: object, meaning: RunMeaning, kind: str) -> Html:
+    """What to do now, as commands.
+
+    Args:
+        run: Folder of the run.
+        labels: What it was trained with.
+        meaning: What its scores mean; a run that knows photographs tags folders of others.
+        kind: ``images`` or ``features``, what it was trained on.
+    """
+    truth, audited = meaning.truth, "--images DIR" if kind == "images" else "--features FILE"
+    source = audited if meaning.images is None else "--images DIR"
     steps = [
         ("Tag new images", f"hilltop predict {run} {source} --out tags.csv"),
         ("Fewer, surer tags", f"hilltop predict {run} {source} --min-precision 0.9 --out tags.csv"),
@@ -226,7 +236,7 @@ def next_steps(run: Path, labels: object, truth: TruthModel | None, kind: str) -
     if truth is not None and truth.sentence != NOTHING_MISSING:
         none = truth.sentence.startswith("the labels show no sign")
         aim = "See whether labels are missing" if none else "Find the labels that are missing"
-        steps.append((aim, f"hilltop audit --labels {labels} {source} --out audit"))
+        steps.append((aim, f"hilltop audit --labels {labels} {audited} --out audit"))
     return section(
         "Next", table(["what", "command"], [list(step) for step in steps], text_columns=2)
     )

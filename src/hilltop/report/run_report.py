@@ -79,7 +79,7 @@ def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
         sections += _score_sections(ScoreTable.load(scores), read_labels(labels), meaning)
     kind = "images" if config.get("images") else "features"
     if meaning.truth is not None:
-        sections.append(next_steps(folder, config.get("labels", "LABELS"), meaning.truth, kind))
+        sections.append(next_steps(folder, config.get("labels", "LABELS"), meaning, kind))
     sections += [section("By epoch", curves), _appendix(rows, config)]
     page = folder / "report.html"
     write_page(page, title=_title(config), lead=_lead(folder, config), sections=sections)
@@ -124,6 +124,11 @@ def _rule(rows: Sequence[Mapping[str, float]]) -> str:
         " the same validation images that it is judged by, so its number is a little too good; the"
         " last epoch's is not."
     )
+    if "OF1" in rows[-1]:
+        sentence += (
+            " OF1 and CF1 by epoch are of scores cut where the loss says, mostly at one half; tags"
+            " have thresholds of their own."
+        )
     if is_estimated(rows[-1]):
         sentence += (
             " The validation labels are not known to be complete: numbers are estimates of what"

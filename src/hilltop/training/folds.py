@@ -76,7 +76,7 @@ def out_of_fold_logits(
     head.fit_scale(features)
     learns = scores == 0
     with torch.no_grad():  # each head starts at the odds of the rows that it learns from
-        plain = loss.inner if isinstance(loss, RowWeighted) else loss
+        plain = loss.ready() if isinstance(loss, RowWeighted) else loss
         usual = head_start(plain, targets, observed=observed) - log_odds(targets)
         starts = [log_odds(targets[mine]) + usual for mine in learns.T]
         head.last.bias.copy_(torch.cat(starts))
