@@ -29,12 +29,9 @@ from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.columns_seen import describe_content
 from hilltop.data.formats.text.content import (
     PACKED_SUFFIXES,
-    archive_members,
-    describe_archive,
     is_archive,
     read_content,
 )
-from hilltop.data.formats.text.dialect import has_double_colons
 from hilltop.data.formats.text.encodings import check_encoding, decoded, likely_encoding
 from hilltop.data.formats.text.folder_files import candidate_files
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
@@ -102,7 +99,7 @@ def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTab
         raise data_error(source.path, "there is no such file or folder.")
     if options.minus_one is None and _has_absents(source.path):
         return _read_utf8(path, format, replace(options, minus_one="absent"))
-    if has_double_colons(source.head):
+    if source.has_double_colons and not source.is_folder:
         content = read_content(path).replace(b"::", b"\t")
         return _read_copy(content, path.name, str(path), shlex.quote(str(path)), format, options)
     chosen = named_format(format) if format else recognise(source)
@@ -208,7 +205,7 @@ def recognise(source: LabelSource) -> Format:
     if source.is_folder:
         raise OptionNeeded(f"{source.path}: {describe_folder(source, [])}")
     if is_archive(source.path):
-        raise data_error(source.path, describe_archive(archive_members(source.path)))
+        read_content(source.path)  # says what is wrong with an archive of several files
     if "\ufffd" in source.head:
         hint = _encoding_hint(source.path, source.options or ReadOptions())
         if hint:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.text.content import PACKED_SUFFIXES, read_content, read_head
-from hilltop.data.formats.text.dialect import Dialect, sniff
+from hilltop.data.formats.text.dialect import Dialect, has_double_colons, sniff
+from hilltop.data.formats.text.encodings import check_encoding
 from hilltop.data.formats.text.spreadsheet import SUFFIXES, read_sheet
 from hilltop.errors import NotUtf8
 
@@ -42,10 +43,21 @@ class LabelSource:
 
     @cached_property
     def head(self) -> str:
-        """The first 64 KiB as text; empty for a folder."""
+        """The first 64 KiB as text; empty for a folder. Where ``::`` stands between cells, tabs."""
+        return self._head.replace("::", "\t") if self.has_double_colons else self._head
+
+    @cached_property
+    def _head(self) -> str:
         if self.is_folder:
             return ""
-        return read_head(self.path, _HEAD_BYTES).decode("utf-8-sig", errors="replace")
+        encoding = self.options.encoding if self.options else None
+        named = "utf-8-sig" if encoding is None else check_encoding(encoding)
+        return read_head(self.path, _HEAD_BYTES).decode(named, errors="replace")
+
+    @cached_property
+    def has_double_colons(self) -> bool:
+        """Whether cells are separated as in the files of MovieLens."""
+        return has_double_colons(self._head)
 
     @cached_property
     def dialect(self) -> Dialect:

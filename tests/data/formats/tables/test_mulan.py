@@ -82,7 +82,7 @@ def test_meka_counts_the_labels_in_the_relation(
 
 def test_without_names_of_labels_the_user_is_asked(file: Path, tmp_path: Path) -> None:
     (tmp_path / "animals.xml").unlink()
-    with pytest.raises(OptionNeeded, match=r"animals-train\.xml, or name or count them with --class-columns"):
+    with pytest.raises(OptionNeeded, match=r"animals-train\.xml, or name or count them"):
         read_labels(file)
     names = write(tmp_path / "names.txt", "dog\n")
     options = ReadOptions(unlisted="unknown", classes=names)

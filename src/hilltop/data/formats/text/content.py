@@ -69,7 +69,7 @@ def read_head(path: Path, size: int) -> bytes:
             with packed[1](path) as packed_file:
                 raw = packed_file.read(size)
         elif is_archive(path):
-            names = archive_members(path)
+            names = _members(path)
             with zipfile.ZipFile(path) as archive:
                 raw = b"" if len(names) != 1 else archive.open(names[0]).read(size)
     except _DAMAGED:
@@ -84,7 +84,7 @@ def is_archive(path: Path) -> bool:
     return path.suffix.lower() == ".zip" and path.is_file() and zipfile.is_zipfile(path)
 
 
-def archive_members(path: Path) -> list[str]:
+def _members(path: Path) -> list[str]:
     """Names of the files in an archive, but for what macOS adds."""
     with zipfile.ZipFile(path) as archive:
         return [
@@ -97,7 +97,7 @@ def archive_members(path: Path) -> list[str]:
 def _read_member(path: Path) -> bytes:
     """The only file in an archive."""
     try:
-        names = archive_members(path)
+        names = _members(path)
         if len(names) == 1:
             with zipfile.ZipFile(path) as archive:
                 return archive.read(names[0])
@@ -105,10 +105,10 @@ def _read_member(path: Path) -> bytes:
         raise data_error(
             path, "this ZIP archive is damaged or locked. Unpack it and name the label file."
         ) from None
-    raise data_error(path, describe_archive(names))
+    raise data_error(path, _describe_members(names))
 
 
-def describe_archive(names: list[str]) -> str:
+def _describe_members(names: list[str]) -> str:
     """Say what an archive of several files holds, and what to do."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     shown = ", ".join(names[:_SHOWN]) or "nothing"

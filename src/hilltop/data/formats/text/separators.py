@@ -67,7 +67,7 @@ def find_separator(cells: Iterable[str]) -> Separator:
 
 def likely_delimiter(found: Separator) -> str:
     """What to pass as ``--delimiter`` where it is not certain: names often have blanks in them."""
-    return ";" if found.mark in (" ", None) else found.mark
+    return found.mark if found.mark and found.mark != " " else ";"
 
 
 def _parts_come_back(words: Sequence[str], mark: str) -> bool:

@@ -43,7 +43,7 @@ def read_examples(path: Path) -> Iterator[Example]:
             yield _parse(content)
 
 
-def _record(file: IO[bytes]) -> bytes:
+def _record(file: IO[bytes] | gzip.GzipFile) -> bytes:
     """The bytes of the next record; none at the end of the file."""
     try:
         head = file.read(_HEADER)
@@ -85,7 +85,7 @@ def _values(feature: bytes) -> list[Any]:
                 found.append(value.decode("utf-8", "replace") if len(value) < _LONGEST_TEXT else "")
             elif kind == 3 and isinstance(value, bytes):
                 found += _varints(value)
-            elif kind == 3:
+            elif kind == 3 and isinstance(value, int):
                 found.append(_signed(value))
     return found
 
