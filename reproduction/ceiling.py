@@ -89,7 +89,7 @@ def orders(given: Tensor, present: Tensor) -> dict[str, Tensor]:
     open_pairs = (given == 0).flatten().nonzero().flatten()
     probs = present.flatten()[open_pairs].double().numpy()
     columns = open_pairs.numpy() % given.shape[1]
-    values = model_values(probs, columns, np.zeros(given.shape[1], dtype=np.int64))
+    values = model_values(probs, columns, given.sum(dim=0).long().numpy())
     return {
         name: open_pairs[np.argsort(-value, kind="stable")]
         for name, value in (("labels", probs), ("model", values))

@@ -182,4 +182,4 @@ def test_a_class_that_is_answered_in_full_is_worth_least(review: Review) -> None
         worth = {one["name"]: one["worth"] for one in again.start("Ann")["classes"]}
     finally:
         again.close()
-    assert worth[name] == min(worth.values()) < -len(events)
+    assert worth.pop(name) == 0 < min(worth.values())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hilltop.audit.decisions.apply import read_answers
+from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.queues import build_queue, model_values, sample_pairs
 from hilltop.cli.main import main
@@ -33,26 +34,36 @@ def test_the_queue_for_labels_is_ordered_by_probability(audit: AuditFolder) -> N
     assert (np.diff(queue.probabilities) <= 0).all()
 
 
-def test_the_queue_for_the_model_asks_every_class_in_turn_for_its_most_probable_pair() -> None:
+def test_the_queue_for_the_model_asks_first_where_labels_are_few() -> None:
     probs = np.array([0.99, 0.98, 0.97, 0.5, 0.2, 0.05])
     columns = np.array([0, 0, 0, 1, 1, 1])
-    fresh = model_values(probs, columns, np.array([0, 0]))
-    assert np.argsort(-fresh).tolist() == [0, 3, 1, 4, 2, 5]
-    after = model_values(probs, columns, np.array([1, 0]))  # class 0 has an answer already
-    assert np.argsort(-after).tolist() == [3, 0, 4, 1, 5, 2]
+    fresh = model_values(probs, columns, np.array([100, 2]))
+    assert np.argsort(-fresh).tolist() == [3, 4, 5, 0, 1, 2]
+    after = model_values(probs, columns, np.array([2, 2]))
+    assert np.argsort(-after).tolist() == [0, 1, 3, 2, 4, 5]
 
 
 def test_the_queue_for_the_model_asks_all_classes_where_every_pair_is_improbable() -> None:
-    probs = np.array([0.09, 0.08, 0.07, 0.06, 0.001, 0.0005])
-    columns = np.array([0, 0, 0, 0, 1, 1])
-    values = model_values(probs, columns, np.array([0, 0]))
-    assert np.argsort(-values).tolist() == [0, 4, 1, 5, 2, 3]
+    probs = np.concatenate([np.linspace(0.09, 0.06, 40), np.linspace(0.02, 0.015, 40)])
+    columns = np.repeat([0, 1], 40)
+    values = model_values(probs, columns, np.array([5, 5]))
+    asked = columns[np.argsort(-values)[:20]]
+    assert 2 <= (asked == 1).sum() < (asked == 0).sum()
 
 
-def test_the_queue_for_the_model_asks_as_many_of_each_class(audit: AuditFolder) -> None:
-    queue = build_queue(audit, "model", 10)
+def test_answers_move_the_queue_for_the_model_to_other_classes(audit: AuditFolder) -> None:
     labels = audit.table()
-    assert np.ptp(np.bincount(queue.columns, minlength=len(labels.classes))) <= 1
+    before = build_queue(audit, "model", 5)
+    column = int(before.columns[0])
+    store = DecisionStore(audit.decisions)
+    asked = build_queue(audit, "labels", 60, classes=[labels.classes[column]])
+    store.add(
+        Answer(f"e{at}", f"a{at}", "Ann", now(), labels.images[row].as_py(),
+               labels.classes[column], "absent", "ranked", 0.5)
+        for at, row in enumerate(asked.rows.tolist())
+    )  # fmt: skip
+    store.close()
+    assert column not in build_queue(audit, "model", 5).columns
 
 
 def test_an_audit_without_suspects_says_so(audit: AuditFolder) -> None:

@@ -10,9 +10,7 @@ from hilltop.audit.review.progress import ClassProgress, RunningProgress
 from hilltop.audit.review.queues import worth_of_answer
 from hilltop.audit.review.ranking import Ranking
 from hilltop.calibration.intervals import binomial_interval
-from hilltop.data import LabelTable
-
-_NOTHING_LEFT = -1e9  # a class without open candidates comes behind all others
+from hilltop.data import LabelTable, State
 
 
 class Summaries:
@@ -27,7 +25,7 @@ class Summaries:
     ) -> None:
         """Start without answers."""
         self._labels, self._index, self._suspects = labels, index, suspects
-        self._ranking = ranking
+        self._ranking, self._labelled = ranking, labels.counts_by_class(State.PRESENT)
         # Answers to candidates find missing labels, answers to labels wrong ones.
         self._found = {name: RunningProgress(name) for name in labels.classes}
         self._checked = {name: RunningProgress(name) for name in labels.classes}
@@ -81,8 +79,9 @@ class Summaries:
         asked = done.present + done.absent
         probs = self._ranking.probabilities(column)
         if asked >= len(probs):
-            return _NOTHING_LEFT
-        return worth_of_answer(float(probs[self._ranking.order(column)[asked]]), asked)
+            return 0.0
+        prob = float(probs[self._ranking.order(column)[asked]])
+        return worth_of_answer(prob, asked + int(self._labelled[column]))
 
     def _wrong(self, column: int) -> dict[str, Any]:
         """How many labels of a class are listed, probably wrong, and checked."""
