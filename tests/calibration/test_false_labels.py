@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -46,6 +48,17 @@ def test_wrong_labels_come_first() -> None:
     first = suspicion.argsort(descending=True)[: int(wrong.sum()) // 2]
     assert wrong[targets == 1][first].float().mean() > 0.9
     assert float(suspicion.sum()) == pytest.approx(int(wrong.sum()), rel=0.3)
+
+
+def test_a_class_with_a_weak_head_is_suspected_less_and_the_sum_stays() -> None:
+    logits, targets, _ = labels_with(0.05, 1.0)
+    weak = torch.randn(ROWS, generator=torch.Generator().manual_seed(3))
+    logits[:, 0] = 0.3 * weak - 2  # its labels are right, but scores hardly tell
+    found = find_false_labels(logits, targets, torch.ones(CLASSES))
+    before = replace(found, level=torch.zeros(CLASSES))
+    assert found.level[0] < 0 < found.level[1:].min()
+    both = [one.wrong_probability(logits)[targets == 1].sum() for one in (found, before)]
+    assert both[0] == pytest.approx(float(both[1]), rel=0.01)
 
 
 def test_confirmed_absents_say_nothing_of_mistakes() -> None:

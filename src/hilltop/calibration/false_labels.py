@@ -23,6 +23,9 @@ RATE_SPREAD, OWN_RATE_SPREAD = 1.5, 0.1
 """How far off that may be, and how far rates of classes lie apart, as standard deviations of log
 odds. Classes whose scores are poor look as if more of their labels were wrong: given more freedom,
 they would come before all others."""
+LEVELLED = 0.5
+"""How far classes are brought to one level of suspicion: a class whose labels all have low scores
+has a weak head rather than many wrong labels."""
 LEAST_NATS = 4.0
 """By how much a floor must explain the labels better before any of them is said to be wrong."""
 _MOST_ENTRIES = 400_000
@@ -40,6 +43,7 @@ class FalseLabels:
         floor: Probability that an absent class is written down, for each class.
         keep: Probability that a present one is.
         calibration: How logits become those of probabilities.
+        level: What is added to the log odds of each class to bring them nearer to one level.
     """
 
     rates: Floats
@@ -47,6 +51,7 @@ class FalseLabels:
     floor: Tensor
     keep: Tensor
     calibration: Calibration
+    level: Tensor
 
     def wrong_probability(self, logits: Tensor) -> Tensor:
         r"""Return how probable it is that each pair, if it is a label, is a wrong one.
@@ -54,11 +59,33 @@ class FalseLabels:
         .. math:: P(\text{absent} \mid \text{written})
             = \frac{\epsilon (1 - q)}{c q + \epsilon (1 - q)}
 
+        with log odds moved by the level of the class.
+
         Args:
             logits: Scores that never saw the labels ``(N, C)``.
         """
         moved = self.calibration(logits.float()).clamp(-_FURTHEST, _FURTHEST)
-        return torch.sigmoid(self.floor.log() - self.keep.log() - moved)
+        return torch.sigmoid(self.floor.log() - self.keep.log() - moved + self.level)
+
+    def levelled(self, logits: Tensor, labelled: Tensor) -> FalseLabels:
+        """Bring classes half way to the same mean log odds over their labels; the sum stays.
+
+        Args:
+            logits: Scores that never saw the labels ``(N, C)``.
+            labelled: 1 for labels that count, else 0.
+        """
+        probs = self.wrong_probability(logits).double()
+        odds, labelled = torch.logit(probs, eps=1e-12), labelled.double()
+        number = labelled.sum(dim=0)
+        mean = (odds * labelled).sum(dim=0) / number.clamp(min=1)
+        common = (mean * number).sum() / number.sum().clamp(min=1)
+        level = torch.where(number > 0, LEVELLED * (common - mean), 0.0)
+        total, low, high = (probs * labelled).sum(), -_FURTHEST, _FURTHEST
+        for _ in range(50):
+            middle = (low + high) / 2
+            above = (torch.sigmoid(odds + level + middle) * labelled).sum() > total
+            low, high = (low, middle) if above else (middle, high)
+        return replace(self, level=(level + high).float())
 
 
 def find_false_labels(
@@ -94,7 +121,8 @@ def find_false_labels(
         floor=fit.floor(numbers),
         keep=fit.keep,
         calibration=fit.calibration(numbers),
-    )
+        level=torch.zeros(logits.shape[1]),
+    ).levelled(fit.logits, fit.targets * fit.known)
     return replace(found, rates=fit.rates(found.wrong_probability(fit.logits)))
 
 

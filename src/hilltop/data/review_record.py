@@ -132,8 +132,8 @@ def with_answers(table: LabelTable, records: Sequence[ReviewRecord]) -> LabelTab
     Only unknown pairs change: where the file says something, somebody may have changed it since.
     """
     rows, columns = _places(table, records, ("absent",))
-    known = table.dense(np.unique(rows)) if len(rows) else np.empty((0, 0))
-    unknown = known[np.searchsorted(np.unique(rows), rows), columns] == State.UNKNOWN
+    images, place = np.unique(rows, return_inverse=True)
+    unknown = table.dense(images)[place, columns] == State.UNKNOWN
     if not unknown.any():
         return table
     step = Step("with_answers", {"absents": int(unknown.sum())})
