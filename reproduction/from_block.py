@@ -137,11 +137,11 @@ def add_to_table(path: Path, rows: list[dict[str, str]]) -> None:
     if path.is_file():
         with path.open(newline="") as file:
             known = list(csv.DictReader(file))
-    known = [row for row in known if _run(row) != _run(rows[0])]
+    known = [row for row in known if _run(row) != _run(rows[0])] + rows
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, HEADER, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(sorted([*known, *rows], key=_run))
+        writer.writerows(sorted(known, key=_run))
 
 
 def _run(row: dict[str, str]) -> tuple[int, str, str]:

@@ -44,7 +44,7 @@ def test_every_method_gets_its_rows_and_is_not_run_twice(
     for methods in ("complete", "splc:tau=0.7", "splc:tau=0.7,complete"):
         monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, "--methods", methods)])
         runpy.run_path(str(SCRIPT), run_name="__main__")
-    assert capsys.readouterr().out.count("run folder:") == 2
+    assert capsys.readouterr().out.count(" s of CPU") == 2
     with (tmp_path / "runs" / "from_block-0.4.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["level"], row["method"], row["rule"]) for row in rows] == [
