@@ -24,16 +24,16 @@ def lost() -> Rows:
     return logits, true.float(), kept.float()
 
 
-def test_pairs_that_more_probably_were_forgotten_than_not_are_left_out(lost: Rows) -> None:
+def test_pairs_that_probably_were_forgotten_are_left_out(lost: Rows) -> None:
     logits, true, kept = lost
     belief = believe(logits, kept)
     found = _weighted(FoldEvidence(logits, belief), kept, None)
     assert found.weight is not None
     left_out = found.weight == 0
-    assert torch.equal(left_out, belief.absent_probability(logits, kept) < 0.5)
+    assert torch.equal(left_out, belief.absent_probability(logits, kept) < 0.3)
     assert bool((found.weight[~left_out] == 1).all())
     missing = (true == 1) & (kept == 0)
-    assert left_out[missing].float().mean() > 0.6
+    assert left_out[missing].float().mean() > 0.5
     assert left_out[true == 0].float().mean() < 0.1
     assert not bool(left_out[kept == 1].any())
     assert f"without {int(left_out.sum()):,} unlabelled pairs" in found.sentence

@@ -20,9 +20,9 @@ from hilltop.training.recipe import LabelBatch
 
 LEAST_ROWS = 100
 """With fewer rows than this nothing can be told."""
-LEAST_ABSENT = 0.5
+LEAST_ABSENT = 0.3
 """An unlabelled pair that is less probably absent than this is left out. One that is doubtful stays
-whole: pairs that count in part make a head less certain, which costs more than they do harm."""
+whole: a head that learns from fewer or lighter pairs is less certain, which costs more."""
 
 
 @dataclass(frozen=True)
@@ -110,5 +110,5 @@ def _weighted(asked: FoldEvidence, targets: Tensor, absent: Tensor | None) -> Ev
     absent_probs = belief.absent_probability(asked.logits, targets, observed=absent)
     weight = (absent_probs >= LEAST_ABSENT).float()
     left_out = pluralize(int((weight == 0).sum()), "unlabelled pair", "unlabelled pairs")
-    told = f"cross-entropy without {left_out} that more probably were forgotten than not"
+    told = f"cross-entropy without {left_out} that probably were forgotten"
     return Evidence(weight, f"{belief.sentence}: {told}")

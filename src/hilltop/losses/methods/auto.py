@@ -19,9 +19,9 @@ NO_EVIDENCE = "nothing is known of how labels were lost, so cross-entropy is tak
 
 
 class AbsentWeights(Correction):
-    r"""Leaves out every unlabelled pair that is more probably present than absent.
+    r"""Leaves out every unlabelled pair that is probably a missing label.
 
-    .. math:: keep_{ic} = I(P(\text{absent}_{ic}) \ge 1/2), \qquad pseudo_{ic} = 0
+    .. math:: keep_{ic} = I(P(\text{absent}_{ic}) \ge 0.3), \qquad pseudo_{ic} = 0
 
     The probabilities are fixed before training, by scores that never saw the labels. A pair that
     is probably a missing label then says nothing, and a wrong belief does little harm: nothing is
