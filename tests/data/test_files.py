@@ -19,7 +19,8 @@ from tests.processes import start, wait_until
 NOT_FILES = {
     *("class_folders", "class_lists", "nus", "tag_files", "voc", "voc_xml", "yolo"),
     *("class_values", "datumaro", "fasttext", "ground_truth", "json_files", "label_columns"),
-    *("labelbox", "libsvm", "matrix", "mulan"),
+    *("id_class", "labelbox", "libsvm", "matrix", "mulan", "named_arrays", "prodigy", "tfrecord"),
+    "xmp_files",
 }
 """Formats that are written as a folder, or not at all."""
 NAMES = {"huggingface": "metadata.csv", "huggingface_dataset": "labels.parquet"}

@@ -141,9 +141,12 @@ def test_an_image_in_two_rows_that_contradict_is_a_fault(path: Path) -> None:
         read(path, ABSENT, "image,cat\na.jpg,1\na.jpg,0\n")
 
 
-def test_blank_column_names_and_blank_images_are_faults(path: Path) -> None:
-    with pytest.raises(DataError, match="line 1: a column has no name"):
-        read(path, UNKNOWN, "image,,cat\na.jpg,1,1\n")
+def test_a_class_column_without_a_name_is_named_by_its_place(path: Path) -> None:
+    table = read(path, UNKNOWN, "image,,cat\na.jpg,1,1\nb.jpg,0,1\n")
+    assert sorted(table.classes) == ["cat", "column 2"]
+
+
+def test_blank_images_are_faults(path: Path) -> None:
     with pytest.raises(DataError, match="line 3: column 'image' is empty"):
         read(path, UNKNOWN, "image,cat\na.jpg,1\n,1\n")
 
