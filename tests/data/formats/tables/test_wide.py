@@ -148,7 +148,7 @@ def test_a_class_column_without_a_name_is_named_by_its_place(path: Path) -> None
 
 def test_blank_images_are_faults(path: Path) -> None:
     with pytest.raises(DataError, match="line 3: column 'image' is empty"):
-        read(path, UNKNOWN, "image,cat\na.jpg,1\n,1\n")
+        read(path, UNKNOWN, "image,cat\na.jpg,1\n,1\nb.jpg,1\n")
 
 
 def test_spaces_after_commas_do_not_matter(path: Path) -> None:
