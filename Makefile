@@ -23,7 +23,7 @@ browser:
 	  || (apt-get -qq update && apt-get -qq install -y chromium) > /dev/null 2>&1 \
 	  || echo "No chromium here and none could be installed: the browser tests will be skipped."
 
-test: setup browser  ## Run the tests (about 14 minutes of processor time).
+test: setup browser  ## Run the tests (about 13 minutes of processor time).
 	$(BIN)/python -m pytest -m "not slow"
 
 test-slow: setup browser  ## Run the slow tests, which `test` leaves out.
