@@ -55,6 +55,12 @@ class LabelSource:
         return read_head(self.path, _HEAD_BYTES).decode(named, errors="replace")
 
     @cached_property
+    def is_cut(self) -> bool:
+        """Whether the file may go on behind the head, so that its last line may be half a line."""
+        size = self.path.stat().st_size
+        return size > _HEAD_BYTES or len(self._head.encode()) >= _HEAD_BYTES - 4
+
+    @cached_property
     def has_double_colons(self) -> bool:
         """Whether cells are separated as in the files of MovieLens."""
         return has_double_colons(self._head)

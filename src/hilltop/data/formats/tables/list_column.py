@@ -14,7 +14,7 @@ from hilltop.data.formats.tables import long
 from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.json_shapes import is_object_list
-from hilltop.data.formats.text.known_names import is_class_name
+from hilltop.data.formats.text.known_names import PART_NAMES, is_class_name
 from hilltop.data.formats.text.label_lists import (
     label_candidates,
     open_rows,
@@ -30,6 +30,8 @@ from hilltop.data.formats.text.sample import (
     peek_columns,
     peek_names,
 )
+from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.formats.text.totals import drop_footer
 from hilltop.data.label_table import LabelTable
 
 
@@ -53,6 +55,8 @@ def fits(source: LabelSource) -> bool:
     labels = label_candidates(sample, images[0]) if images else []
     if not labels:
         return any(map(is_image_name, names)) and any(map(is_label_name, names))
+    if not source.dialect.header and {str(one).lower() for one in sample[names[0]]} <= PART_NAMES:
+        return False  # An import file of a cloud service: a part of the data, a file, its labels.
     if len(names) == 2 and not source.dialect.header and source.dialect.separator == ",":
         return False  # A name, a comma and class numbers.
     # Zeros and ones beside them are classes, unless the labels are known by name and are text.
@@ -77,6 +81,8 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """
     rows = open_rows(source)
     image = find_image_column(rows.path, rows.sample(), options)
+    if isinstance(rows, TableFile):
+        drop_footer(rows, image)
     return read_list_rows(rows, image, options, format="list_column")
 
 

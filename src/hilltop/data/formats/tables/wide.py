@@ -17,7 +17,7 @@ from hilltop.data.formats.text.known_names import is_class_name
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import is_image_name, is_label_name, peek_columns
 from hilltop.data.formats.text.table_file import TableFile
-from hilltop.data.formats.text.totals import drop_totals
+from hilltop.data.formats.text.totals import drop_footer
 from hilltop.data.formats.text.wide_cells import (
     WideColumns,
     cell_states,
@@ -69,7 +69,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """
     table = TableFile(source)
     image = find_image_column(source.path, table.sample(), options)
-    drop_totals(table, image)
+    drop_footer(table, image)
     found = find_classes(table, image, options)
     images = table.text(image).dictionary_encode()
     rows = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)

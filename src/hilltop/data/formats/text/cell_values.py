@@ -17,10 +17,16 @@ ONE, ZERO, MINUS_ONE, BLANK, OTHER, SAID_ABSENT, SAID_UNKNOWN = range(7)
 KINDS = 7
 _NUMBERS = {1.0: ONE, 0.0: ZERO, -1.0: MINUS_ONE}
 _WORDS = {
-    **dict.fromkeys(["true", "yes", "y", "x", "ja", "oui", "\u2713", "\u2714", "positive"], ONE),
-    **dict.fromkeys(["false", "no", "n", "nein", "non", "negative"], ZERO),
+    **dict.fromkeys("true yes y t x on checked positive pos present".split(), ONE),
+    **dict.fromkeys("ja wahr oui vrai s\u00ed si sim vero verdadero verdadeiro tak prawda".split(), ONE),
+    **dict.fromkeys("\u0434\u0430 \u662f \u2713 \u2714 \u2611 \u2705 \u25cf".split(), ONE),
+    **dict.fromkeys("false no n f off unchecked negative neg".split(), ZERO),
+    **dict.fromkeys("nein falsch non faux n\u00e3o nao falso nie fa\u0142sz".split(), ZERO),
+    **dict.fromkeys("\u043d\u0435\u0442 \u5426 \u2717 \u2718 \u2610 \u274c".split(), ZERO),
     **dict.fromkeys(["", "nan", "na", "n/a", "null"], BLANK),
+    **{"absent": SAID_ABSENT, "unknown": SAID_UNKNOWN, "uncertain": SAID_UNKNOWN},
 }
+"""What people, and spreadsheets of other languages, write for 1, 0 and nothing."""
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e-?\d{1,3})?\s*%?", re.ASCII)
 
 

@@ -24,6 +24,7 @@ from hilltop.data.formats.text.json_lines import JsonLines
 from hilltop.data.formats.text.json_shapes import is_object_list
 from hilltop.data.formats.text.known_names import (
     LABEL_NAMES,
+    PART_NAMES,
     is_class_name,
     is_label_name,
     is_no_class_name,
@@ -41,7 +42,6 @@ LABELS = "labels"
 _SHOWN = 6
 _MOST_ANSWERS = 5
 _FEWEST_BACK = 1.5
-_PARTS = frozenset(["train", "training", "test", "val", "valid", "validation", "unassigned"])
 _FRACTIONS = re.compile(r"^\[\s*-?\d+\.\d*[,\s].*\d\.\d*[1-9]|^\[(\s*-?\d+\.\d+\s*,){3}")
 """A list of measures, such as a box."""
 _FURTHER = {State.ABSENT: "absent", State.UNKNOWN: "unknown"}
@@ -109,7 +109,7 @@ def _comes_back(cells: Sequence[Any]) -> bool:
     return (
         _FEWEST_BACK * len(set(words)) <= len(words) == len(cells)
         and len(set(words)) < len(words)
-        and not {word.lower() for word in words} <= _PARTS
+        and not {word.lower() for word in words} <= PART_NAMES
         and not any(map(looks_numeric, words))
         and not any(map(looks_like_file, words))
         and all(cell_kind(word) == OTHER for word in words)

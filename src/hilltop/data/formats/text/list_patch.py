@@ -17,6 +17,7 @@ from hilltop.data.formats.text.json_text import dump_like
 from hilltop.data.formats.text.label_cells import ImageRows
 from hilltop.data.formats.text.label_lists import find_label_column, open_rows
 from hilltop.data.formats.text.sample import is_json_lines
+from hilltop.data.formats.text.separators import RARE
 from hilltop.data.formats.text.table_file import is_binary
 from hilltop.data.state import State
 from hilltop.errors import DataError
@@ -46,7 +47,7 @@ def patch_list_rows(original: Original, changes: Sequence[Change]) -> Iterator[P
         return
     # What separates names is worked out by the reader: a wrong guess does not read back.
     joins: list[Join] = [_join_json]
-    marks = [original.options.delimiter] if original.options.delimiter else [";", "|", " ", ","]
+    marks = [original.options.delimiter] if original.options.delimiter else [*";|, \n", *RARE]
     joins += [_joiner(mark) for mark in marks]
     for join in joins:
         yield Patched(_patch_cells(original, changes, *places, join), original.options)

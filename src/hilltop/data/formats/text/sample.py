@@ -110,10 +110,11 @@ def _first_rows(source: LabelSource) -> list[list[str]]:
     rows: list[list[str]] = []
     try:
         reader = source.dialect.reader(text)
-        rows.extend(itertools.islice((cells for cells in reader if cells), _ROWS + 1))
+        filled = (cells for cells in reader if any(map(str.strip, cells)))
+        rows.extend(itertools.islice(filled, _ROWS + 1))
     except csv.Error:
         return []
-    if len(rows) <= _ROWS and len(rows) > 2:
-        rows.pop()  # The first look may have cut it off.
+    if source.is_cut and 2 < len(rows) <= _ROWS:
+        rows.pop()  # The first look has cut it off.
     width = len(source.header)
     return [cells if any(cells[width:]) else cells[:width] for cells in rows]

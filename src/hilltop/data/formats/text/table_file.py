@@ -229,11 +229,21 @@ def _read_csv(source: LabelSource) -> pa.Table:
         # A header with spaces around names is read by the slow reader, which takes them off.
         as_named = content.column_names == list(source.header) and not dialect.skip_blanks
         all_text = all(column.type == pa.string() for column in content.columns)
-        if quotes % 2 == 0 and as_named and all_text:
+        if quotes % 2 == 0 and as_named and all_text and not _has_blank_rows(content):
             return content
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
         pass
     return _as_table(*_csv_rows(source)[:2])
+
+
+def _has_blank_rows(content: pa.Table) -> bool:
+    """Whether a row holds nothing at all."""
+    blank: Any = pa.scalar(content.num_columns > 0)
+    for column in content.columns:
+        blank = pc.and_(blank, pc.equal(pc.utf8_trim_whitespace(column), ""))
+        if not pc.any(blank).as_py():
+            return False
+    return True
 
 
 def _as_table(header: list[str], rows: list[list[str]]) -> pa.Table:
@@ -264,14 +274,16 @@ def _csv_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int
         for cells in reader:
             if cells and not header:
                 header = list(source.header)
-            elif cells and any(cells[len(header) :] or [len(cells) < len(header)]):
+            elif not any(map(str.strip, cells)):
+                pass  # nothing but separators, as spreadsheets write below a table
+            elif any(cells[len(header) :] or [len(cells) < len(header)]):
                 wanted = pluralize(len(header), "cell", "cells")
                 errors.add(
                     f"expected {wanted} as in the header, but got {len(cells)}."
                     " Quote cells that contain commas.",
                     line=begins,
                 )
-            elif cells:
+            else:
                 rows.append(cells[: len(header)])
                 lines.append(begins)
             begins = comments + reader.line_num + 1
