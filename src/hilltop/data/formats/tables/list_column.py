@@ -10,7 +10,7 @@ from typing import Any
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.tables import long
+from hilltop.data.formats.tables import long, long_values
 from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.json_shapes import is_object_list
@@ -40,7 +40,7 @@ def fits(source: LabelSource) -> bool:
     if not source.is_folder and re.match(r"\s*\[\s*\{", source.head):
         return False  # A JSON document, not a table.
     names, options = peek_names(source), source.options or ReadOptions()
-    if options.label_column is None and long.fits(source):
+    if options.label_column is None and (long.fits(source) or long_values.fits(source)):
         return False
     if options.label_column is not None:
         return len(names) > 1

@@ -264,14 +264,14 @@ def _class_codes(
     found = words.dictionary.to_pylist()
     codes = words.indices.to_numpy(zero_copy_only=False)
     closed = options.class_list()
-    classes = _in_order(found) if closed is None else closed
+    classes = in_order(found) if closed is None else closed
     number = options.class_numbers() or {name: at for at, name in enumerate(classes) if name}
     columns = np.array([number.get(name, -1) for name in found] or [0], dtype=np.int64)[codes]
     _errors_at(rows, at, columns < 0, lambda entry: _wrong_class(found[codes[entry]], classes))
     return classes, columns
 
 
-def _in_order(names: list[str]) -> list[str]:
+def in_order(names: list[str]) -> list[str]:
     """Names by letter, numbers by size."""
     if all(name.isascii() and name.isdigit() for name in names):
         return sorted(names, key=lambda name: (int(name), name))
