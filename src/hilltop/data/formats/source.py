@@ -15,7 +15,7 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.text.content import PACKED_SUFFIXES, read_content, read_head
 from hilltop.data.formats.text.dialect import Dialect, has_double_colons, sniff
 from hilltop.data.formats.text.encodings import check_encoding
-from hilltop.data.formats.text.spreadsheet import SUFFIXES, read_sheet
+from hilltop.data.formats.text.spreadsheet import SUFFIXES, Sheet, read_sheet
 from hilltop.errors import NotUtf8
 
 if TYPE_CHECKING:
@@ -78,21 +78,12 @@ class LabelSource:
     @cached_property
     def sheet(self) -> list[list[str]]:
         """The rows of a spreadsheet, the header first."""
-        return self.whole_sheet[self.sheet_titles :]
+        return self.whole_sheet.rows[self.whole_sheet.titles :]
 
     @cached_property
-    def whole_sheet(self) -> list[list[str]]:
-        """All rows of a spreadsheet, titles above the header included."""
-        return read_sheet(self.path)
-
-    @cached_property
-    def sheet_titles(self) -> int:
-        """Number of rows above the header: blank, a title, or headings of several columns each."""
-        filled = [sum(map(bool, row)) for row in self.whole_sheet]
-        width = max(filled, default=0)
-        start = next((at for at, count in enumerate(filled) if 2 * count > width), 0)
-        above = filled[:start]
-        return start if width > 2 and all(count < filled[start] for count in above) else 0
+    def whole_sheet(self) -> Sheet:
+        """The sheet of a workbook that holds the labels, titles above the header included."""
+        return read_sheet(self.path, self.options.sheet if self.options else None)
 
     @cached_property
     def header(self) -> tuple[str, ...]:

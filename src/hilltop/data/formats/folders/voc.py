@@ -16,7 +16,7 @@ from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.base import Format, Priority
-from hilltop.data.formats.folders.voc_layout import SETS, class_files, find_devkit
+from hilltop.data.formats.folders.voc_layout import SETS, class_files, find_sets
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_lines, read_names
 from hilltop.data.formats.text.express import check_expressible, check_file_words, check_names
@@ -40,9 +40,9 @@ _VALUES = {State.PRESENT: "1", State.ABSENT: "-1", State.UNKNOWN: "0"}
 def fits(source: LabelSource) -> bool:
     """Whether there are image sets with a file for each class and split."""
     if not source.is_folder:
-        return False
+        return _is_class_file(source)
     try:
-        by_split = class_files(files_in(find_devkit(source.path) / SETS))
+        by_split = class_files(files_in(find_sets(source.path)))
     except DataError:
         # Several data sets lie side by side: the reader says so.
         return True
@@ -51,10 +51,15 @@ def fits(source: LabelSource) -> bool:
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read one split; -1 is absent unless ``options.minus_one`` says otherwise."""
-    need_folder(source)
-    folder = find_devkit(source.path) / SETS
-    files = files_in(folder)
-    by_split = class_files(files)
+    if _is_class_file(source):
+        name, _, part = source.path.stem.rpartition("_")
+        folder, files = source.path.parent, {}
+        by_split = {part: {name: source.path}}
+    else:
+        need_folder(source)
+        folder = find_sets(source.path)
+        files = files_in(folder)
+        by_split = class_files(files)
     if not by_split:
         raise data_error(
             folder, "there are no files such as cat_train.txt for a class and a split."
@@ -119,6 +124,17 @@ def _without_endings(images: list[str]) -> list[str]:
     """Ids as VOC lists them: its tools append the ending .jpg themselves."""
     bare = [name[: -len(_JPEG)] if name.lower().endswith(_JPEG) else name for name in images]
     return bare if all(bare) and len(set(bare)) == len(bare) else images
+
+
+def _is_class_file(source: LabelSource) -> bool:
+    """Whether this is the file of one class: ``cat_train.txt`` with images and 1, 0 or -1."""
+    if source.is_folder or source.suffix != ".txt" or "_" not in source.path.stem.strip("_"):
+        return False
+    lines = source.head.split("\n")[:50]
+    rows = [line.split() for line in (lines[:-1] if source.is_cut else lines) if line.strip()]
+    values = {row[-1] for row in rows if row}
+    pairs = len(rows) > 1 and all(len(row) == 2 for row in rows)
+    return pairs and "-1" in values and values <= set(_VALUES.values())
 
 
 def _has_values(path: Path) -> bool:

@@ -18,9 +18,12 @@ import pyarrow.parquet as pq
 from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.assemble import ascending
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
+from hilltop.data.formats.options import ready_command
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.content import read_content
 from hilltop.data.formats.text.known_names import ROW_NUMBER
+from hilltop.data.formats.text.spreadsheet import ALL, ask_for_sheet
+from hilltop.errors import OptionNeeded
 
 _SAMPLE_ROWS = 200
 
@@ -38,6 +41,8 @@ class TableFile:
         self.notes: list[str] = []
         self._source = source
         self._is_parquet = is_parquet(source)
+        if source.is_spreadsheet:
+            self.notes += _sheet_note(source)
         self.content = _without_row_numbers(_read(source))
         twice = {name for name in self.names if self.names.count(name) > 1}
         if twice:
@@ -251,11 +256,24 @@ def _as_table(header: list[str], rows: list[list[str]]) -> pa.Table:
     return pa.table([pa.array(column, pa.string()) for column in columns], names=header)
 
 
+def _sheet_note(source: LabelSource) -> list[str]:
+    """What to say of the sheets that are not read.
+
+    Raises:
+        OptionNeeded: Several sheets have the same columns, and nobody said which one is meant.
+    """
+    sheet, options = source.whole_sheet, source.options
+    if len(sheet.alike) > 1 and (options is None or options.sheet is None):
+        command = ready_command(source.path, options, sheet=ALL) if options else "--sheet all"
+        raise OptionNeeded(ask_for_sheet(source.path, sheet, command))
+    return [sheet.note] * bool(sheet.note)
+
+
 def _sheet_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int]]:
     """Header, rows, and the row of the sheet in which each stands."""
     if not source.sheet:
-        raise data_error(source.path, "the first sheet is empty. Expected a header and rows.")
-    start = source.sheet_titles + 2
+        raise data_error(source.path, "the sheet is empty. Expected a header and rows.")
+    start = source.whole_sheet.titles + 2
     filled = [(at, row) for at, row in enumerate(source.sheet[1:], start=start) if any(row)]
     return list(source.header), [row for _, row in filled], [at for at, _ in filled]
 
