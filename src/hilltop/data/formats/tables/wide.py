@@ -11,7 +11,7 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import cell_meaning
-from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, OTHER
+from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, own_names
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.known_names import is_class_name
 from hilltop.data.formats.text.repetitions import repetitions
@@ -41,6 +41,8 @@ def fits(source: LabelSource) -> bool:
         images = list(sample)[:1]
     kind = cell_meaning(options).kind
     kinds = {name: np.array([kind(cell) for cell in cells]) for name, cells in sample.items()}
+    for name in own_names(sample):
+        kinds[name] = np.where(kinds[name] == OTHER, ONE, kinds[name])
     classes = [
         name
         for name in sample

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,3 +103,17 @@ def cell_kinds(column: pa.Array, meaning: CellMeaning = PLAIN) -> Kinds:
 def cell_kind(value: Any) -> int:
     """Which kind of value one cell is where the user said nothing."""
     return PLAIN.kind(value)
+
+
+def own_names(columns: Mapping[str, Sequence[Any]]) -> set[str]:
+    """Columns whose only word is part of their name, as surveys write an answer that was ticked.
+
+    ``Animals [Cat]`` with the cells ``Cat`` and nothing is such a column; there must be several.
+    """
+    found = set()
+    for name, cells in columns.items():
+        words = {str(cell).strip().casefold() for cell in cells if cell is not None} - {""}
+        word = words.pop() if len(words) == 1 else ""
+        if len(word) > 1 and cell_kind(word) == OTHER and word in name.casefold():
+            found.add(name)
+    return found if len(found) > 1 else set()

@@ -31,6 +31,7 @@ from hilltop.data.formats.text.known_names import (
     is_place_name,
 )
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
+from hilltop.data.formats.text.label_vectors import are_bits
 from hilltop.data.formats.text.sample import is_json_lines
 from hilltop.data.formats.text.separators import find_separator
 from hilltop.data.formats.text.table_file import TableFile
@@ -44,6 +45,7 @@ _MOST_ANSWERS = 5
 _FEWEST_BACK = 1.5
 _FRACTIONS = re.compile(r"^\[\s*-?\d+\.\d*[,\s].*\d\.\d*[1-9]|^\[(\s*-?\d+\.\d+\s*,){3}")
 """A list of measures, such as a box."""
+_DECIMAL = re.compile(r"[0-9]*(,[0-9]+)?", re.ASCII)
 _FURTHER = {State.ABSENT: "absent", State.UNKNOWN: "unknown"}
 
 
@@ -81,12 +83,18 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
     if known:
         exact = [name for name in known if name.strip().lower() in LABEL_NAMES]
         return exact if len(exact) == 1 else known
+    bits = [name for name in names if are_bits(sample[name])]
+    if bits:
+        return bits
     single = [name for name in names if is_class_name(name)]
     if single:  # One class a row, and an image in several rows; names rather than numbers.
         words = [name for name in single if not _are_numbers(sample[name])]
         return words or single
     names = [name for name in names if not is_place_name(name)]
     lists = [name for name in names if _holds_labels(sample[name])]
+    decimals = [name for name in lists if _are_decimals(sample[name])]
+    if len(decimals) > 1:  # 0,98 and 1,5: shares, where a comma is the decimal point
+        lists = [name for name in lists if name not in decimals]
     if lists or not _are_files(sample.get(image, ())):
         return lists
     words = [name for name in names if _comes_back(sample[name])]
@@ -96,6 +104,11 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
 def _are_numbers(cells: Sequence[Any]) -> bool:
     words = [str(cell) for cell in cells if cell is not None and str(cell).strip()]
     return all(map(looks_numeric, words))
+
+
+def _are_decimals(cells: Sequence[Any]) -> bool:
+    words = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
+    return all(_DECIMAL.fullmatch(word) for word in words)
 
 
 def _are_files(cells: Sequence[Any]) -> bool:

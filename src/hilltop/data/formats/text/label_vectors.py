@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,7 @@ from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 
 _FEWEST = 2
+_BITS = re.compile(r"[01]{4,}", re.ASCII)
 _VALUES = frozenset(["0", "1", "-1", "0.0", "1.0", "-1.0", "true", "false"])
 
 
@@ -57,13 +60,24 @@ def label_vectors(cells: pa.Array, mark: str | None) -> Kinds | None:
     return kinds if twice else None
 
 
+def are_bits(cells: Sequence[Any]) -> bool:
+    """Whether cells are texts of zeros and ones, all of one length: a value for each class."""
+    words = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
+    one_length = len({len(word) for word in words}) == 1 and len(set(words)) > 1
+    return one_length and all(map(_BITS.fullmatch, words)) and "1" in "".join(words)
+
+
 def _lists(cells: pa.Array, mark: str | None) -> pa.Array | None:
     if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
         return cells
     if pa.types.is_fixed_size_list(cells.type):
         return cells.cast(pa.list_(cells.type.value_type))
-    if cells.type != pa.string() or mark is None or not len(cells):
+    if cells.type != pa.string() or not len(cells):
         return None
+    if mark is None:
+        texts = cells.to_pylist() if _BITS.fullmatch((cells[0].as_py() or "").strip()) else []
+        bits = [list(text.strip()) for text in texts] if texts and are_bits(texts) else None
+        return None if bits is None else pa.array(bits, pa.list_(pa.string()))
     first = _words(cells[0].as_py() or "", mark)
     if not first or not set(first) <= _VALUES:
         return None

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.json_shapes import flat
 from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name, is_label_name
-from hilltop.data.formats.text.table_file import column_names, is_parquet
+from hilltop.data.formats.text.table_file import column_names, fold_rows, is_parquet
 
 __all__ = ["IMAGE_NAMES", "is_image_name", "is_json_lines", "is_label_name", "peek_columns"]
 _ROWS = 200
@@ -117,4 +117,5 @@ def _first_rows(source: LabelSource) -> list[list[str]]:
     if source.is_cut and 2 < len(rows) <= _ROWS:
         rows.pop()  # The first look has cut it off.
     width = len(source.header)
+    rows = [rows[0], *fold_rows(source.header, rows[1:])] if rows else rows
     return [cells if any(cells[width:]) else cells[:width] for cells in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ready_command
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.content import read_content
-from hilltop.data.formats.text.known_names import ROW_NUMBER
+from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name
 from hilltop.data.formats.text.spreadsheet import ALL, ask_for_sheet
 from hilltop.errors import OptionNeeded
 
@@ -241,6 +242,24 @@ def _read_csv(source: LabelSource) -> pa.Table:
     return _as_table(*_csv_rows(source)[:2])
 
 
+def takes_all(header: Sequence[str]) -> bool:
+    """Whether cells behind the last column are more of it: it is the one of labels."""
+    return len(header) > 1 and is_label_name(header[-1])
+
+
+def fold_rows(header: Sequence[str], rows: list[list[str]]) -> list[list[str]]:
+    """Rows with all cells from the last column on in one list, where some have more of them."""
+    width = len(header)
+    if all(len(row) <= width for row in rows) or not takes_all(header):
+        return rows
+    return [[*row[: width - 1], _listed(row[width - 1 :])] for row in rows]
+
+
+def _listed(cells: Sequence[str]) -> str:
+    words = [cell.strip() for cell in cells if cell.strip()]
+    return json.dumps(words, ensure_ascii=False)
+
+
 def _has_blank_rows(content: pa.Table) -> bool:
     """Whether a row holds nothing at all."""
     blank: Any = pa.scalar(content.num_columns > 0)
@@ -294,6 +313,9 @@ def _csv_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int
                 header = list(source.header)
             elif not any(map(str.strip, cells)):
                 pass  # nothing but separators, as spreadsheets write below a table
+            elif any(cells[len(header) :]) and takes_all(header):
+                rows.append(cells)
+                lines.append(begins)
             elif any(cells[len(header) :] or [len(cells) < len(header)]):
                 wanted = pluralize(len(header), "cell", "cells")
                 errors.add(
@@ -310,4 +332,4 @@ def _csv_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int
     if not header:
         errors.add("the file is empty. Expected a header and rows.")
     errors.check()
-    return header, rows, lines
+    return header, fold_rows(header, rows), lines
