@@ -16,6 +16,7 @@ from hilltop.data.formats.text.content import PACKED_SUFFIXES, read_content, rea
 from hilltop.data.formats.text.dialect import Dialect, has_double_colons, sniff
 from hilltop.data.formats.text.encodings import check_encoding
 from hilltop.data.formats.text.spreadsheet import SUFFIXES, Sheet, read_sheet
+from hilltop.data.formats.text.yaml_text import parse_yaml
 from hilltop.errors import NotUtf8
 
 if TYPE_CHECKING:
@@ -108,6 +109,16 @@ class LabelSource:
     def text(self) -> str:
         """The whole file as UTF-8."""
         return "\n".join(line for _, line in read_lines(self.path))
+
+    @cached_property
+    def is_yaml(self) -> bool:
+        """Whether it is meant to be YAML, by its ending."""
+        return self.suffix in (".yaml", ".yml") and not self.is_folder
+
+    @cached_property
+    def document(self) -> Any:
+        """The whole file as YAML, if it is called so, else as JSON."""
+        return parse_yaml(self.path, self.text) if self.is_yaml else self.json
 
     @cached_property
     def json(self) -> Any:

@@ -1,4 +1,4 @@
-"""A text file for each class with 1 or 0 on every line, an image a line: NUS-WIDE's AllLabels alone.
+"""A text file for each class with 1 or 0 on every line, an image a line: NUS-WIDE's AllLabels.
 
 Names of images are taken from a list as long as the files, in the folder or above it.
 """
@@ -6,7 +6,6 @@ Names of images are taken from a list as long as the files, in the folder or abo
 from __future__ import annotations
 
 import itertools
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -73,7 +72,9 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
 
 
 def _folder(path: Path) -> Path | None:
-    return next((path / part for part in _LABEL_FOLDERS if len(_value_files(path / part)) > 1), None)
+    return next(
+        (path / part for part in _LABEL_FOLDERS if len(_value_files(path / part)) > 1), None
+    )
 
 
 def _value_files(folder: Path) -> list[Path]:
@@ -92,12 +93,17 @@ def _start(path: Path) -> bytes:
 
 def _differing(stems: Sequence[str]) -> list[str]:
     """What is left of names without what all begin and end with, up to a mark between words."""
-    begin = re.match(r"(.*[_\s-])?", os.path.commonprefix(list(stems)))
-    end = re.match(r"(.*[_\s-])?", os.path.commonprefix([stem[::-1] for stem in stems]))
-    first = len(begin[0]) if begin else 0
-    last = len(end[0]) if end else 0
+    first, last = _alike(stems), _alike([stem[::-1] for stem in stems])
     names = [stem[first : len(stem) - last] for stem in stems]
     return names if all(names) and len(set(names)) == len(names) else list(stems)
+
+
+def _alike(words: Sequence[str]) -> int:
+    """Number of letters that all begin with, up to the last mark between words among them."""
+    lowest, highest = min(words), max(words)
+    same = (at for at, letter in enumerate(lowest) if highest[at : at + 1] != letter)
+    start = lowest[: next(same, len(lowest))]
+    return max((at + 1 for at, letter in enumerate(start) if letter in "_- "), default=0)
 
 
 def _images(folder: Path, root: Path, length: int) -> tuple[list[str], str]:
@@ -125,7 +131,7 @@ def _lists(folder: Path, root: Path) -> Iterator[Path]:
 FORMAT = Format(
     name="value_files",
     summary="A folder with a text file for each class: 1 or 0 on every line, an image a line.",
-    priority=Priority.SPECIFIC,
+    priority=Priority.GENERAL,
     fits=fits,
     read=read,
     write=read_only("Such files hold lines without names"),

@@ -34,7 +34,7 @@ _ORDERED = re.compile(
 
 
 def fits(source: LabelSource) -> bool:
-    """Whether there are columns such as label1 and label2 that hold words, or the user named some."""
+    """Whether the user named several columns, or some like label1 and label2 hold words."""
     sample, options = peek_columns(source), source.options or ReadOptions()
     if options.label_column is not None:
         return bool(sample) and len(_named(source, list(sample), options)) > 1

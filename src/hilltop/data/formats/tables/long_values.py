@@ -5,16 +5,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.tables.long import write
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
+from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.sample import peek_columns
-from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.formats.text.statements import write_statements
+from hilltop.data.formats.text.table_file import TableFile, is_binary
 from hilltop.data.formats.text.value_column import value_columns
 from hilltop.data.formats.text.value_rows import ValueRows, table_from_values
 from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
 
 
 def fits(source: LabelSource) -> bool:
@@ -50,11 +55,33 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     return table_from_values(rows, options, format="long_values", notes=[note])
 
 
+def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
+    """Append a row for each change: 1, or 0 where it means absent."""
+    source = LabelSource(original.path, original.options)
+    if is_binary(source):
+        return
+    text, sample = CsvText(original.path), peek_columns(source)
+    image = find_image_column(original.path, sample, original.options)
+    found = value_columns(sample, image)
+    places = [text.column(name) for name in (image, *(found or ()))]
+    if len(places) < 3 or None in places:
+        return
+    absents = original.options.zero == "absent"
+    for change in changes if absents else of_state(changes, State.PRESENT):
+        cells = [""] * len(text.names)
+        said = (change.image, change.class_name, "1" if change.state == State.PRESENT else "0")
+        for place, word in zip(places, said, strict=True):
+            cells[place or 0] = word
+        text.append(cells)
+    yield Patched(text.content(), original.options, absents)
+
+
 FORMAT = Format(
     name="long_values",
     summary="CSV, Excel or Parquet with an image, a class and a value in each row.",
     priority=Priority.GENERAL,
     fits=fits,
     read=read,
-    write=write,
+    write=write_statements,
+    patch=patch,
 )

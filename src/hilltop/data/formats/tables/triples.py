@@ -1,4 +1,4 @@
-"""Lists of an image, a class and 1 or 0 on every line, without a header: CUB's attributes, TREC's qrels.
+"""Lists of an image, a class and 1 or 0 on every line: CUB's attributes, TREC's qrels.
 
 ``1 14 1 3 12.5`` is image, class, value, and what Caltech-UCSD Birds says of its annotators;
 ``E11 2286 1`` and ``301 0 FBIS3-10082 1`` are class, document and value, as judgements of
@@ -66,9 +66,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         f"word {value + 1}",
         lambda row: lines[row][0],
     )
-    notes = [
-        f"image, class and value are words {image + 1}, {name + 1} and {value + 1} of a line."
-    ]
+    notes = [f"image, class and value are words {image + 1}, {name + 1} and {value + 1} of a line."]
     longer = sum(len(words) != len(lines[0][1]) for _, words in lines)
     if longer:
         have = pluralize(longer, "line has", "lines have")

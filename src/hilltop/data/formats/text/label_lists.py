@@ -16,7 +16,7 @@ from hilltop.data.files import replacing
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.arrow_files import write_arrow
-from hilltop.data.formats.text.cell_values import ONE, OTHER, ZERO, cell_kind
+from hilltop.data.formats.text.cell_values import ONE, OTHER, ZERO, are_bits, cell_kind
 from hilltop.data.formats.text.column_roles import Sample, resolve_column
 from hilltop.data.formats.text.dialect import looks_like_file, looks_numeric
 from hilltop.data.formats.text.express import check_expressible, check_lines
@@ -31,7 +31,6 @@ from hilltop.data.formats.text.known_names import (
     is_place_name,
 )
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
-from hilltop.data.formats.text.label_vectors import are_bits
 from hilltop.data.formats.text.sample import is_json_lines
 from hilltop.data.formats.text.separators import find_separator
 from hilltop.data.formats.text.table_file import TableFile

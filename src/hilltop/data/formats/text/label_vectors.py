@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +13,7 @@ import pyarrow.compute as pc
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions
-from hilltop.data.formats.text.cell_values import KINDS, Kinds, cell_kinds
+from hilltop.data.formats.text.cell_values import KINDS, Kinds, are_bits, cell_kinds
 from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.names_beside import names_of_classes, numbered_names
 from hilltop.data.formats.text.repetitions import repetitions
@@ -25,7 +23,6 @@ from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 
 _FEWEST = 2
-_BITS = re.compile(r"[01]{4,}", re.ASCII)
 _VALUES = frozenset(["0", "1", "-1", "0.0", "1.0", "-1.0", "true", "false"])
 
 
@@ -60,13 +57,6 @@ def label_vectors(cells: pa.Array, mark: str | None) -> Kinds | None:
     return kinds if twice else None
 
 
-def are_bits(cells: Sequence[Any]) -> bool:
-    """Whether cells are texts of zeros and ones, all of one length: a value for each class."""
-    words = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
-    one_length = len({len(word) for word in words}) == 1 and len(set(words)) > 1
-    return one_length and all(map(_BITS.fullmatch, words)) and "1" in "".join(words)
-
-
 def _lists(cells: pa.Array, mark: str | None) -> pa.Array | None:
     if pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type):
         return cells
@@ -75,9 +65,10 @@ def _lists(cells: pa.Array, mark: str | None) -> pa.Array | None:
     if cells.type != pa.string() or not len(cells):
         return None
     if mark is None:
-        texts = cells.to_pylist() if _BITS.fullmatch((cells[0].as_py() or "").strip()) else []
-        bits = [list(text.strip()) for text in texts] if texts and are_bits(texts) else None
-        return None if bits is None else pa.array(bits, pa.list_(pa.string()))
+        texts = cells.to_pylist()
+        if not are_bits(texts):
+            return None
+        return pa.array([list(text.strip()) for text in texts], pa.list_(pa.string()))
     first = _words(cells[0].as_py() or "", mark)
     if not first or not set(first) <= _VALUES:
         return None

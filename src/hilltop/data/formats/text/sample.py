@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_structs import plain_columns
 from hilltop.data.formats.text.json_shapes import flat
 from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name, is_label_name
 from hilltop.data.formats.text.table_file import column_names, fold_rows, is_parquet
@@ -70,7 +71,7 @@ def peek_columns(source: LabelSource) -> dict[str, list[Any]]:
 def _peek_parquet(source: LabelSource) -> dict[str, list[Any]]:
     try:
         for batch in pq.ParquetFile(source.path).iter_batches(batch_size=_ROWS):
-            return dict(batch.to_pydict())
+            return dict(plain_columns(pa.Table.from_batches([batch])).to_pydict())
     except (pa.ArrowException, OSError, ValueError, ImportError):
         pass
     return {}

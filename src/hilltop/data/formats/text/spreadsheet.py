@@ -152,7 +152,11 @@ def _even(rows: Rows) -> Rows:
 def _is_table(rows: Rows) -> bool:
     """Whether a sheet has a header of two columns or more, and rows below it."""
     body = rows[title_rows(rows) :]
-    return len(body) > 1 and sum(map(bool, body[0])) > 1 and any(sum(map(bool, r)) > 1 for r in body[1:])
+    return (
+        len(body) > 1
+        and sum(map(bool, body[0])) > 1
+        and any(sum(map(bool, r)) > 1 for r in body[1:])
+    )
 
 
 def _header(rows: Rows) -> tuple[str, ...]:

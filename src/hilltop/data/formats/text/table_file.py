@@ -21,6 +21,7 @@ from hilltop.data.assemble import ascending
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ready_command
 from hilltop.data.formats.source import LabelSource, read_lines
+from hilltop.data.formats.text.arrow_structs import plain_columns
 from hilltop.data.formats.text.content import read_content
 from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name
 from hilltop.data.formats.text.spreadsheet import ALL, ask_for_sheet
@@ -75,6 +76,11 @@ class TableFile:
             )
         chunks = self.content.column(name)
         return chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
+
+    def distinct(self, name: str) -> list[Any]:
+        """The different cells of a column of text; none of another column."""
+        column = self.column(name)
+        return column.unique().to_pylist() if pa.types.is_string(column.type) else []
 
     def text(self, name: str, *, blank: bool = False) -> pa.Array:
         """Return one column as text; unless ``blank`` is allowed, no cell may be empty."""
@@ -167,7 +173,7 @@ def column_names(source: LabelSource) -> list[str]:
     if not is_parquet(source):
         return list(source.header)
     try:
-        return list(pq.read_schema(source.path).names)
+        return list(plain_columns(pq.read_schema(source.path).empty_table()).column_names)
     except (pa.ArrowInvalid, OSError):
         return []
 
@@ -190,7 +196,7 @@ def is_binary(source: LabelSource) -> bool:
 
 def _read(source: LabelSource) -> pa.Table:
     if is_parquet(source):
-        return read_parquet(source.path)
+        return plain_columns(read_parquet(source.path))
     return _as_table(*_sheet_rows(source)[:2]) if source.is_spreadsheet else _read_csv(source)
 
 

@@ -1,4 +1,4 @@
-"""Rows below a table that are no images: the sums of its columns, and remarks of those who made it."""
+"""Rows below a table that are no images: the sums of its columns, and remarks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from hilltop.data.formats.text.dialect import looks_like_file
 from hilltop.data.formats.text.table_file import TableFile
 
 _WORDS = frozenset(
-    ["", "total", "totals", "grand total", "sum", "sums", "count", "counts", "n", "\u03c3"]
-    + ["summe", "gesamt", "anzahl", "total g\u00e9n\u00e9ral", "somme", "suma", "totale", "totaal"]
+    (
+        *("", "total", "totals", "grand total", "sum", "sums", "count", "counts", "n"),
+        *("summe", "gesamt", "anzahl", "somme", "suma", "totale", "totaal"),
+    )
 )
 _MOST_REMARKS = 10
 _REMARK = 3

@@ -12,8 +12,11 @@ from hilltop.data.formats.text.known_names import is_class_name, is_label_name
 from hilltop.data.formats.text.separators import find_separator
 
 _VALUE_NAMES = frozenset(
-    ["value", "values", "state", "present", "presence", "ispresent", "exists", "confidence", "conf"]
-    + ["score", "scores", "prob", "probability", "relevance", "weight", "answer", "isthere"]
+    (
+        *("value", "values", "state", "present", "presence", "ispresent", "exists", "isthere"),
+        *("confidence", "conf", "score", "scores", "prob", "probability", "relevance", "weight"),
+        "answer",
+    )
 )
 
 

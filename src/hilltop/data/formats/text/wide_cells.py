@@ -101,8 +101,8 @@ def find_classes(table: TableFile, image: str, options: ReadOptions) -> WideColu
     closed = options.class_list()
     meaning = cell_meaning(options)
     cells = {name: cell_kinds(table.column(name), meaning) for name in names}
-    odd = {name: table.column(name) for name in names if OTHER in cells[name]}
-    for name in own_names({name: column.unique().to_pylist() for name, column in odd.items()}):
+    odd = {name: table.distinct(name) for name in names if OTHER in cells[name]}
+    for name in own_names(odd):
         cells[name] = np.where(cells[name] == OTHER, ONE, cells[name]).astype(np.int8)
     ignored: list[str] = []
     if options.ignore_columns is not None:
