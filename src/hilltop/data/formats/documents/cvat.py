@@ -98,7 +98,11 @@ def _frames(root: ET.Element, seen: Sequence[int]) -> Sequence[int]:
 
 
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
-    """Write a tag for each label, and the list of classes, as CVAT imports it."""
+    """Write a tag for each label, and the list of classes, as CVAT imports it.
+
+    Sizes, which a table does not know, are left out: readers take them from the pictures then,
+    and stop at zeros.
+    """
     said = (State.ABSENT, State.UNKNOWN)
     check_expressible(table, path, lossy, states=(State.PRESENT,), unlisted=said)
     images = table.images.to_pylist()
@@ -113,7 +117,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         ET.SubElement(label, "name").text = name
         ET.SubElement(label, "attributes")
     for row, name in enumerate(images):
-        image = ET.SubElement(root, "image", id=str(row), name=name, width="0", height="0")
+        image = ET.SubElement(root, "image", id=str(row), name=name)
         for present in table.labels_of(row):
             ET.SubElement(image, "tag", label=present, source="manual")
     ET.indent(root, "  ")
