@@ -15,7 +15,7 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_lines
-from hilltop.data.formats.text.folder_files import files_in, folders_in, need_folder
+from hilltop.data.formats.text.folder_files import choose_split, files_in, folders_in, need_folder
 from hilltop.data.formats.text.record_rows import IMAGE, LABELS, read_only, table_from_records
 from hilltop.data.label_table import LabelTable
 
@@ -28,25 +28,24 @@ _ABOUT = re.compile(r"[\w ]+:\S*")
 """A line that says something of the image: ``gsd:0.146``."""
 _FEWEST_NUMBERS = 4
 _PEEKED = 20
+_DEPTH, _MOST_FOLDERS = 3, 20
 
 
 def fits(source: LabelSource) -> bool:
     """Whether the first files of the folder, or of one in it, hold such lines and nothing else."""
     if not source.is_folder:
         return False
-    files = _files(source.path)
-    if any(path.suffix == _BRAT for path in files):
-        return True
-    rows = [row for path in files[:_PEEKED] for row in _peek(path)]
-    return bool(rows) and _place(rows) is not None
+    return bool(_parts(source.path))
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read the classes of every file; the image is called as the file, without its ending."""
     need_folder(source)
-    files = _files(source.path)
-    if not files:
+    parts = _parts(source.path)
+    if not parts:
         raise data_error(source.path, "there are no text files with an object on every line here.")
+    part = choose_split(source.path, parts, options.split)
+    files = parts[part]
     errors = ErrorCollector(source.path)
     place = _place([row for path in files[:_PEEKED] for row in _peek(path)])
     records = []
@@ -104,16 +103,30 @@ def _place(rows: Sequence[Sequence[str]]) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def _files(root: Path) -> list[Path]:
-    """Files of brat or text files, in the folder; in those within it where it has none itself."""
-    for places in ([root], list(folders_in(root).values())):
-        inside = list(itertools.chain(*(files_in(folder).values() for folder in places)))
-        brat = [path for path in inside if path.suffix == _BRAT]
-        texts = [path for path in inside if path.suffix == _TEXT]
-        texts = [path for path in texts if not path.stem.lower().startswith(("readme", "classes"))]
-        if brat or texts:
-            return brat or texts
-    return []
+def _parts(root: Path) -> dict[str, list[Path]]:
+    """The files by the folder they lie in: this one, else those within it, and within these."""
+    level = {".": root}
+    for _ in range(_DEPTH):
+        found = {name: _files(folder) for name, folder in level.items()}
+        parts = {name: files for name, files in found.items() if files}
+        if parts:
+            return parts
+        level = {
+            inner if name == "." else f"{name}/{inner}": path
+            for name, folder in itertools.islice(level.items(), _MOST_FOLDERS)
+            for inner, path in folders_in(folder).items()
+        }
+    return {}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Files of brat in a folder, or text files with an object on every line."""
+    inside = files_in(folder).values()
+    brat = [path for path in inside if path.suffix == _BRAT]
+    texts = [path for path in inside if path.suffix == _TEXT]
+    texts = [path for path in texts if not path.stem.lower().startswith(("readme", "classes"))]
+    rows = [row for path in texts[:_PEEKED] for row in _peek(path)] if not brat else []
+    return brat or (texts if rows and _place(rows) is not None else [])
 
 
 FORMAT = Format(

@@ -69,12 +69,14 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     classes = _class_order(folder, list(chosen), options)
     images = read_names(files[f"{split}.txt"], "image") if f"{split}.txt" in files else None
     found: list[str] = []
+    notes: list[str] = []
     columns = []
     for name in classes:
         listed, values = _read_class_file(chosen[name], found, options.difficult)
-        images = listed if images is None else images
+        if not columns:
+            images, notes = _with_values(images, listed)
         if not found:
-            _check_same_images(chosen[name], images, listed, found)
+            _check_same_images(chosen[name], images or [], listed, found)
         columns.append(values)
     ErrorCollector(folder, found).check()
     absent = State.parse(options.minus_one or "absent")
@@ -90,6 +92,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         unlisted=absent,
         source=folder,
         step=Step("read", {"file": str(source.path), "format": "voc", "split": split}),
+        notes=notes,
     )
 
 
@@ -174,6 +177,20 @@ def _read_class_file(path: Path, found: list[str], difficult: str) -> tuple[list
                 line=line,
             )
     return images, values
+
+
+def _with_values(images: list[str] | None, listed: list[str]) -> tuple[list[str], list[str]]:
+    """The images of a split that the files of classes list, and what to say of others."""
+    if images is None:
+        return listed, []
+    known = set(listed)
+    left = [name for name in images if name not in known]
+    if not left or len(left) >= len(listed) or [one for one in images if one in known] != listed:
+        return images, []
+    have = pluralize(len(left), "image has", "images have")
+    return listed, [
+        f"{have} no line in the files of classes and is left out: {left[0]!r} is first."
+    ]
 
 
 def _check_same_images(path: Path, images: list[str], listed: list[str], found: list[str]) -> None:
