@@ -16,6 +16,7 @@ from hilltop.data.formats.text.column_roles import find_image_column, image_cand
 from hilltop.data.formats.text.json_shapes import is_object_list
 from hilltop.data.formats.text.known_names import PART_NAMES, is_class_name
 from hilltop.data.formats.text.label_lists import (
+    holds_name_lists,
     label_candidates,
     open_rows,
     read_list_rows,
@@ -61,7 +62,11 @@ def fits(source: LabelSource) -> bool:
         return False  # A name, a comma and class numbers.
     # Zeros and ones beside them are classes, unless the labels are known by name and are text.
     binary = [name for name in sample if _is_binary(sample[name])]
-    named = [name for name in labels if is_label_name(name) or is_class_name(name)]
+    named = [
+        name
+        for name in labels
+        if is_label_name(name) or is_class_name(name) or holds_name_lists(name, sample[name])
+    ]
     by_name = [name for name in named if name not in binary]
     return bool(by_name) or not binary or (bool(named) and labels == binary)
 

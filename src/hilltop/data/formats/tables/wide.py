@@ -14,6 +14,7 @@ from hilltop.data.formats.text.cell_codes import cell_meaning
 from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, own_names
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.known_names import is_class_name
+from hilltop.data.formats.text.label_lists import holds_name_lists
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import is_image_name, is_label_name, peek_columns
 from hilltop.data.formats.text.table_file import TableFile
@@ -51,7 +52,10 @@ def fits(source: LabelSource) -> bool:
     if not classes or not images:
         return False
     rest = [name for name in sample if name not in classes]
-    if any(is_label_name(name) or is_class_name(name) for name in rest):
+    if any(
+        is_label_name(name) or is_class_name(name) or holds_name_lists(name, sample[name])
+        for name in rest
+    ):
         return False  # All labels stand in one column, and zeros and ones beside it are no classes.
     filled = [name for name in classes if (kinds[name] != BLANK).any()]
     if not source.is_spreadsheet and not source.dialect.header:

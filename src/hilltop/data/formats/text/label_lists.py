@@ -31,8 +31,9 @@ from hilltop.data.formats.text.known_names import (
     is_place_name,
 )
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
+from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.sample import is_json_lines
-from hilltop.data.formats.text.separators import find_separator
+from hilltop.data.formats.text.separators import ANGLES, JSON_TEXT, find_separator
 from hilltop.data.formats.text.table_file import TableFile
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -137,6 +138,17 @@ def _holds_labels(cells: Sequence[Any]) -> bool:
         return False
     separator = find_separator(words)
     return bool(words) and separator.certain and separator.mark is not None
+
+
+def holds_name_lists(name: str, cells: Sequence[Any]) -> bool:
+    """Whether all cells are lists in brackets and some hold words: labels, whatever the name."""
+    words = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    if is_place_name(name) or not words or not all(word.startswith(("[", "<")) for word in words):
+        return False
+    if find_separator(words).mark not in (JSON_TEXT, ANGLES):
+        return False
+    names = [one for word in words for one in names_in_text(word) or [word]]
+    return bool(names) and not all(map(looks_numeric, names))
 
 
 def pick_column(
