@@ -6,13 +6,15 @@ Also ``primary_label`` beside ``secondary_labels``. A cell holds one label, or a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import Sample, find_image_column, resolve_columns
+from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.known_names import is_class_name, is_label_name
 from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.record_rows import (
@@ -22,8 +24,9 @@ from hilltop.data.formats.text.record_rows import (
     table_from_records,
 )
 from hilltop.data.formats.text.sample import peek_columns
-from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.formats.text.table_file import TableFile, is_binary
 from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
 from hilltop.errors import DataError
 
 _NUMBERED = re.compile(r"(.*?)[\s_.-]*\d{1,3}")
@@ -55,6 +58,30 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     ]
     note = f"labels are taken from the columns {', '.join(chosen)}."
     return table_from_records(source.path, records, options, format="label_columns", notes=[note])
+
+
+def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
+    """Write labels into the first blank columns of an image's row; only "present" can be said."""
+    source = LabelSource(original.path, original.options)
+    if is_binary(source):
+        return
+    text, sample = CsvText(original.path), peek_columns(source)
+    chosen = _named(source, list(sample), original.options) or _columns(sample)
+    rest = {name: cells for name, cells in sample.items() if name not in chosen}
+    image = find_image_column(original.path, rest, original.options)
+    wanted = by_image(of_state(changes, State.PRESENT))
+    for name, record in text.images(image):
+        cells = list(record.cells)
+        free = (text.names.index(one) for one in chosen if not cells[text.names.index(one)].strip())
+        new = wanted.pop(name, [])
+        for change in new:
+            place = next(free, None)
+            if place is None:
+                return  # There is no room, and the file is not written anew.
+            cells[place] = change.class_name
+        if new:
+            text.change(record, cells)
+    yield Patched(text.content(), original.options, absents=False)
 
 
 def _words(cell: str) -> Sequence[str]:
@@ -96,4 +123,5 @@ FORMAT = Format(
     fits=fits,
     read=read,
     write=read_only("Which of several columns holds a label has a meaning of its own"),
+    patch=patch,
 )

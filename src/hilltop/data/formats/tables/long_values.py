@@ -56,7 +56,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
-    """Append a row for each change: 1, or 0 where it means absent."""
+    """Change the value of a pair that has a row, or append one: 1, or 0 where it means absent."""
     source = LabelSource(original.path, original.options)
     if is_binary(source):
         return
@@ -67,11 +67,22 @@ def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     if len(places) < 3 or None in places:
         return
     absents = original.options.zero == "absent"
-    for change in changes if absents else of_state(changes, State.PRESENT):
+    wanted = {
+        (change.image, change.class_name): "1" if change.state == State.PRESENT else "0"
+        for change in (changes if absents else of_state(changes, State.PRESENT))
+    }
+    at_image, at_name, at_value = (place or 0 for place in places)
+    there = set()
+    for record in text.records:
+        pair = (record.cells[at_image], record.cells[at_name]) if record.cells else ("", "")
+        if pair in wanted:
+            cells = list(record.cells)
+            cells[at_value] = wanted[pair]
+            text.change(record, cells)
+            there.add(pair)
+    for pair in [pair for pair in wanted if pair not in there]:
         cells = [""] * len(text.names)
-        said = (change.image, change.class_name, "1" if change.state == State.PRESENT else "0")
-        for place, word in zip(places, said, strict=True):
-            cells[place or 0] = word
+        cells[at_image], cells[at_name], cells[at_value] = *pair, wanted[pair]
         text.append(cells)
     yield Patched(text.content(), original.options, absents)
 
