@@ -69,11 +69,8 @@ def table_from_cells(
     """Build a table from columns whose cells list the classes in one state each."""
     images = rows.text(image_column).dictionary_encode()
     cells = {state: _cells(rows, name) for state, name in label_columns.items()}
-    texts = {
-        label_columns[state]: column
-        for state, column in cells.items()
-        if column.type == pa.string()
-    }
+    named = {label_columns[state]: column for state, column in cells.items()}
+    texts = {name: column for name, column in named.items() if column.type == pa.string()}
     separator = _separator(rows, list(label_columns.values()), texts, options)
     vectors = label_vectors(cells[State.PRESENT], separator.mark) if len(cells) == 1 else None
     if vectors is not None:

@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.arrow_structs import plain_columns
+from hilltop.data.formats.text.file_rows import fold_rows
 from hilltop.data.formats.text.json_shapes import flat
 from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name, is_label_name
-from hilltop.data.formats.text.table_file import column_names, fold_rows, is_parquet
+from hilltop.data.formats.text.table_file import column_names, is_parquet
 
 __all__ = ["IMAGE_NAMES", "is_image_name", "is_json_lines", "is_label_name", "peek_columns"]
 _ROWS = 200
