@@ -75,11 +75,11 @@ def _read_video(source: LabelSource, root: ET.Element, options: ReadOptions) -> 
     for track in root.findall("track"):
         label = track.get("label")
         for shape in track:
-            frame = shape.get("frame", "")
-            if label is None or not frame.isdecimal():
+            number = shape.get("frame", "")
+            if label is None or not number.isdecimal() or len(number) >= _DIGITS:
                 collector.errors.add(f"track {track.get('id')!r:.20} has no label or frame.")
             elif shape.get("outside") != "1":
-                shapes.append((int(frame), label))
+                shapes.append((int(number), label))
     for frame in _frames(root, [frame for frame, _ in shapes]):
         collector.image(f"frame_{frame:06d}")
     for frame, label in shapes:

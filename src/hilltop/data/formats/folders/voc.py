@@ -70,7 +70,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     images = read_names(files[f"{split}.txt"], "image") if f"{split}.txt" in files else None
     found: list[str] = []
     notes: list[str] = []
-    columns = []
+    columns: list[list[int]] = []
     for name in classes:
         listed, values = _read_class_file(chosen[name], found, options.difficult)
         if not columns:

@@ -181,7 +181,8 @@ def _columns(
     place = options.class_numbers() or {name: at for at, name in enumerate(classes)}
     found = names.dictionary.to_pylist()
     codes = names.indices.to_numpy(zero_copy_only=False)
-    columns = np.array([place.get(name, -1) for name in found] or [0], dtype=np.int64)[codes]
+    numbers = np.array([place.get(name, -1) for name in found] or [0], dtype=np.int64)
+    columns: npt.NDArray[np.int64] = numbers[codes]
     errors = ErrorCollector(rows.path)
     for row in np.flatnonzero(columns < 0):
         errors.add(unknown_class(found[codes[row]], classes), line=rows.line_of(int(row)))
