@@ -24,6 +24,8 @@ NOT_FILES = {
     "object_files",
     "triples",
     "value_files",
+    "via_three",
+    "object_values",
 }
 """Formats that are written as a folder, or not at all."""
 NAMES = {"huggingface": "metadata.csv", "huggingface_dataset": "labels.parquet"}

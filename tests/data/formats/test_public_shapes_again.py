@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -30,7 +31,11 @@ VIDEO = """<?xml version="1.0" encoding="utf-8"?>
 <track id="0" label="car"><box frame="0" outside="0"/><box frame="1" outside="0"/><box frame="2" outside="1"/></track>
 <track id="1" label="bus"><polygon frame="1" outside="0"/></track></annotations>
 """
+WIDER = {"attribute_id_map": {"0": "Male", "1": "longHair", "2": "hat"}, "scene_id_map": {"0": "Parade"}, "images": [{"file_name": "a.jpg", "scene_id": 0, "targets": [{"attribute": [1, -1, -1], "bbox": [1, 2, 3, 4]}, {"attribute": [0, 1, -1], "bbox": [1, 2, 3, 4]}]}, {"file_name": "b.jpg", "scene_id": 0, "targets": [{"attribute": [-1, 0, 1], "bbox": [1, 2, 3, 4]}]}]}  # fmt: skip
+VIA_3 = {"project": {"pid": "x"}, "config": {}, "attribute": {"1": {"aname": "animal", "type": 2, "options": {"0": "cat", "1": "dog"}}}, "file": {"1": {"fid": "1", "fname": "a.jpg"}, "2": {"fid": "2", "fname": "b.jpg"}}, "metadata": {"1_a": {"vid": "1", "z": [], "xy": [], "av": {"1": "0,1"}}, "2_b": {"vid": "2", "z": [], "xy": [2, 1, 1, 5, 5], "av": {"1": "1"}}}, "view": {"1": {"fid_list": ["1"]}, "2": {"fid_list": ["2"]}}}  # fmt: skip
 FILES: dict[str, Shape] = {
+    "objects with values": ("object_values", "a.json", json.dumps(WIDER), (2, 3, 3)),
+    "VIA 3": ("via_three", "a.json", json.dumps(VIA_3), (2, 2, 3)),
     "CUB's attributes, of which some lines are longer": ("triples", "a.txt", "1 1 0 3 27.7\n1 2 1 4 27.7\n2 1 1 3 7.7\n2 2 0 4 7.7\n3 1 1 4 0\n3 2 1 4 0 1.5\n".replace(" 0 1.5", " 5.1"), (3, 2, 4)),
     "qrels of Reuters": ("triples", "a.topics.qrels", "E11 2286 1\nECAT 2286 1\nC24 2287 1\nECAT 2287 1\n", (2, 3, 4)),
     "qrels of TREC": ("triples", "qrels.txt", "301 0 FB-1 1\n301 0 FB-2 0\n302 0 FB-1 1\n302 0 FB-2 1\n", (2, 2, 3)),
@@ -112,6 +117,24 @@ def test_texts_of_zeros_and_ones_have_a_value_for_each_class(tmp_path: Path) -> 
     )
     table, said = read_as_told(path)
     assert (counts_of(table), len(said)) == ((3, 5, 4), 1)
+
+
+def test_shares_in_an_array_are_asked_about_with_a_cut(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, labels_cv=np.array([[1 / 3, 0, 1], [0, 2 / 3, 0]]))
+    table, said = read_as_told(path)
+    assert "(with 0.5: 2 of 6 cells)" in said[0]
+    assert counts_of(table) == (2, 3, 2)
+
+
+def test_what_no_object_of_an_image_has_is_minus_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(WIDER))
+    table = read_labels(path, options=ReadOptions(zero="unknown", minus_one="absent"))
+    assert table.dense().tolist() == [
+        [State.PRESENT, State.PRESENT, State.ABSENT],
+        [State.ABSENT, State.UNKNOWN, State.PRESENT],
+    ]
 
 
 def test_yaml_that_grows_is_refused_and_a_fault_has_its_line(tmp_path: Path) -> None:
