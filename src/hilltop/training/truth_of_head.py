@@ -14,11 +14,13 @@ from hilltop.losses.row_weights import RowWeighted
 from hilltop.losses.terms.negative import LogNegative
 from hilltop.losses.terms.positive import LogPositive
 from hilltop.models import Features
-from hilltop.training.evidence import LEAST_ROWS, FoldEvidence, ask_folds, confirmed_absent
+from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
 from hilltop.training.folds import assign_folds, out_of_fold_logits
 from hilltop.training.in_memory import fit_head
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 
+LEAST_ROWS = 20
+"""With fewer rows than this, scores are not calibrated and tags are cut at one half."""
 _FOLDS = 4
 
 
