@@ -16,6 +16,9 @@ from tests.data.formats.shapes import Counts, counts_of, read_as_told
 
 NAMES = ["image", "cat", "dog", "emu"]
 SHEETS: dict[str, tuple[str, Counts, int]] = {
+    "what pandas writes for nothing": ("image,labels\na.jpg,cat|dog\nb.jpg,nan\nc.jpg,dog\n", (3, 2, 3), 1),
+    "flags in a cell": ('image,labels\na.jpg,"{""cat"": true, ""dog"": false}"\nb.jpg,"{""cat"": true, ""dog"": true}"\n', (2, 2, 3), 1),
+    "lists of a database": ('image,labels\na.jpg,"{cat,dog}"\nb.jpg,{dog}\nc.jpg,{}\n', (3, 2, 3), 1),
     "marks": ("image,cat,dog\na.jpg,\u2713,\u2717\nb.jpg,\u2713,\u2713\n", (2, 2, 3), 1),
     "Spanish": ("Imagen;gato;perro\na.jpg;s\u00ed;no\nb.jpg;s\u00ed;s\u00ed\n", (2, 2, 3), 1),
     "Portuguese": ("imagem;gato;ave\na.jpg;sim;n\u00e3o\nb.jpg;sim;sim\n", (2, 2, 3), 1),

@@ -34,6 +34,7 @@ VIDEO = """<?xml version="1.0" encoding="utf-8"?>
 WIDER = {"attribute_id_map": {"0": "Male", "1": "longHair", "2": "hat"}, "scene_id_map": {"0": "Parade"}, "images": [{"file_name": "a.jpg", "scene_id": 0, "targets": [{"attribute": [1, -1, -1], "bbox": [1, 2, 3, 4]}, {"attribute": [0, 1, -1], "bbox": [1, 2, 3, 4]}]}, {"file_name": "b.jpg", "scene_id": 0, "targets": [{"attribute": [-1, 0, 1], "bbox": [1, 2, 3, 4]}]}]}  # fmt: skip
 VIA_3 = {"project": {"pid": "x"}, "config": {}, "attribute": {"1": {"aname": "animal", "type": 2, "options": {"0": "cat", "1": "dog"}}}, "file": {"1": {"fid": "1", "fname": "a.jpg"}, "2": {"fid": "2", "fname": "b.jpg"}}, "metadata": {"1_a": {"vid": "1", "z": [], "xy": [], "av": {"1": "0,1"}}, "2_b": {"vid": "2", "z": [], "xy": [2, 1, 1, 5, 5], "av": {"1": "1"}}}, "view": {"1": {"fid_list": ["1"]}, "2": {"fid_list": ["2"]}}}  # fmt: skip
 FILES: dict[str, Shape] = {
+    "pairs of a name and a list": ("json_records", "a.json", json.dumps([["a.jpg", ["cat", "dog"]], ["b.jpg", ["dog"]]]), (2, 2, 3)),
     "objects with values": ("object_values", "a.json", json.dumps(WIDER), (2, 3, 3)),
     "VIA 3": ("via_three", "a.json", json.dumps(VIA_3), (2, 2, 3)),
     "CUB's attributes, of which some lines are longer": ("triples", "a.txt", "1 1 0 3 27.7\n1 2 1 4 27.7\n2 1 1 3 7.7\n2 2 0 4 7.7\n3 1 1 4 0\n3 2 1 4 0 1.5\n".replace(" 0 1.5", " 5.1"), (3, 2, 4)),
@@ -174,6 +175,15 @@ def test_of_files_that_are_equally_sure_the_largest_is_named(tmp_path: Path) -> 
     (tmp_path / "instances.json").write_text(json.dumps(full))
     with pytest.raises(OptionNeeded, match=r"hilltop inspect .*instances.json$"):
         read_labels(tmp_path)
+
+
+def test_folders_of_classes_may_lack_a_class_in_one_part(tmp_path: Path) -> None:
+    for name in ("test/cat/c.jpg", "train/cat/a.jpg", "train/dog/a.jpg", "train/dog/b.jpg"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    table, said = read_as_told(tmp_path)
+    assert said[0].endswith("--split train")
+    assert counts_of(table) == (2, 2, 3)
 
 
 def test_options_name_several_columns_of_labels(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import OptionNeeded
 
+_NOTHING = pa.array(["nan", "NaN", "NULL", "null", "<NA>"], pa.string())
+"""What pandas and databases write where there is nothing."""
 Entries = tuple[npt.NDArray[np.int64], pa.Array]
 
 
@@ -113,7 +115,10 @@ def _filled(at: npt.NDArray[np.int64], names: pa.Array) -> Entries:
 def _cells(rows: ImageRows, name: str) -> pa.Array:
     """Return one column; blanks of text are empty."""
     cells = _plain(rows.column(name))
-    return pc.fill_null(cells, "") if cells.type == pa.string() else cells
+    if cells.type != pa.string():
+        return cells
+    cells = pc.fill_null(cells, "")
+    return pc.if_else(pc.is_in(cells, value_set=_NOTHING), "", cells)
 
 
 def _check_line_ends(rows: ImageRows, name: str, cells: pa.Array) -> None:

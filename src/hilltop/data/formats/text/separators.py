@@ -14,7 +14,7 @@ JSON_TEXT = "JSON"
 ANGLES = "><"
 """Stands between names that each have angle brackets of their own: ``<c#><winforms>``."""
 _ANGLED = re.compile(r"(<[^<>]+>)+")
-_BRACKETS = re.compile(r"\[|\{\s*['\"\d}]|\(\s*['\"\d)]|set\(\)")
+_BRACKETS = re.compile(r"\[|\{\s*['\"\d}]|\{[^{}:'\"]*\}$|\(\s*['\"\d)]|set\(\)")
 RARE = ("+", "&", "/", "~", "^")
 """What stands between names in some files and within names in others: parts must mix."""
 LINE_END = "\n"
