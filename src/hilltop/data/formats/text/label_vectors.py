@@ -22,7 +22,7 @@ from hilltop.data.formats.text.wide_cells import cell_states
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 
-_FEWEST = 2
+_FEWEST, _FEW = 2, 10
 _VALUES = frozenset(["0", "1", "-1", "0.0", "1.0", "-1.0", "true", "false"])
 
 
@@ -65,7 +65,8 @@ def _lists(cells: pa.Array, mark: str | None) -> pa.Array | None:
     if cells.type != pa.string() or not len(cells):
         return None
     if mark is None:
-        texts = cells.to_pylist()
+        few = cells[:_FEW].to_pylist()  # most columns hold names, however many rows there are
+        texts = cells.to_pylist() if all((cell or "").strip().isdigit() for cell in few) else []
         if not are_bits(texts):
             return None
         return pa.array([list(text.strip()) for text in texts], pa.list_(pa.string()))

@@ -16,6 +16,7 @@ _WORDS = frozenset(
     )
 )
 _MOST_REMARKS = 10
+_LOOKED_AT = 200
 _REMARK = 3
 """Words that make a remark where no image has a blank in its name."""
 
@@ -47,7 +48,7 @@ def _is_remark(table: TableFile, image: str, from_end: int) -> bool:
     text = cells.pop(image)
     if any(cells.values()) or not text:
         return False
-    above = [str(one or "") for one in table.column(image)[:last].to_pylist()[:200]]
+    above = [str(one or "") for one in table.column(image)[: min(last, _LOOKED_AT)].to_pylist()]
     if looks_like_file(text):
         return False
     if all(map(looks_like_file, above)):
