@@ -5,25 +5,27 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from hilltop.data import FORMATS, ReadOptions, State, read_labels
-from hilltop.data.formats import Change, LabelSource, Original, recognise
+from hilltop.data.formats import Change, Original
 from hilltop.errors import OptionNeeded
 from tests.data.formats.fuzz import survives
+from tests.data.formats.shapes import (
+    OPEN,
+    FolderShape,
+    Shape,
+    check_damaged,
+    check_file,
+    check_folder,
+    lines,
+)
 
-OPEN = ReadOptions(unlisted="unknown", zero="unknown", blank="unknown", minus_one="absent")
 ROWS = ReadOptions(unlisted="unknown", image_column="row-number")
 
-
-def lines(*records: Any) -> str:
-    return "".join(f"{json.dumps(record)}\n" for record in records)
-
-
-FILES: dict[str, tuple[str, str, str, tuple[int, int, int]]] = {
+FILES: dict[str, Shape] = {
     "words behind a file": ("name_list", "a.txt", "1.jpg dog cat\n2.jpg cat\n3.jpg\n", (3, 2, 3)),
     "class numbers behind a file": ("name_list", "a.txt", "x/a.jpg 0 5 12\nx/b.jpg 5\n", (2, 3, 4)),
     "cloud import": ("name_list", "a.csv", "TRAIN,gs://b/a.jpg,daisy,rose\nTEST,gs://b/b.jpg,rose\nTEST,gs://b/c.jpg\n", (3, 2, 3)),
@@ -49,7 +51,7 @@ FILES: dict[str, tuple[str, str, str, tuple[int, int, int]]] = {
     "a title": ("wide", "a.csv", "Labels of 2023;;;\nimage;cat;dog;eel\na.jpg;1;0;1\nb.jpg;0;0;1\n", (2, 3, 3)),
 }  # fmt: skip
 
-FOLDERS: dict[str, tuple[str, dict[str, str], tuple[int, int, int]]] = {
+FOLDERS: dict[str, FolderShape] = {
     "lists by class": ("class_lists", {"baby.txt": "1\n5\n", "bird.txt": "5\n7\n"}, (3, 2, 4)),
     "tags": ("tag_files", {"a.jpg": "", "a.txt": "solo, long hair", "b.jpg": "", "b.txt": "solo"}, (2, 2, 3)),
     "labelme": ("json_files", {f"{n}.json": json.dumps({"flags": {}, "imagePath": f"{n}.jpg", "shapes": [{"label": "dog"}, {"label": x}]}) for n, x in ("ad", "bc")}, (2, 3, 4)),
@@ -58,39 +60,21 @@ FOLDERS: dict[str, tuple[str, dict[str, str], tuple[int, int, int]]] = {
 }  # fmt: skip
 
 
-def counts(path: Path, options: ReadOptions) -> tuple[int, int, int]:
-    table = read_labels(path, options=options)
-    return len(table), len(table.classes), table.count(State.PRESENT)
-
-
 @pytest.mark.parametrize("shape", FILES)
 def test_a_file_of_a_known_shape_is_recognised_and_counted(shape: str, tmp_path: Path) -> None:
-    format, name, content, expected = FILES[shape]
-    path = tmp_path / name
-    path.write_text(content)
-    assert recognise(LabelSource(path, OPEN)).name == format
-    assert counts(path, OPEN) == expected
+    check_file(FILES[shape], tmp_path)
 
 
 @pytest.mark.parametrize("shape", FOLDERS)
 def test_a_folder_of_a_known_shape_is_recognised_and_counted(shape: str, tmp_path: Path) -> None:
-    format, files, expected = FOLDERS[shape]
-    for name, content in files.items():
-        (tmp_path / name).write_text(content)
-    assert recognise(LabelSource(tmp_path, OPEN)).name == format
-    assert counts(tmp_path, OPEN) == expected
-    damaged = next(tmp_path / name for name, content in files.items() if content)
-    survives(tmp_path, 25, format, OPEN, file=damaged)
+    check_folder(FOLDERS[shape], tmp_path, 25)
 
 
 @pytest.mark.parametrize("shape", FILES)
 def test_damaged_files_of_these_shapes_end_in_a_table_or_a_sentence(
     shape: str, tmp_path: Path
 ) -> None:
-    format, name, content, _ = FILES[shape]
-    path = tmp_path / name
-    path.write_text(content)
-    survives(path, 25, format, OPEN)
+    check_damaged(FILES[shape], tmp_path, 25)
 
 
 def test_an_array_takes_names_from_the_array_beside_it(tmp_path: Path) -> None:

@@ -13,19 +13,11 @@ from typing import Any
 import pytest
 
 from hilltop.data import ReadOptions, State, read_labels
-from hilltop.data.formats import LabelSource, recognise
 from hilltop.errors import DataError, OptionNeeded
-from tests.data.formats.fuzz import survives
-
-OPEN = ReadOptions(unlisted="unknown", zero="unknown", blank="unknown", minus_one="absent")
-
-
-def lines(*records: Any) -> str:
-    return "".join(f"{json.dumps(record)}\n" for record in records)
-
+from tests.data.formats.shapes import OPEN, Shape, check_damaged, check_file, counts, lines
 
 CLASSES = ("Fish", "Sugar")
-FILES: dict[str, tuple[str, str, str, tuple[int, int, int]]] = {
+FILES: dict[str, Shape] = {
     "image and class in one cell, a mask": ("id_class", "a.csv", "Image_Label,EncodedPixels\n" + "".join(f"{n}.jpg_{c},{'1 2 3 4' if n > 1 else ''}\n" for n in (1, 2, 3) for c in CLASSES), (3, 2, 4)),
     "image and class in one cell, 0 or 1": ("id_class", "a.csv", "ID,Label\n" + "".join(f"ID_{n}_{c},{int(c == 'Fish')}\n" for n in (1, 2) for c in CLASSES), (2, 2, 2)),
     "values without names": ("zero_one_list", "a.txt", "0 1 0\n0 1 1\n1 0 0\n", (3, 3, 4)),
@@ -56,29 +48,16 @@ FILES: dict[str, tuple[str, str, str, tuple[int, int, int]]] = {
 }  # fmt: skip
 
 
-def counts(path: Path, options: ReadOptions) -> tuple[int, int, int]:
-    table = read_labels(path, options=options)
-    return len(table), len(table.classes), table.count(State.PRESENT)
-
-
 @pytest.mark.parametrize("shape", FILES)
 def test_a_file_of_a_found_shape_is_recognised_and_counted(shape: str, tmp_path: Path) -> None:
-    format, name, content, expected = FILES[shape]
-    path = tmp_path / name
-    path.write_text(content)
-    assert recognise(LabelSource(path, OPEN)).name == format
-    assert counts(path, OPEN) == expected
+    check_file(FILES[shape], tmp_path)
 
 
 @pytest.mark.parametrize("shape", FILES)
 def test_a_damaged_file_of_a_found_shape_ends_in_a_table_or_in_words(
     shape: str, tmp_path: Path
 ) -> None:
-    format, name, content, _ = FILES[shape]
-    path = tmp_path / name
-    path.write_text(content)
-    tables, faults = survives(path, 15, format, OPEN)
-    assert tables + faults == 15
+    check_damaged(FILES[shape], tmp_path, 15)
 
 
 def test_a_rejected_label_is_absent_and_a_rejected_choice_says_nothing(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ class ReadOptions:
     """Columns that are classes: names with commas between, or numbers from 0 such as 5: or 3:8."""
     ignore_columns: str | None = None
     """Columns that are no classes, such as patient,sex,fold; names or numbers as above."""
+    sheet: str | None = None
+    """Which sheet of a workbook: its name or number, from 0; all reads those of one header."""
     encoding: str | None = None
     """How a text that is not UTF-8 is encoded, such as cp1252 or gb18030."""
     merge_names: bool = False

@@ -216,14 +216,14 @@ def recognise(source: LabelSource) -> Format:
 
 
 def label_files(folder: Path) -> list[Path]:
-    """Files in a folder, or in those within it, that are recognised as labels, the surest first."""
+    """Files in a folder and below that are recognised as labels: the surest, then the largest."""
     found = []
     for path in candidate_files(folder):
         source = LabelSource(path)
         fitting = [format.priority for format in FORMATS.values() if format.fits(source)]
         if fitting:
-            found.append((-max(fitting), path))
-    return [path for _, path in sorted(found, key=lambda one: one[0])]
+            found.append((-max(fitting), -path.stat().st_size, path))
+    return [path for *_, path in sorted(found, key=lambda one: one[:2])]
 
 
 def describe_folder(source: LabelSource, files: list[Path], else_format: str = "") -> str:

@@ -15,7 +15,8 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.text.content import PACKED_SUFFIXES, read_content, read_head
 from hilltop.data.formats.text.dialect import Dialect, has_double_colons, sniff
 from hilltop.data.formats.text.encodings import check_encoding
-from hilltop.data.formats.text.spreadsheet import SUFFIXES, read_sheet
+from hilltop.data.formats.text.spreadsheet import SUFFIXES, Sheet, read_sheet
+from hilltop.data.formats.text.yaml_text import parse_yaml
 from hilltop.errors import NotUtf8
 
 if TYPE_CHECKING:
@@ -55,6 +56,12 @@ class LabelSource:
         return read_head(self.path, _HEAD_BYTES).decode(named, errors="replace")
 
     @cached_property
+    def is_cut(self) -> bool:
+        """Whether the file may go on behind the head, so that its last line may be half a line."""
+        size = self.path.stat().st_size
+        return size > _HEAD_BYTES or len(self._head.encode()) >= _HEAD_BYTES - 4
+
+    @cached_property
     def has_double_colons(self) -> bool:
         """Whether cells are separated as in the files of MovieLens."""
         return has_double_colons(self._head)
@@ -72,21 +79,12 @@ class LabelSource:
     @cached_property
     def sheet(self) -> list[list[str]]:
         """The rows of a spreadsheet, the header first."""
-        return self.whole_sheet[self.sheet_titles :]
+        return self.whole_sheet.rows[self.whole_sheet.titles :]
 
     @cached_property
-    def whole_sheet(self) -> list[list[str]]:
-        """All rows of a spreadsheet, titles above the header included."""
-        return read_sheet(self.path)
-
-    @cached_property
-    def sheet_titles(self) -> int:
-        """Number of rows above the header: blank, a title, or headings of several columns each."""
-        filled = [sum(map(bool, row)) for row in self.whole_sheet]
-        width = max(filled, default=0)
-        start = next((at for at, count in enumerate(filled) if 2 * count > width), 0)
-        above = filled[:start]
-        return start if width > 2 and all(count < filled[start] for count in above) else 0
+    def whole_sheet(self) -> Sheet:
+        """The sheet of a workbook that holds the labels, titles above the header included."""
+        return read_sheet(self.path, self.options.sheet if self.options else None)
 
     @cached_property
     def header(self) -> tuple[str, ...]:
@@ -111,6 +109,16 @@ class LabelSource:
     def text(self) -> str:
         """The whole file as UTF-8."""
         return "\n".join(line for _, line in read_lines(self.path))
+
+    @cached_property
+    def is_yaml(self) -> bool:
+        """Whether it is meant to be YAML, by its ending."""
+        return self.suffix in (".yaml", ".yml") and not self.is_folder
+
+    @cached_property
+    def document(self) -> Any:
+        """The whole file as YAML, if it is called so, else as JSON."""
+        return parse_yaml(self.path, self.text) if self.is_yaml else self.json
 
     @cached_property
     def json(self) -> Any:

@@ -77,7 +77,6 @@ def test_a_subset_is_a_split(file: Path) -> None:
         ('name="b.jpg"', "", "image 2 has no name"),
         ('tag label="dog"', "tag", "image 'd/c.jpg': a 'tag' has no label"),
         ("</annotations>", "", "this is not valid XML"),
-        ("</annotations>", "<track label='cat'/></annotations>", "this is an export of a video"),
     ],
 )
 def test_faults_are_named(file: Path, old: str, new: str, text: str) -> None:

@@ -17,21 +17,10 @@ from hilltop.errors import DataError, OptionNeeded
 from tests.data.conftest import write
 from tests.data.formats.fuzz import survives
 from tests.data.formats.patched import PatchCase, check_patch
+from tests.data.formats.tables.conftest import ONES_AND_ZEROS, UNKNOWN, A, P, U, read
 
-A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
-UNKNOWN, ABSENT = ReadOptions(unlisted="unknown"), ReadOptions(unlisted="absent")
-ALL_ABSENT = ReadOptions(zero="absent", blank="absent")
-ONES_AND_ZEROS = "image,cat,dog\na.jpg,1,0\nb.jpg,0,\n"
+ABSENT, ALL_ABSENT = ReadOptions(unlisted="absent"), ReadOptions(zero="absent", blank="absent")
 THREE_VALUES = "image,cat,dog\na.jpg,1,-1\nb.jpg,0,1.0\nc.jpg,,-1.0\n"
-
-
-def read(path: Path, options: ReadOptions, text: str) -> LabelTable:
-    return read_labels(write(path, text), options=options)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "labels.csv"
 
 
 def test_one_is_present_and_the_rest_is_what_the_user_says(path: Path) -> None:

@@ -8,22 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, read_labels
+from hilltop.data import ReadOptions, read_labels
 from hilltop.errors import DataError, OptionNeeded
 from tests.data.conftest import write
-
-A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
-UNKNOWN = ReadOptions(unlisted="unknown")
-ONES_AND_ZEROS = "image,cat,dog\na.jpg,1,0\nb.jpg,0,\n"
-
-
-def read(path: Path, options: ReadOptions, text: str) -> LabelTable:
-    return read_labels(write(path, text), options=options)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "labels.csv"
+from tests.data.formats.tables.conftest import ONES_AND_ZEROS, UNKNOWN, A, P, U, read
 
 
 def test_a_column_that_mostly_holds_other_values_is_no_class_and_named(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""CVAT for images 1.1: one XML file, with tags and shapes below every image.
+"""CVAT for images 1.1 or for video 1.1: one XML file with tags and shapes, or tracks of these.
 
 A tag, box, polygon or any other shape makes its label present. The task's list of labels is the
 list of classes. Document types and entities are refused.
@@ -14,7 +14,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from hilltop.data.assemble import Collector
-from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.files import replacing
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
@@ -26,6 +26,7 @@ from hilltop.data.formats.text.xml_text import NOT_XML, parse_xml
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 
+_DIGITS, _MOST_FRAMES = 9, 1_000_000
 _ROOT = re.compile(r"(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<annotations[\s>]", re.DOTALL)
 
 
@@ -40,10 +41,8 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     root = parse_xml(source.path, "annotations", errors)
     errors.check()
     assert root is not None  # else there were errors
-    if root.find("track") is not None:
-        raise data_error(
-            source.path, "this is an export of a video. Export it as 'CVAT for images 1.1'."
-        )
+    if root.find("track") is not None and root.find("image") is None:
+        return _read_video(source, root, options)
     images = root.findall("image")
     if options.split is not None:
         subsets = {image.get("subset") or "default" for image in images}
@@ -66,8 +65,44 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     return collector.table(unlisted=options.need_unlisted(source.path), format="cvat")
 
 
+def _read_video(source: LabelSource, root: ET.Element, options: ReadOptions) -> LabelTable:
+    """Read the tracks of a video: a label is present in all frames in which its shape is inside.
+
+    Frames are called as CVAT calls them in an export with images: ``frame_000000``.
+    """
+    collector = Collector(source.path, options.class_list() or _class_list(root))
+    shapes: list[tuple[int, str]] = []
+    for track in root.findall("track"):
+        label = track.get("label")
+        for shape in track:
+            number = shape.get("frame", "")
+            if label is None or not number.isdecimal() or len(number) >= _DIGITS:
+                collector.errors.add(f"track {track.get('id')!r:.20} has no label or frame.")
+            elif shape.get("outside") != "1":
+                shapes.append((int(number), label))
+    for frame in _frames(root, [frame for frame, _ in shapes]):
+        collector.image(f"frame_{frame:06d}")
+    for frame, label in shapes:
+        collector.label(collector.image(f"frame_{frame:06d}"), label, State.PRESENT)
+    collector.errors.check()
+    note = "images are the frames of a video, frame_000000 and so on."
+    return collector.table(unlisted=options.need_unlisted(source.path), notes=[note], format="cvat")
+
+
+def _frames(root: ET.Element, seen: Sequence[int]) -> Sequence[int]:
+    """All frames of the task, as far as it says how many there are."""
+    words = [root.findtext(f"meta//{name}") or "" for name in ("start_frame", "stop_frame")]
+    if all(word.isdecimal() and len(word) < _DIGITS for word in words):
+        return range(int(words[0]), min(int(words[1]), int(words[0]) + _MOST_FRAMES) + 1)
+    return sorted(set(seen))
+
+
 def write(table: LabelTable, path: Path, lossy: bool) -> None:
-    """Write a tag for each label, and the list of classes, as CVAT imports it."""
+    """Write a tag for each label, and the list of classes, as CVAT imports it.
+
+    Sizes, which a table does not know, are left out: readers take them from the pictures then,
+    and stop at zeros.
+    """
     said = (State.ABSENT, State.UNKNOWN)
     check_expressible(table, path, lossy, states=(State.PRESENT,), unlisted=said)
     images = table.images.to_pylist()
@@ -82,7 +117,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
         ET.SubElement(label, "name").text = name
         ET.SubElement(label, "attributes")
     for row, name in enumerate(images):
-        image = ET.SubElement(root, "image", id=str(row), name=name, width="0", height="0")
+        image = ET.SubElement(root, "image", id=str(row), name=name)
         for present in table.labels_of(row):
             ET.SubElement(image, "tag", label=present, source="manual")
     ET.indent(root, "  ")

@@ -1,4 +1,4 @@
-"""One JSON document: a list of objects, or one object from image names to their labels."""
+"""One JSON or YAML document: a list of objects, or an object from images to their labels."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ _IMAGE, _LABELS, _ABSENT = "image", "labels", "absent"
 
 def fits(source: LabelSource) -> bool:
     """Whether this is a list of objects with names and labels, or names with lists of labels."""
-    if source.is_folder or source.is_spreadsheet or source.head.lstrip()[:1] not in ("[", "{"):
+    if source.is_folder or source.is_spreadsheet:
+        return False
+    if source.head.lstrip()[:1] not in ("[", "{") and not source.is_yaml:
         return False
     try:
-        content = source.json
+        content = source.document
     except DataError:
         return False
     records = records_in(content)
@@ -46,7 +48,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     Labels are names, class numbers (``--classes`` has their names), or objects that have a name.
     What unlisted classes are is left open by the format: ``--unlisted`` says it.
     """
-    records = records_in(source.json)
+    records = records_in(source.document)
     if records is None:
         raise data_error(
             source.path,
@@ -76,7 +78,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> None:
 
 FORMAT = Format(
     name="json_records",
-    summary="JSON: a list of objects with image and labels, or an object from images to labels.",
+    summary="JSON or YAML: objects with image and labels, or an object from images to labels.",
     priority=Priority.GENERAL,
     fits=fits,
     read=read,

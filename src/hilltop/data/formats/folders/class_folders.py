@@ -38,9 +38,9 @@ def fits(source: LabelSource) -> bool:
     inside = folders_in(source.path)
     if not splits and inside and all(_SPLIT.fullmatch(name) for name in inside):
         return False  # Pictures by split, not by class.
-    return all(
-        len(_classes(part)) >= _FEWEST_CLASSES and not image_files_in(part) for part in parts
-    )
+    classes = [len(_classes(part)) for part in parts]
+    apart = not any(image_files_in(part) for part in parts)
+    return apart and min(classes) > 0 and max(classes) >= _FEWEST_CLASSES
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:

@@ -16,7 +16,7 @@ from hilltop.checks import pluralize
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.base import Format, Priority
-from hilltop.data.formats.folders.voc_layout import SETS, class_files, find_devkit
+from hilltop.data.formats.folders.voc_layout import SETS, class_files, find_sets
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_lines, read_names
 from hilltop.data.formats.text.express import check_expressible, check_file_words, check_names
@@ -40,9 +40,9 @@ _VALUES = {State.PRESENT: "1", State.ABSENT: "-1", State.UNKNOWN: "0"}
 def fits(source: LabelSource) -> bool:
     """Whether there are image sets with a file for each class and split."""
     if not source.is_folder:
-        return False
+        return _is_class_file(source)
     try:
-        by_split = class_files(files_in(find_devkit(source.path) / SETS))
+        by_split = class_files(files_in(find_sets(source.path)))
     except DataError:
         # Several data sets lie side by side: the reader says so.
         return True
@@ -51,10 +51,15 @@ def fits(source: LabelSource) -> bool:
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read one split; -1 is absent unless ``options.minus_one`` says otherwise."""
-    need_folder(source)
-    folder = find_devkit(source.path) / SETS
-    files = files_in(folder)
-    by_split = class_files(files)
+    if _is_class_file(source):
+        name, _, part = source.path.stem.rpartition("_")
+        folder, files = source.path.parent, {}
+        by_split = {part: {name: source.path}}
+    else:
+        need_folder(source)
+        folder = find_sets(source.path)
+        files = files_in(folder)
+        by_split = class_files(files)
     if not by_split:
         raise data_error(
             folder, "there are no files such as cat_train.txt for a class and a split."
@@ -64,12 +69,14 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     classes = _class_order(folder, list(chosen), options)
     images = read_names(files[f"{split}.txt"], "image") if f"{split}.txt" in files else None
     found: list[str] = []
-    columns = []
+    notes: list[str] = []
+    columns: list[list[int]] = []
     for name in classes:
         listed, values = _read_class_file(chosen[name], found, options.difficult)
-        images = listed if images is None else images
+        if not columns:
+            images, notes = _with_values(images, listed)
         if not found:
-            _check_same_images(chosen[name], images, listed, found)
+            _check_same_images(chosen[name], images or [], listed, found)
         columns.append(values)
     ErrorCollector(folder, found).check()
     absent = State.parse(options.minus_one or "absent")
@@ -85,6 +92,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         unlisted=absent,
         source=folder,
         step=Step("read", {"file": str(source.path), "format": "voc", "split": split}),
+        notes=notes,
     )
 
 
@@ -119,6 +127,17 @@ def _without_endings(images: list[str]) -> list[str]:
     """Ids as VOC lists them: its tools append the ending .jpg themselves."""
     bare = [name[: -len(_JPEG)] if name.lower().endswith(_JPEG) else name for name in images]
     return bare if all(bare) and len(set(bare)) == len(bare) else images
+
+
+def _is_class_file(source: LabelSource) -> bool:
+    """Whether this is the file of one class: ``cat_train.txt`` with images and 1, 0 or -1."""
+    if source.is_folder or source.suffix != ".txt" or "_" not in source.path.stem.strip("_"):
+        return False
+    lines = source.head.split("\n")[:50]
+    rows = [line.split() for line in (lines[:-1] if source.is_cut else lines) if line.strip()]
+    values = {row[-1] for row in rows if row}
+    pairs = len(rows) > 1 and all(len(row) == 2 for row in rows)
+    return pairs and "-1" in values and values <= set(_VALUES.values())
 
 
 def _has_values(path: Path) -> bool:
@@ -158,6 +177,20 @@ def _read_class_file(path: Path, found: list[str], difficult: str) -> tuple[list
                 line=line,
             )
     return images, values
+
+
+def _with_values(images: list[str] | None, listed: list[str]) -> tuple[list[str], list[str]]:
+    """The images of a split that the files of classes list, and what to say of others."""
+    if images is None:
+        return listed, []
+    known = set(listed)
+    left = [name for name in images if name not in known]
+    if not left or len(left) >= len(listed) or [one for one in images if one in known] != listed:
+        return images, []
+    have = pluralize(len(left), "image has", "images have")
+    return listed, [
+        f"{have} no line in the files of classes and is left out: {left[0]!r} is first."
+    ]
 
 
 def _check_same_images(path: Path, images: list[str], listed: list[str], found: list[str]) -> None:

@@ -25,6 +25,14 @@ def find_devkit(path: Path) -> Path:
     return inside[0] if inside else path
 
 
+def find_sets(path: Path) -> Path:
+    """Return the folder of image sets: in a devkit, in ``ImageSets``, or this one itself."""
+    for inner in (path / SETS.name, path):
+        if path.name in SETS.parts and inner.is_dir() and any(inner.glob("*_*.txt")):
+            return inner
+    return find_devkit(path) / SETS
+
+
 def class_files(files: dict[str, Path]) -> dict[str, dict[str, Path]]:
     """Files by split and class, from names such as ``cat_train.txt``."""
     stems = {name.removesuffix(".txt"): path for name, path in files.items() if _is_list(name)}

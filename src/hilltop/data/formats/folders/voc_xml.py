@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from hilltop.checks import pluralize
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.formats.base import Format, Priority
@@ -69,16 +70,17 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     if not files:
         raise data_error(root, "there are no XML files here. Name the folder that holds them.")
     collector = Collector(source.path, options.class_list())
+    notes: list[str] = []
     split = choose_split(root / SETS, splits, options.split) if splits else None
     named: list[tuple[str | None, Path]] = [(None, path) for path in files.values()]
     if split is not None:
-        named = _named_files(splits[split], files, collector.errors.found)
+        named, notes = _named_files(splits[split], files, collector.errors.found)
     unlisted = options.need_unlisted(source.path)
     first: dict[str, Path] = {}
     for name, path in named:
         _read_file(path, name, first, collector, State.parse(options.difficult))
     return collector.table(
-        unlisted=unlisted, sort_classes=True, format="voc_xml", split=split or part
+        unlisted=unlisted, sort_classes=True, notes=notes, format="voc_xml", split=split or part
     )
 
 
@@ -117,22 +119,29 @@ def _xml_files(root: Path) -> dict[str, Path]:
 
 def _parts(root: Path) -> dict[str, dict[str, Path]]:
     """XML files by the folder they lie in, where the root has none: train, valid, annotations."""
-    found = {name: _xml_files(path) for name, path in folders_in(root).items()}
+    inside = {**folders_in(root), **folders_in(root / ANNOTATIONS)}
+    found = {name: _xml_files(path) for name, path in inside.items()}
     return {name: files for name, files in found.items() if files}
 
 
 def _named_files(
     wanted: Path, files: dict[str, Path], found: list[str]
-) -> list[tuple[str | None, Path]]:
-    """The images of a split with their files; what stands in the list never becomes a path."""
+) -> tuple[list[tuple[str | None, Path]], list[str]]:
+    """The images of a split with their files; what stands in the list never becomes a path.
+
+    Images without a file are counted and left out, unless they are most of the list.
+    """
+    names = read_names(wanted, "image")
+    named: list[tuple[str | None, Path]] = [(name, files[name]) for name in names if name in files]
+    missing = [(line, name) for line, name in enumerate(names, 1) if name not in files]
+    if missing and len(missing) < len(named):
+        have = pluralize(len(missing), "image has", "images have")
+        first = missing[0][1]
+        return named, [f"{have} no XML file and is left out, the first of them is {first!r}."]
     errors = ErrorCollector(wanted, found)
-    named: list[tuple[str | None, Path]] = []
-    for line, name in enumerate(read_names(wanted, "image"), 1):
-        if name in files:
-            named.append((name, files[name]))
-        else:
-            errors.add(f"there is no XML file for image {name!r}.", line=line)
-    return named
+    for line, name in missing:
+        errors.add(f"there is no XML file for image {name!r}.", line=line)
+    return named, []
 
 
 def _read_file(

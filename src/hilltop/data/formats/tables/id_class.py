@@ -6,7 +6,7 @@ for each class. Beside it is 1 or 0, or a mask, and nothing where there is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +15,20 @@ from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
+from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import cell_meaning
 from hilltop.data.formats.text.cell_values import KINDS, ONE, OTHER, cell_kinds
+from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.known_names import is_place_name
 from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import peek_columns
-from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.formats.text.table_file import TableFile, is_binary
 from hilltop.data.formats.text.wide_cells import cell_states
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
 
 _FEWEST_ROWS = 3
 _MOST_CLASSES = 200
@@ -87,6 +90,22 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     )
 
 
+def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
+    """Change the values of the pairs: 1, or 0 where it means absent; masks cannot be drawn."""
+    if is_binary(LabelSource(original.path)):
+        return
+    text = CsvText(original.path)
+    if len(text.names) != 2 or is_place_name(text.names[1]):
+        return
+    absents = (original.options.zero or original.options.unlisted) == "absent"
+    said = changes if absents else of_state(changes, State.PRESENT)
+    wanted = {f"{one.image}_{one.class_name}": one.state == State.PRESENT for one in said}
+    for name, record in text.images(text.names[0]):
+        if name in wanted:
+            text.change(record, [name, "1" if wanted[name] else "0"])
+    yield Patched(text.content(), original.options, absents)
+
+
 def _is_product(ids: Sequence[str]) -> bool:
     """Whether ids are images with the same classes behind each, but for the last one."""
     of_image: dict[str, set[str]] = {}
@@ -108,4 +127,5 @@ FORMAT = Format(
     fits=fits,
     read=read,
     write=read_only("Such files hold masks or scores"),
+    patch=patch,
 )

@@ -10,12 +10,13 @@ from typing import Any
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.tables import long
+from hilltop.data.formats.tables import long, long_values
 from hilltop.data.formats.text.cell_values import BLANK, OTHER, cell_kind
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.json_shapes import is_object_list
-from hilltop.data.formats.text.known_names import is_class_name
+from hilltop.data.formats.text.known_names import PART_NAMES, is_class_name
 from hilltop.data.formats.text.label_lists import (
+    holds_name_lists,
     label_candidates,
     open_rows,
     read_list_rows,
@@ -30,6 +31,8 @@ from hilltop.data.formats.text.sample import (
     peek_columns,
     peek_names,
 )
+from hilltop.data.formats.text.table_file import TableFile
+from hilltop.data.formats.text.totals import drop_footer
 from hilltop.data.label_table import LabelTable
 
 
@@ -38,7 +41,7 @@ def fits(source: LabelSource) -> bool:
     if not source.is_folder and re.match(r"\s*\[\s*\{", source.head):
         return False  # A JSON document, not a table.
     names, options = peek_names(source), source.options or ReadOptions()
-    if options.label_column is None and long.fits(source):
+    if options.label_column is None and (long.fits(source) or long_values.fits(source)):
         return False
     if options.label_column is not None:
         return len(names) > 1
@@ -53,11 +56,17 @@ def fits(source: LabelSource) -> bool:
     labels = label_candidates(sample, images[0]) if images else []
     if not labels:
         return any(map(is_image_name, names)) and any(map(is_label_name, names))
+    if not source.dialect.header and {str(one).lower() for one in sample[names[0]]} <= PART_NAMES:
+        return False  # An import file of a cloud service: a part of the data, a file, its labels.
     if len(names) == 2 and not source.dialect.header and source.dialect.separator == ",":
         return False  # A name, a comma and class numbers.
     # Zeros and ones beside them are classes, unless the labels are known by name and are text.
     binary = [name for name in sample if _is_binary(sample[name])]
-    named = [name for name in labels if is_label_name(name) or is_class_name(name)]
+    named = [
+        name
+        for name in labels
+        if is_label_name(name) or is_class_name(name) or holds_name_lists(name, sample[name])
+    ]
     by_name = [name for name in named if name not in binary]
     return bool(by_name) or not binary or (bool(named) and labels == binary)
 
@@ -77,6 +86,8 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """
     rows = open_rows(source)
     image = find_image_column(rows.path, rows.sample(), options)
+    if isinstance(rows, TableFile):
+        drop_footer(rows, image)
     return read_list_rows(rows, image, options, format="list_column")
 
 

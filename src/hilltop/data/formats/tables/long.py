@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector
@@ -15,15 +14,13 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.text.arrow_files import write_arrow
 from hilltop.data.formats.text.csv_text import CsvText
-from hilltop.data.formats.text.express import check_expressible, check_lines
+from hilltop.data.formats.text.statements import CLASS, IMAGE, STATE, write_statements
 from hilltop.data.formats.text.table_file import TableFile, column_names, is_binary
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 
-IMAGE, CLASS, STATE = "image", "class", "state"
 _WORDS = {state.name.lower(): state for state in State}
 
 
@@ -51,21 +48,6 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         line_of=table.line_of,
         step=Step("read", {"file": str(source.path), "format": "long"}),
     )
-
-
-def write(table: LabelTable, path: Path, lossy: bool) -> None:
-    """Write one row an entry; images without any entry cannot be expressed."""
-    check_expressible(table, path, lossy, images_without_entries=False, unused_classes=False)
-    check_lines(table, path)
-    words = pa.array([state.name.lower() for state in sorted(State)], pa.string())
-    content = pa.table(
-        {
-            IMAGE: table.images.take(pa.array(table.rows)),
-            CLASS: pa.array(table.classes, pa.string()).take(pa.array(table.columns)),
-            STATE: words.take(pa.array(table.states)),
-        }
-    )
-    write_arrow(content, path)
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
@@ -138,6 +120,6 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=write,
+    write=write_statements,
     patch=patch,
 )

@@ -31,6 +31,7 @@ _PARTS = {
     **{"validation": "validation", "validate": "validation"},
 }
 _NAME = re.compile(rf"(.*?{FILE_ENDING})(?:\s+(.*))?$", re.IGNORECASE)
+_JOINED = re.compile(rf"(\S.*?{FILE_ENDING})\s*(?::|->|=>|\u2192)\s*(.*)", re.IGNORECASE)
 _WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
 _FIT = 0.9
 _BOX = 4
@@ -47,6 +48,7 @@ def fits(source: LabelSource) -> bool:
         return False
     lines = source.head.split("\n")
     lines = [line for line in lines[:-1] or lines if line.strip()][:_SAMPLE]
+    lines = _without_arrows(lines)
     mark = _mark(lines)
     if _has_plain_ids(lines, mark):
         return True
@@ -75,7 +77,7 @@ _PAIRS = re.compile(r"\d,-?\d|[{}\[\]=]")
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read the labels of every line; a file in several lines has those of all."""
-    lines = [line for _, line in read_lines(source.path) if line.strip()]
+    lines = _without_arrows([line for _, line in read_lines(source.path) if line.strip()])
     mark = _mark(lines[:_SAMPLE])
     if options.image_column == ROW_NUMBER:
         lines, mark = [f"{row} {line}" for row, line in enumerate(lines)], " "
@@ -114,6 +116,8 @@ def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     if original.options.image_column == ROW_NUMBER:
         return
     filled = [line for line in lines if line.strip()][:_SAMPLE]
+    if _without_arrows(filled) != filled:
+        return
     mark = _mark(filled)
     plain = _has_plain_ids(filled, mark)
     wanted = by_image(of_state(changes, State.PRESENT))
@@ -124,6 +128,18 @@ def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
             lines[at] = mark.join([line.rstrip(), *(one.class_name for one in new)]) + end
     if not wanted:
         yield Patched("\n".join(lines).encode(), original.options, absents=False)
+
+
+def _without_arrows(lines: Sequence[str]) -> list[str]:
+    """Lines such as ``a.jpg: cat, dog`` or ``a.jpg -> cat`` with tabs in place of all marks."""
+    found = [_JOINED.fullmatch(line.strip(" \r\ufeff")) for line in lines]
+    if not lines or sum(one is not None for one in found) < _FIT * len(lines):
+        return list(lines)
+    mark = r"\s*[,;|]\s*" if any(re.search("[,;|]", one[2]) for one in found if one) else r"\s+"
+    return [
+        line if one is None else "\t".join([one[1], *re.split(mark, one[2].strip())])
+        for line, one in zip(lines, found, strict=True)
+    ]
 
 
 def _mark(lines: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from hilltop.errors import MissingExtra, OptionNeeded
 
 _NAMES = ("label", "target", "gnd", "groundtruth", "truth", "tag", "annot")
 _SHORT = ("y", "l", "t", "yt", "y_full")
+_CUT = 0.5
 _MOST_DEPTH = 4
 Matrix = npt.NDArray[Any]
 
@@ -104,6 +105,15 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     return table_from_vectors(arrays, coded, kinds, options, format="named_arrays", classes=classes)
 
 
+def _are_shares(values: Matrix) -> bool:
+    """Whether a matrix holds numbers from 0 to 1, as votes of annotators or confidences."""
+    return (
+        bool(values.size)
+        and bool(np.isfinite(values).all() and (values >= 0).all())
+        and bool((values <= 1).all())
+    )
+
+
 def _load(source: LabelSource) -> _Arrays:
     arrays = _Arrays(source.path)
     for name, value in (
@@ -161,6 +171,17 @@ def _chosen(arrays: _Arrays, options: ReadOptions) -> str:
     found = arrays.candidates()
     if len(found) == 1:
         return found[0]
+    shares = [name for name, values in arrays.matrices.items() if _are_shares(values)]
+    if not found and len(shares) == 1:
+        command = ready_command(
+            arrays.path, options, label_column=shares[0], confidence_cut=f"{_CUT:g}"
+        )
+        above = int(np.count_nonzero(arrays.matrices[shares[0]] >= _CUT))
+        raise OptionNeeded(
+            f"{arrays.path}: {shares[0]!r} holds shares between 0 and 1. --confidence-cut says from"
+            f" which number on they mean present, below it unknown (with {_CUT:g}: {above:,} of"
+            f" {arrays.matrices[shares[0]].size:,} cells), for example: {command}"
+        )
     if not found:
         raise data_error(
             arrays.path,

@@ -11,13 +11,14 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import cell_meaning
-from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, OTHER
+from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, own_names
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.known_names import is_class_name
+from hilltop.data.formats.text.label_lists import holds_name_lists
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import is_image_name, is_label_name, peek_columns
 from hilltop.data.formats.text.table_file import TableFile
-from hilltop.data.formats.text.totals import drop_totals
+from hilltop.data.formats.text.totals import drop_footer
 from hilltop.data.formats.text.wide_cells import (
     WideColumns,
     cell_states,
@@ -41,6 +42,8 @@ def fits(source: LabelSource) -> bool:
         images = list(sample)[:1]
     kind = cell_meaning(options).kind
     kinds = {name: np.array([kind(cell) for cell in cells]) for name, cells in sample.items()}
+    for name in own_names(sample):
+        kinds[name] = np.where(kinds[name] == OTHER, ONE, kinds[name])
     classes = [
         name
         for name in sample
@@ -49,7 +52,10 @@ def fits(source: LabelSource) -> bool:
     if not classes or not images:
         return False
     rest = [name for name in sample if name not in classes]
-    if any(is_label_name(name) or is_class_name(name) for name in rest):
+    if any(
+        is_label_name(name) or is_class_name(name) or holds_name_lists(name, sample[name])
+        for name in rest
+    ):
         return False  # All labels stand in one column, and zeros and ones beside it are no classes.
     filled = [name for name in classes if (kinds[name] != BLANK).any()]
     if not source.is_spreadsheet and not source.dialect.header:
@@ -69,7 +75,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """
     table = TableFile(source)
     image = find_image_column(source.path, table.sample(), options)
-    drop_totals(table, image)
+    drop_footer(table, image)
     found = find_classes(table, image, options)
     images = table.text(image).dictionary_encode()
     rows = images.indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,36 @@ ONE, ZERO, MINUS_ONE, BLANK, OTHER, SAID_ABSENT, SAID_UNKNOWN = range(7)
 """What a cell is; the last two are what the user said of cells that are none of the others."""
 KINDS = 7
 _NUMBERS = {1.0: ONE, 0.0: ZERO, -1.0: MINUS_ONE}
+_YES = (
+    *("true", "yes", "y", "t", "x", "on", "checked", "positive", "pos", "present"),
+    *(
+        "ja",
+        "wahr",
+        "oui",
+        "vrai",
+        "s\u00ed",
+        "si",
+        "sim",
+        "vero",
+        "verdadero",
+        "verdadeiro",
+        "tak",
+    ),
+    *("\u0434\u0430", "\u662f", "\u2713", "\u2714", "\u2611", "\u2705", "\u25cf"),
+)
+_NO = (
+    *("false", "no", "n", "f", "off", "unchecked", "negative", "neg"),
+    *("nein", "falsch", "non", "faux", "n\u00e3o", "nao", "falso", "nie"),
+    *("\u043d\u0435\u0442", "\u5426", "\u2717", "\u2718", "\u2610", "\u274c"),
+)
 _WORDS = {
-    **dict.fromkeys(["true", "yes", "y", "x", "ja", "oui", "\u2713", "\u2714", "positive"], ONE),
-    **dict.fromkeys(["false", "no", "n", "nein", "non", "negative"], ZERO),
+    **dict.fromkeys(_YES, ONE),
+    **dict.fromkeys(_NO, ZERO),
     **dict.fromkeys(["", "nan", "na", "n/a", "null"], BLANK),
+    **{"absent": SAID_ABSENT, "unknown": SAID_UNKNOWN, "uncertain": SAID_UNKNOWN},
 }
+"""What people, and spreadsheets of other languages, write for 1, 0 and nothing."""
+_BITS = re.compile(r"[01]{4,}", re.ASCII)
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:e-?\d{1,3})?\s*%?", re.ASCII)
 
 
@@ -97,3 +122,24 @@ def cell_kinds(column: pa.Array, meaning: CellMeaning = PLAIN) -> Kinds:
 def cell_kind(value: Any) -> int:
     """Which kind of value one cell is where the user said nothing."""
     return PLAIN.kind(value)
+
+
+def own_names(columns: Mapping[str, Sequence[Any]]) -> set[str]:
+    """Columns whose only word is part of their name, as surveys write an answer that was ticked.
+
+    ``Animals [Cat]`` with the cells ``Cat`` and nothing is such a column; there must be several.
+    """
+    found = set()
+    for name, cells in columns.items():
+        words = {str(cell).strip().casefold() for cell in cells if cell is not None} - {""}
+        word = words.pop() if len(words) == 1 else ""
+        if len(word) > 1 and cell_kind(word) == OTHER and word in name.casefold():
+            found.add(name)
+    return found if len(found) > 1 else set()
+
+
+def are_bits(cells: Sequence[Any]) -> bool:
+    """Whether cells are texts of zeros and ones, all of one length: a value for each class."""
+    words = [cell.strip() if isinstance(cell, str) else "" for cell in cells]
+    one_length = len({len(word) for word in words}) == 1 and len(set(words)) > 1
+    return one_length and all(map(_BITS.fullmatch, words)) and "1" in "".join(words)

@@ -11,7 +11,7 @@ from typing import Any
 from hilltop.checks import did_you_mean
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions, ready_command
-from hilltop.data.formats.text.cell_values import OTHER, cell_kind
+from hilltop.data.formats.text.cell_values import OTHER, are_bits, cell_kind
 from hilltop.data.formats.text.dialect import looks_like_file
 from hilltop.data.formats.text.known_names import (
     IMAGE_NAMES,
@@ -108,7 +108,8 @@ def image_candidates(sample: Sample) -> list[str]:
     other = [
         name
         for name, cells in sample.items()
-        if OTHER in map(cell_kind, cells) and not (is_label_name(name) or is_class_name(name))
+        if OTHER in map(cell_kind, cells)
+        and not (is_label_name(name) or is_class_name(name) or are_bits(cells))
     ]
     pool = known or other
     files = [name for name in pool if _share(sample[name], looks_like_file) > _MOST]

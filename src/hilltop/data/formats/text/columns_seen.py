@@ -10,9 +10,9 @@ import numpy as np
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import coded_columns, describe_values, odd_cells
-from hilltop.data.formats.text.cell_values import cell_kind
+from hilltop.data.formats.text.cell_values import OTHER, are_bits, cell_kind
 from hilltop.data.formats.text.column_roles import Sample, likely_image
-from hilltop.data.formats.text.dialect import is_labels_alone, looks_numeric
+from hilltop.data.formats.text.dialect import is_labels_alone, looks_like_file, looks_numeric
 from hilltop.data.formats.text.json_shapes import flat, is_label_list, records_in
 from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name, is_place_name
 from hilltop.data.formats.text.sample import first_records, is_json_lines, peek_columns
@@ -39,6 +39,11 @@ def describe_columns(source: LabelSource) -> str | None:
     sample, options = peek_columns(source), source.options or ReadOptions()
     if len(sample) < 2:
         return None
+    if not source.is_spreadsheet and not source.dialect.header and _names_images(sample):
+        return (
+            f"Columns: {_listed(sample)}. Its first line names images, which stand in rows here:"
+            " turn the table over, so that each image has a row and each class a column."
+        )
     image = options.image_column or likely_image(sample)
     classes = [name for name in sample if name != image and _is_class(name, sample[name])]
     coded = coded_columns(sample, image)
@@ -56,6 +61,18 @@ def describe_columns(source: LabelSource) -> str | None:
     kind, further = _nearest(sample, image, classes)
     command = _command(source, image, further)
     return f"Columns: {_listed(sample)}. It is nearest to {kind}, for example: {command}"
+
+
+def _names_images(sample: Sample) -> bool:
+    """Whether the first cells of several columns name files, and those below hold 1 and 0."""
+    return (
+        sum(
+            looks_like_file(str(cells[0])) and all(cell_kind(cell) != OTHER for cell in cells[1:])
+            for cells in sample.values()
+            if len(cells) > 1
+        )
+        > 1
+    )
 
 
 def _describe_records(source: LabelSource) -> str | None:
@@ -101,9 +118,14 @@ _BINARY = {
     "\ufffdHDF": "an HDF5 file. Save its labels as .npy or CSV",
     "SQLite format 3": "an SQLite database. Export its table as CSV",
     "%PDF": "a PDF. Export its table as CSV",
+    "<html": "a web page. Open it in a spreadsheet program, and save its table as .xlsx or CSV",
+    "<!doctype html": "a web page; was an address fetched that asks to log in?",
     "version https://git-lfs": "a pointer of Git LFS to a file. Fetch it with: git lfs pull",
 }
 """How files of others begin once what is no text is replaced, and what to do with them."""
+
+
+_ENDINGS = {".ods": "an OpenDocument spreadsheet", ".numbers": "a spreadsheet of Numbers"}
 
 
 def _describe_text(source: LabelSource) -> str:
@@ -112,8 +134,10 @@ def _describe_text(source: LabelSource) -> str:
             "It is a file of Python objects, which may run a program when it is opened, so it is"
             " not. Save the labels as CSV or .npy where it was made."
         )
+    if source.suffix in _ENDINGS:
+        return f"It is {_ENDINGS[source.suffix]}. Save it as .xlsx or CSV."
     for start, what in _BINARY.items():
-        if source.head.startswith(start):
+        if source.head.lower().startswith(start.lower()):
             return f"It is {what}."
     line = next((line for line in source.head.split("\n") if line.strip()), "")
     if not line:
@@ -146,7 +170,7 @@ def _listed(sample: Sample) -> str:
 
 def _nearest(sample: Sample, image: str, classes: list[str]) -> tuple[str, dict[str, str]]:
     others = [name for name in sample if name != image]
-    named = [name for name in others if is_label_name(name)]
+    named = [name for name in others if is_label_name(name) or are_bits(sample[name])]
     if len(classes) > 1 and not named:
         chosen = {} if image == ROW_NUMBER and len(classes) == len(sample) else classes
         return (

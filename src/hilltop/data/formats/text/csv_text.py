@@ -47,7 +47,7 @@ class CsvText:
     def images(self, name: str) -> Iterator[tuple[str, CsvRecord]]:
         """Yield every record with the id of its image: a cell, or its number without such one."""
         at = self.column(name)
-        filled = (record for record in self.records if record.cells)
+        filled = (record for record in self.records if any(map(str.strip, record.cells)))
         for number, record in enumerate(filled):
             yield str(number) if at is None else record.cells[at], record
 

@@ -90,9 +90,10 @@ def choose_split(path: Path, splits: Iterable[str], wanted: str | None) -> str:
             f" Pass --split with one of {', '.join(known)}."
         )
     if len(known) != 1:
+        likely = next((one for one in known if one.lower().startswith("train")), known[0])
         raise OptionNeeded(
             f"{path}: there are several splits. Pass --split with one of {', '.join(known)}, for"
-            f" example: hilltop inspect {shlex.quote(str(path))} --split {shlex.quote(known[0])}"
+            f" example: hilltop inspect {shlex.quote(str(path))} --split {shlex.quote(likely)}"
         )
     return known[0]
 

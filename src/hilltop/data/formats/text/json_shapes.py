@@ -69,6 +69,8 @@ def records_in(content: Any) -> list[Any] | None:
     They are a list; the values of an object whose keys name the images; or one of these under
     some key, of which the first with images and labels is taken.
     """
+    if isinstance(content, list) and content and all(map(_is_pair, content)):
+        return [{"image": name, "labels": labels} for name, labels in content]
     if isinstance(content, list) and content and all(isinstance(one, list) for one in content):
         content = [record for one in content for record in one]
     if isinstance(content, list):
@@ -88,6 +90,17 @@ def records_in(content: Any) -> list[Any] | None:
     if all(is_label_list(value) for value in content.values()):
         return [{"image": name, "labels": labels} for name, labels in content.items()]
     return [content] if has_labels(content) else None
+
+
+def _is_pair(one: Any) -> bool:
+    """Whether a list is a name and its labels: ``["a.jpg", ["cat"]]``."""
+    return (
+        isinstance(one, list)
+        and len(one) == len(("image", "labels"))
+        and isinstance(one[0], str)
+        and isinstance(one[1], list)
+        and kind_of(one[1]) != UNUSABLE
+    )
 
 
 def _from_columns(content: dict[str, Any]) -> list[Any] | None:

@@ -94,6 +94,10 @@ _FURTHER_LABEL_NAMES = frozenset(
         "genreids",
         "keyword",
         "tagslist",
+        "taglist",
+        "labellist",
+        "gtlabel",
+        "gtlabels",
         "hierarchicalsubject",
         "scpcodes",
         "ingredients",
@@ -135,6 +139,12 @@ _PLACES = frozenset(
 )
 
 
+PART_NAMES = frozenset(
+    ["train", "training", "test", "val", "valid", "validation", "validate", "unassigned"]
+)
+"""Words, in lower case, by which parts of a data set are known."""
+
+
 def is_place_name(name: str) -> bool:
     """Whether a column of this name says where something is: never what it is."""
     return _plain(name) in _PLACES
@@ -159,7 +169,8 @@ def is_class_name(name: str) -> bool:
 
 def is_no_class_name(name: str) -> bool:
     """Whether a column of this name is known to be no class, even with zeros and ones in it."""
-    return _plain(name) in _NO_CLASS_NAMES
+    plain = _plain(name)
+    return plain in _NO_CLASS_NAMES or plain.removeprefix("patient") in _NO_CLASS_NAMES
 
 
 def _inner(name: str) -> str:

@@ -21,7 +21,9 @@ from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.separators import (
     ANGLES,
     JSON_TEXT,
+    LINE_END,
     Separator,
+    count_names,
     find_separator,
     likely_delimiter,
 )
@@ -30,6 +32,8 @@ from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import OptionNeeded
 
+_NOTHING = pa.array(["nan", "NaN", "NULL", "null", "<NA>"], pa.string())
+"""What pandas and databases write where there is nothing."""
 Entries = tuple[npt.NDArray[np.int64], pa.Array]
 
 
@@ -67,8 +71,9 @@ def table_from_cells(
     """Build a table from columns whose cells list the classes in one state each."""
     images = rows.text(image_column).dictionary_encode()
     cells = {state: _cells(rows, name) for state, name in label_columns.items()}
-    texts = [column for column in cells.values() if column.type == pa.string()]
-    separator = _separator(rows.path, list(label_columns.values()), texts, options)
+    named = {label_columns[state]: column for state, column in cells.items()}
+    texts = {name: column for name, column in named.items() if column.type == pa.string()}
+    separator = _separator(rows, list(label_columns.values()), texts, options)
     vectors = label_vectors(cells[State.PRESENT], separator.mark) if len(cells) == 1 else None
     if vectors is not None:
         return table_from_vectors(rows, images, vectors, options, format=format)
@@ -108,17 +113,20 @@ def _filled(at: npt.NDArray[np.int64], names: pa.Array) -> Entries:
 
 
 def _cells(rows: ImageRows, name: str) -> pa.Array:
-    """Return one column; a line break in text is an error, for it may have swallowed rows."""
+    """Return one column; blanks of text are empty."""
     cells = _plain(rows.column(name))
-    if cells.type == pa.string():
-        cells = pc.fill_null(cells, "")
-        # A list as numpy prints it goes on in the next line.
-        broken = pc.match_substring_regex(cells, r"^\s*[^\[\s][^\n]*\n").to_numpy(
-            zero_copy_only=False
-        )
-        line_break = f"column {name!r} holds a line break. Is a quote missing or too many?"
-        _errors_at(rows, np.arange(len(cells)), broken, lambda _: line_break)
-    return cells
+    if cells.type != pa.string():
+        return cells
+    cells = pc.fill_null(cells, "")
+    return pc.if_else(pc.is_in(cells, value_set=_NOTHING), "", cells)
+
+
+def _check_line_ends(rows: ImageRows, name: str, cells: pa.Array) -> None:
+    """Raise where a cell of text goes on in the next line: it may have swallowed rows."""
+    # A list as numpy prints it goes on in the next line.
+    broken = pc.match_substring_regex(cells, r"^\s*[^\[\s][^\n]*\n").to_numpy(zero_copy_only=False)
+    line_break = f"column {name!r} holds a line break. Is a quote missing or too many?"
+    _errors_at(rows, np.arange(len(cells)), broken, lambda _: line_break)
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -133,28 +141,41 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _separator(
-    path: Path, names: list[str], texts: list[pa.Array], options: ReadOptions
+    rows: ImageRows, names: list[str], texts: Mapping[str, pa.Array], options: ReadOptions
 ) -> Separator:
     """What separates names within a cell: as the user says, else as the cells show."""
     if options.delimiter:
         return Separator(options.delimiter)
-    cells = pa.concat_arrays([pa.array([], pa.string()), *texts])
-    found = find_separator(cells.unique().to_pylist())
+    cells = pa.concat_arrays([pa.array([], pa.string()), *texts.values()]).unique().to_pylist()
+    found = find_separator(cells)
+    if found.mark != LINE_END or not found.certain:
+        for name, column in texts.items():
+            _check_line_ends(rows, name, column)
     if found.mark in (" ", ",") and all(map(is_class_name, names)):
         return Separator(None)  # One class a row, whatever its name is made of.
     if not found.certain:
-        command = ready_command(
-            path,
-            options,
-            unlisted=options.unlisted or "unknown",
-            delimiter=likely_delimiter(found),
-        )
-        raise OptionNeeded(
-            f"{path}: it is not certain what separates the labels within a cell of"
-            f" {', '.join(map(repr, names))}. Pass --delimiter (if every cell is a single name, any"
-            f" character that no name has), for example: {command}"
-        )
+        raise _unclear(rows.path, names, cells, found, options)
     return found
+
+
+def _unclear(
+    path: Path, names: list[str], cells: list[str], found: Separator, options: ReadOptions
+) -> OptionNeeded:
+    """Ask what separates labels, with the number of classes that follows and a command."""
+    command = ready_command(
+        path,
+        options,
+        unlisted=options.unlisted or "unknown",
+        delimiter=likely_delimiter(found),
+    )
+    apart = count_names(cells, found.mark or ";")
+    whole = len({cell.strip() for cell in cells} - {""})
+    return OptionNeeded(
+        f"{path}: it is not certain what separates the labels within a cell of"
+        f" {', '.join(map(repr, names))}: there are {apart} classes if {found} do, and {whole} if"
+        " every cell is a single name. Pass --delimiter (for single names, any character that no"
+        f" name has), for example: {command}"
+    )
 
 
 def _entries(
@@ -245,14 +266,14 @@ def _class_codes(
     found = words.dictionary.to_pylist()
     codes = words.indices.to_numpy(zero_copy_only=False)
     closed = options.class_list()
-    classes = _in_order(found) if closed is None else closed
+    classes = in_order(found) if closed is None else closed
     number = options.class_numbers() or {name: at for at, name in enumerate(classes) if name}
     columns = np.array([number.get(name, -1) for name in found] or [0], dtype=np.int64)[codes]
     _errors_at(rows, at, columns < 0, lambda entry: _wrong_class(found[codes[entry]], classes))
     return classes, columns
 
 
-def _in_order(names: list[str]) -> list[str]:
+def in_order(names: list[str]) -> list[str]:
     """Names by letter, numbers by size."""
     if all(name.isascii() and name.isdigit() for name in names):
         return sorted(names, key=lambda name: (int(name), name))

@@ -16,7 +16,7 @@ from hilltop.data.files import replacing
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.arrow_files import write_arrow
-from hilltop.data.formats.text.cell_values import ONE, OTHER, ZERO, cell_kind
+from hilltop.data.formats.text.cell_values import ONE, OTHER, ZERO, are_bits, cell_kind
 from hilltop.data.formats.text.column_roles import Sample, resolve_column
 from hilltop.data.formats.text.dialect import looks_like_file, looks_numeric
 from hilltop.data.formats.text.express import check_expressible, check_lines
@@ -24,14 +24,16 @@ from hilltop.data.formats.text.json_lines import JsonLines
 from hilltop.data.formats.text.json_shapes import is_object_list
 from hilltop.data.formats.text.known_names import (
     LABEL_NAMES,
+    PART_NAMES,
     is_class_name,
     is_label_name,
     is_no_class_name,
     is_place_name,
 )
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
+from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.sample import is_json_lines
-from hilltop.data.formats.text.separators import find_separator
+from hilltop.data.formats.text.separators import ANGLES, JSON_TEXT, find_separator
 from hilltop.data.formats.text.table_file import TableFile
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -41,9 +43,9 @@ LABELS = "labels"
 _SHOWN = 6
 _MOST_ANSWERS = 5
 _FEWEST_BACK = 1.5
-_PARTS = frozenset(["train", "training", "test", "val", "valid", "validation", "unassigned"])
 _FRACTIONS = re.compile(r"^\[\s*-?\d+\.\d*[,\s].*\d\.\d*[1-9]|^\[(\s*-?\d+\.\d+\s*,){3}")
 """A list of measures, such as a box."""
+_DECIMAL = re.compile(r"[0-9]*(,[0-9]+)?", re.ASCII)
 _FURTHER = {State.ABSENT: "absent", State.UNKNOWN: "unknown"}
 
 
@@ -81,12 +83,18 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
     if known:
         exact = [name for name in known if name.strip().lower() in LABEL_NAMES]
         return exact if len(exact) == 1 else known
+    bits = [name for name in names if are_bits(sample[name])]
+    if bits:
+        return bits
     single = [name for name in names if is_class_name(name)]
     if single:  # One class a row, and an image in several rows; names rather than numbers.
         words = [name for name in single if not _are_numbers(sample[name])]
         return words or single
     names = [name for name in names if not is_place_name(name)]
     lists = [name for name in names if _holds_labels(sample[name])]
+    decimals = [name for name in lists if _are_decimals(sample[name])]
+    if len(decimals) > 1:  # 0,98 and 1,5: shares, where a comma is the decimal point
+        lists = [name for name in lists if name not in decimals]
     if lists or not _are_files(sample.get(image, ())):
         return lists
     words = [name for name in names if _comes_back(sample[name])]
@@ -96,6 +104,11 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
 def _are_numbers(cells: Sequence[Any]) -> bool:
     words = [str(cell) for cell in cells if cell is not None and str(cell).strip()]
     return all(map(looks_numeric, words))
+
+
+def _are_decimals(cells: Sequence[Any]) -> bool:
+    words = [str(cell).strip() for cell in cells if cell is not None and str(cell).strip()]
+    return all(_DECIMAL.fullmatch(word) for word in words)
 
 
 def _are_files(cells: Sequence[Any]) -> bool:
@@ -109,7 +122,7 @@ def _comes_back(cells: Sequence[Any]) -> bool:
     return (
         _FEWEST_BACK * len(set(words)) <= len(words) == len(cells)
         and len(set(words)) < len(words)
-        and not {word.lower() for word in words} <= _PARTS
+        and not {word.lower() for word in words} <= PART_NAMES
         and not any(map(looks_numeric, words))
         and not any(map(looks_like_file, words))
         and all(cell_kind(word) == OTHER for word in words)
@@ -125,6 +138,17 @@ def _holds_labels(cells: Sequence[Any]) -> bool:
         return False
     separator = find_separator(words)
     return bool(words) and separator.certain and separator.mark is not None
+
+
+def holds_name_lists(name: str, cells: Sequence[Any]) -> bool:
+    """Whether all cells are lists in brackets and some hold words: labels, whatever the name."""
+    words = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()]
+    if is_place_name(name) or not words or not all(word.startswith(("[", "<")) for word in words):
+        return False
+    if find_separator(words).mark not in (JSON_TEXT, ANGLES):
+        return False
+    names = [one for word in words for one in names_in_text(word) or [word]]
+    return bool(names) and not all(map(looks_numeric, names))
 
 
 def pick_column(

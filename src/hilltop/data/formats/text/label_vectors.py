@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions
-from hilltop.data.formats.text.cell_values import KINDS, Kinds, cell_kinds
+from hilltop.data.formats.text.cell_values import KINDS, Kinds, are_bits, cell_kinds
 from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.names_beside import names_of_classes, numbered_names
 from hilltop.data.formats.text.repetitions import repetitions
@@ -22,7 +22,7 @@ from hilltop.data.formats.text.wide_cells import cell_states
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 
-_FEWEST = 2
+_FEWEST, _FEW = 2, 10
 _VALUES = frozenset(["0", "1", "-1", "0.0", "1.0", "-1.0", "true", "false"])
 
 
@@ -62,8 +62,14 @@ def _lists(cells: pa.Array, mark: str | None) -> pa.Array | None:
         return cells
     if pa.types.is_fixed_size_list(cells.type):
         return cells.cast(pa.list_(cells.type.value_type))
-    if cells.type != pa.string() or mark is None or not len(cells):
+    if cells.type != pa.string() or not len(cells):
         return None
+    if mark is None:
+        few = cells[:_FEW].to_pylist()  # most columns hold names, however many rows there are
+        texts = cells.to_pylist() if all((cell or "").strip().isdigit() for cell in few) else []
+        if not are_bits(texts):
+            return None
+        return pa.array([list(text.strip()) for text in texts], pa.list_(pa.string()))
     first = _words(cells[0].as_py() or "", mark)
     if not first or not set(first) <= _VALUES:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from hilltop.data.formats.text.json_text import dump_like
 from hilltop.data.formats.text.label_cells import ImageRows
 from hilltop.data.formats.text.label_lists import find_label_column, open_rows
 from hilltop.data.formats.text.sample import is_json_lines
+from hilltop.data.formats.text.separators import RARE
 from hilltop.data.formats.text.table_file import is_binary
 from hilltop.data.state import State
 from hilltop.errors import DataError
@@ -45,8 +47,8 @@ def patch_list_rows(original: Original, changes: Sequence[Change]) -> Iterator[P
     if places is None:
         return
     # What separates names is worked out by the reader: a wrong guess does not read back.
-    joins: list[Join] = [_join_json]
-    marks = [original.options.delimiter] if original.options.delimiter else [";", "|", " ", ","]
+    joins: list[Join] = [_join_json, _join_python, _join_angles]
+    marks = [original.options.delimiter] if original.options.delimiter else [*";|, \n", *RARE]
     joins += [_joiner(mark) for mark in marks]
     for join in joins:
         yield Patched(_patch_cells(original, changes, *places, join), original.options)
@@ -96,8 +98,24 @@ def _join_json(cell: str, added: list[str]) -> str:
     try:
         before = json.loads(cell) if cell.strip() else []
     except ValueError:
-        before = [cell]  # not a list of names: this guess is not read back and is passed over
+        before = cell
+    # What is no list of names makes a guess that is not read back, and so is passed over.
+    before = before if isinstance(before, list) else [before]
     return json.dumps([*before, *added], ensure_ascii=False)
+
+
+def _join_python(cell: str, added: list[str]) -> str:
+    """A list as Python prints it: ``['cat', 'dog']``."""
+    try:
+        before = ast.literal_eval(cell) if cell.strip() else []
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        before = cell
+    return str([*(before if isinstance(before, list) else [before]), *added])
+
+
+def _join_angles(cell: str, added: list[str]) -> str:
+    """Names with angle brackets of their own: ``<c#><winforms>``."""
+    return cell + "".join(f"<{name}>" for name in added)
 
 
 def _joiner(mark: str) -> Join:

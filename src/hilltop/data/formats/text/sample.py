@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_structs import plain_columns
+from hilltop.data.formats.text.file_rows import fold_rows
 from hilltop.data.formats.text.json_shapes import flat
 from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name, is_label_name
 from hilltop.data.formats.text.table_file import column_names, is_parquet
@@ -70,7 +72,7 @@ def peek_columns(source: LabelSource) -> dict[str, list[Any]]:
 def _peek_parquet(source: LabelSource) -> dict[str, list[Any]]:
     try:
         for batch in pq.ParquetFile(source.path).iter_batches(batch_size=_ROWS):
-            return dict(batch.to_pydict())
+            return dict(plain_columns(pa.Table.from_batches([batch])).to_pydict())
     except (pa.ArrowException, OSError, ValueError, ImportError):
         pass
     return {}
@@ -110,10 +112,12 @@ def _first_rows(source: LabelSource) -> list[list[str]]:
     rows: list[list[str]] = []
     try:
         reader = source.dialect.reader(text)
-        rows.extend(itertools.islice((cells for cells in reader if cells), _ROWS + 1))
+        filled = (cells for cells in reader if any(map(str.strip, cells)))
+        rows.extend(itertools.islice(filled, _ROWS + 1))
     except csv.Error:
         return []
-    if len(rows) <= _ROWS and len(rows) > 2:
-        rows.pop()  # The first look may have cut it off.
+    if source.is_cut and 2 < len(rows) <= _ROWS:
+        rows.pop()  # The first look has cut it off.
     width = len(source.header)
+    rows = [rows[0], *fold_rows(source.header, rows[1:])] if rows else rows
     return [cells if any(cells[width:]) else cells[:width] for cells in rows]

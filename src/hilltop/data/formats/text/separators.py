@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from hilltop.data.formats.text.dialect import looks_numeric
+from hilltop.data.formats.text.dialect import looks_like_file, looks_numeric
 
 JSON_TEXT = "JSON"
 """Stands for "every cell is a list in brackets" in place of a separator."""
 ANGLES = "><"
 """Stands between names that each have angle brackets of their own: ``<c#><winforms>``."""
 _ANGLED = re.compile(r"(<[^<>]+>)+")
-_BRACKETS = re.compile(r"\[|\{\s*['\"\d}]|\(\s*['\"\d)]|set\(\)")
+_BRACKETS = re.compile(r"\[|\{\s*['\"\d}]|\{[^{}:'\"]*\}$|\(\s*['\"\d)]|set\(\)")
+RARE = ("+", "&", "/", "~", "^")
+"""What stands between names in some files and within names in others: parts must mix."""
+LINE_END = "\n"
+"""Stands between names in the cells of spreadsheets."""
+_LONGEST = 60
+_FEWEST = {",": 2, " ": 3}
+"""So many cells of several parts, all of which are cells of their own, show what separates them."""
 _FEWER = 1.5
 """So many times fewer parts than whole cells must there be, for parts to be the names."""
 _ENOUGH = {",": 6, " ": 10}
@@ -29,15 +37,17 @@ class Separator:
         mark: The separator; None if every cell is a single name.
         certain: Whether the cells leave no doubt; otherwise ``mark`` is the likely one.
         inferred: Whether it follows only from the parts coming back in other cells.
+        shared: Whether, though not certain, some parts are cells of their own or parts of others.
     """
 
     mark: str | None
     certain: bool = True
     inferred: bool = False
+    shared: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         """Return it in words."""
-        words = {" ": "blanks", ",": "commas", ";": "semicolons", "|": "bars"}
+        words = {" ": "blanks", ",": "commas", ";": "semicolons", "|": "bars", "\n": "line ends"}
         return words.get(self.mark or "", repr(self.mark))
 
 
@@ -49,11 +59,16 @@ def find_separator(cells: Iterable[str]) -> Separator:
         return Separator(JSON_TEXT)
     if words and all(_ANGLED.fullmatch(word) for word in words):
         return Separator(ANGLES)
+    if any(LINE_END in word for word in words):
+        return Separator(LINE_END, certain=_are_lines(words), inferred=True)
     found = [mark for mark in ";|" if any(mark in word.strip(mark) for word in words)]
     found = found or [mark for mark in ";|" if any(mark in word[1:] for word in words)]
     if len(found) == 1:
         return Separator(found[0])
     likely = "," if any("," in word for word in words) else " "
+    rare = [mark for mark in RARE if any(mark in word for word in words)]
+    if not found and likely == " " and len(rare) == 1 and _mix(words, rare[0]):
+        return Separator(rare[0], inferred=True)
     if found or any(brackets):
         return Separator(found[0] if found else likely, certain=False)
     if not any(likely in word or len(word.split()) > 1 for word in words):
@@ -62,12 +77,17 @@ def find_separator(cells: Iterable[str]) -> Separator:
         return Separator(likely)
     # Within a name a comma is followed by a blank.
     back = _parts_come_back(words, likely) or not any(" " in word for word in words)
-    return Separator(likely, certain=back, inferred=back)
+    return Separator(likely, certain=back, inferred=back, shared=_share_parts(words, likely))
 
 
 def likely_delimiter(found: Separator) -> str:
     """What to pass as ``--delimiter`` where it is not certain: names often have blanks in them."""
-    return found.mark if found.mark and found.mark != " " else ";"
+    return found.mark if found.mark and (found.mark != " " or found.shared) else ";"
+
+
+def count_names(cells: Iterable[str], mark: str) -> int:
+    """How many different names there are if a mark separates them."""
+    return len({part.strip() for cell in cells for part in cell.split(mark)} - {""})
 
 
 def _parts_come_back(words: Sequence[str], mark: str) -> bool:
@@ -82,5 +102,41 @@ def _parts_come_back(words: Sequence[str], mark: str) -> bool:
     if len(cells) >= _ENOUGH[mark] and _FEWER * len(parts) <= len(cells):
         return True
     several = [cell for cell in split if len(cell) > 1]
+    if len(several) >= _FEWEST[mark] and all(part in cells for cell in several for part in cell):
+        return True
+    if all(part.startswith("#") for part in parts):
+        return True
     alone = sum(any(part in cells for part in cell) for cell in several)
     return mark == "," and len(several) >= _ENOUGH[mark] and 2 * alone >= len(several)
+
+
+def _share_parts(words: Sequence[str], mark: str) -> bool:
+    """Whether most cells of several parts have one that is a cell, or part of another cell."""
+    split = [{part.strip().casefold() for part in word.split(mark)} for word in words]
+    counts = Counter(part for cell in split for part in cell)
+    several = [cell for cell in split if len(cell) > 1]
+    return 2 * sum(any(counts[part] > 1 for part in cell) for cell in several) >= len(several) > 0
+
+
+def _mix(words: Sequence[str], mark: str) -> bool:
+    """Whether parts come back in any order or alone, as labels do and parts of one name do not."""
+    split = [[part.strip() for part in word.split(mark)] for word in words]
+    several = [cell for cell in split if len(cell) > 1]
+    counts = Counter(part for cell in split for part in set(cell))
+    back = sum(count > 1 for count in counts.values())
+    first = {cell[0] for cell in split}
+    later = {part for cell in several for part in cell[1:]}
+    alone = {cell[0] for cell in split if len(cell) == 1}
+    mixed = bool(first & later) or bool(later & alone)
+    named = all(part and not part.isdigit() for part in counts)
+    return len(several) >= _FEWEST[" "] and mixed and named and 3 * back >= 2 * len(counts)
+
+
+def _are_lines(words: Sequence[str]) -> bool:
+    """Whether lines within cells are names, not rows that a missing quote has swallowed."""
+    split = [[part.strip() for part in word.split(LINE_END)] for word in words]
+    counts = Counter(part for cell in split for part in set(cell) if part)
+    short = all(len(part) <= _LONGEST and not re.search(r"[,;|\t\"]", part) for part in counts)
+    several = [cell for cell in split if len(cell) > 1]
+    shared = sum(any(counts[part] > 1 for part in cell) for cell in several)
+    return short and not any(map(looks_like_file, counts)) and 2 * shared >= len(several)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from hilltop.checks import did_you_mean, pluralize
+from hilltop.checks import did_you_mean
 from hilltop.data.assemble import ascending
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
-from hilltop.data.formats.source import LabelSource, read_lines
-from hilltop.data.formats.text.content import read_content
+from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.arrow_structs import plain_columns
+from hilltop.data.formats.text.file_rows import (
+    as_table,
+    csv_rows,
+    read_csv_table,
+    sheet_note,
+    sheet_rows,
+)
 from hilltop.data.formats.text.known_names import ROW_NUMBER
 
 _SAMPLE_ROWS = 200
@@ -38,6 +43,8 @@ class TableFile:
         self.notes: list[str] = []
         self._source = source
         self._is_parquet = is_parquet(source)
+        if source.is_spreadsheet:
+            self.notes += sheet_note(source)
         self.content = _without_row_numbers(_read(source))
         twice = {name for name in self.names if self.names.count(name) > 1}
         if twice:
@@ -69,6 +76,11 @@ class TableFile:
             )
         chunks = self.content.column(name)
         return chunks.combine_chunks() if chunks.num_chunks != 1 else chunks.chunk(0)
+
+    def distinct(self, name: str) -> list[Any]:
+        """The different cells of a column of text; none of another column."""
+        column = self.column(name)
+        return column.unique().to_pylist() if pa.types.is_string(column.type) else []
 
     def text(self, name: str, *, blank: bool = False) -> pa.Array:
         """Return one column as text; unless ``blank`` is allowed, no cell may be empty."""
@@ -140,7 +152,7 @@ class TableFile:
 
     @cached_property
     def _lines(self) -> Sequence[int]:
-        rows = _sheet_rows if self._source.is_spreadsheet else _csv_rows
+        rows = sheet_rows if self._source.is_spreadsheet else csv_rows
         return rows(self._source)[2]
 
 
@@ -161,7 +173,7 @@ def column_names(source: LabelSource) -> list[str]:
     if not is_parquet(source):
         return list(source.header)
     try:
-        return list(pq.read_schema(source.path).names)
+        return list(plain_columns(pq.read_schema(source.path).empty_table()).column_names)
     except (pa.ArrowInvalid, OSError):
         return []
 
@@ -184,8 +196,8 @@ def is_binary(source: LabelSource) -> bool:
 
 def _read(source: LabelSource) -> pa.Table:
     if is_parquet(source):
-        return read_parquet(source.path)
-    return _as_table(*_sheet_rows(source)[:2]) if source.is_spreadsheet else _read_csv(source)
+        return plain_columns(read_parquet(source.path))
+    return as_table(*sheet_rows(source)[:2]) if source.is_spreadsheet else read_csv_table(source)
 
 
 def _without_row_numbers(content: pa.Table) -> pa.Table:
@@ -203,81 +215,3 @@ def _without_row_numbers(content: pa.Table) -> pa.Table:
         kept.append(at)
     names = [content.column_names[at] or f"column {at + 1}" for at in kept]
     return content.select(kept).rename_columns(names)
-
-
-def _read_csv(source: LabelSource) -> pa.Table:
-    """Read fast; if that fails, read again row by row to say where and why."""
-    raw, dialect = read_content(source.path), source.dialect
-    quotes = raw.count(b'"')
-    convert = pa_csv.ConvertOptions(
-        column_types=dict.fromkeys(source.header, pa.string()), strings_can_be_null=False
-    )
-    try:
-        # A quote may hide line ends, which the fast reader only looks for when told to. It takes
-        # a quote that is never closed for a long cell; the strict reader below does not.
-        content = pa_csv.read_csv(
-            pa.BufferReader(raw),
-            read_options=pa_csv.ReadOptions(
-                skip_rows=dialect.comments,
-                column_names=None if dialect.header else list(source.header),
-            ),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=dialect.separator, newlines_in_values=quotes > 0
-            ),
-            convert_options=convert,
-        )
-        # A header with spaces around names is read by the slow reader, which takes them off.
-        as_named = content.column_names == list(source.header) and not dialect.skip_blanks
-        all_text = all(column.type == pa.string() for column in content.columns)
-        if quotes % 2 == 0 and as_named and all_text:
-            return content
-    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError):
-        pass
-    return _as_table(*_csv_rows(source)[:2])
-
-
-def _as_table(header: list[str], rows: list[list[str]]) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(header)
-    return pa.table([pa.array(column, pa.string()) for column in columns], names=header)
-
-
-def _sheet_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows, and the row of the sheet in which each stands."""
-    if not source.sheet:
-        raise data_error(source.path, "the first sheet is empty. Expected a header and rows.")
-    start = source.sheet_titles + 2
-    filled = [(at, row) for at, row in enumerate(source.sheet[1:], start=start) if any(row)]
-    return list(source.header), [row for _, row in filled], [at for at, _ in filled]
-
-
-def _csv_rows(source: LabelSource) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows, and the line on which each row begins."""
-    errors = ErrorCollector(source.path)
-    comments = source.dialect.comments
-    text = (f"{line}\n" for _, line in read_lines(source.path)[comments:])
-    reader = source.dialect.reader(text, strict=True)
-    header: list[str] = [] if source.dialect.header else list(source.header)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    begins = comments + 1
-    try:
-        for cells in reader:
-            if cells and not header:
-                header = list(source.header)
-            elif cells and any(cells[len(header) :] or [len(cells) < len(header)]):
-                wanted = pluralize(len(header), "cell", "cells")
-                errors.add(
-                    f"expected {wanted} as in the header, but got {len(cells)}."
-                    " Quote cells that contain commas.",
-                    line=begins,
-                )
-            elif cells:
-                rows.append(cells[: len(header)])
-                lines.append(begins)
-            begins = comments + reader.line_num + 1
-    except csv.Error as error:
-        errors.add(f"this row is not valid CSV: {error}.", line=begins)
-    if not header:
-        errors.add("the file is empty. Expected a header and rows.")
-    errors.check()
-    return header, rows, lines

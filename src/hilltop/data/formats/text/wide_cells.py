@@ -26,6 +26,7 @@ from hilltop.data.formats.text.cell_values import (
     ZERO,
     Kinds,
     cell_kinds,
+    own_names,
 )
 from hilltop.data.formats.text.column_roles import resolve_columns
 from hilltop.data.formats.text.known_names import is_no_class_name
@@ -100,6 +101,9 @@ def find_classes(table: TableFile, image: str, options: ReadOptions) -> WideColu
     closed = options.class_list()
     meaning = cell_meaning(options)
     cells = {name: cell_kinds(table.column(name), meaning) for name in names}
+    odd = {name: table.distinct(name) for name in names if OTHER in cells[name]}
+    for name in own_names(odd):
+        cells[name] = np.where(cells[name] == OTHER, ONE, cells[name]).astype(np.int8)
     ignored: list[str] = []
     if options.ignore_columns is not None:
         gone = resolve_columns(table.path, options.ignore_columns, table.names)

@@ -71,7 +71,8 @@ def patch_wide(original: Original, changes: Sequence[Change]) -> Iterator[Patche
         return
     text = CsvText(original.path)
     named = find_image_column(original.path, peek_columns(source), original.options)
-    written = _notation(text, text.column(named), cell_meaning(original.options))
+    classes = {*original.table.classes} - {named}
+    written = _notation(text, classes, cell_meaning(original.options))
     absent, options = _absent(original.options, written)
     said = changes if absent else of_state(changes, State.PRESENT)
     if any(change.class_name not in text.names for change in said):
@@ -91,12 +92,12 @@ def patch_wide(original: Original, changes: Sequence[Change]) -> Iterator[Patche
     yield Patched(text.content(), options if new else original.options, bool(absent), note=note)
 
 
-def _notation(text: CsvText, image: int | None, meaning: CellMeaning) -> dict[int, str]:
-    """How the file writes 1, 0 and -1, as far as it does."""
+def _notation(text: CsvText, classes: set[str], meaning: CellMeaning) -> dict[int, str]:
+    """How the columns of some classes write 1, 0 and -1, as far as they do."""
     found: dict[int, str] = {}
     for record in text.records:
-        for at, cell in enumerate(record.cells):
-            if at != image and cell:
+        for name, cell in zip(text.names, record.cells, strict=False):
+            if name in classes and cell:
                 found.setdefault(meaning.kind(cell), cell)
     return found
 
