@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.attack.files import damaged_arrays, damaged_labels, overwriting
+from tests.attack.files import damaged_arrays, damaged_labels
 from tests.attack.outcome import Outcome
+from tests.attack.overwriting import overwriting
 from tests.attack.server import killed_servers, odd_images, strangers
 from tests.attack.training import changed_checkpoints, killed_runs
 
@@ -26,7 +27,7 @@ ATTACKS: dict[Callable[[Path, int], Outcome], int] = {
     changed_checkpoints: 20,
     damaged_labels: 2000,
     damaged_arrays: 500,
-    overwriting: 1,
+    overwriting: 200,
 }
 """Every attack, and how often it is tried at a scale of 1."""
 
