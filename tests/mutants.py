@@ -17,6 +17,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.attack.mends import MENDS
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -167,6 +169,7 @@ MUTANTS = (
         "sample.present, total",
         "tests/audit/find/test_estimate.py",
     ),
+    *(Mutant(*mend) for mend in MENDS),
 )
 
 
