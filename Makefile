@@ -63,7 +63,7 @@ demo: setup  ## Train on drawn pictures with labels left out, and write demo/rep
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
-bench: .venv/.bench  ## Measure against other libraries (20 minutes; QUICK=1: two), write docs/benchmarks.md.
+bench: .venv/.bench  ## Measure against other libraries (35 minutes; QUICK=1: three), write docs/benchmarks.md.
 	$(BIN)/python benchmarks/all.py $(if $(QUICK),--quick,--save)
 
 .venv/.docs: .venv/.done

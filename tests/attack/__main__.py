@@ -35,17 +35,23 @@ ATTACKS: dict[Callable[[Path, int], Outcome], int] = {
 def attack(scale: float, *, only: str = "") -> list[Outcome]:
     """Run the attacks, each in a folder of its own, and print their rows."""
     outcomes = []
+    print("| what was tried | tries | | |\n| --- | --- | --- | --- |")
     for run, tries in ATTACKS.items():
         if only not in run.__name__:
             continue
         began = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             found = run(Path(folder), max(1, round(scale * tries)))
-        print(f"{found.line()}  ({time.perf_counter() - began:.0f} s)", flush=True)
+        found.remark = ", ".join(part for part in (found.remark, _seconds(began)) if part)
+        print(found.line(), flush=True)
         for message in found.broken[:5]:
             print(f"    {message}")
         outcomes.append(found)
     return outcomes
+
+
+def _seconds(began: float) -> str:
+    return f"{time.perf_counter() - began:.0f} s"
 
 
 if __name__ == "__main__":

@@ -73,6 +73,12 @@ MENDS = (
         "if False:",
         f"{REVIEW}/test_sessions.py",
     ),
+    (
+        "audit/review/patience.py",
+        "if self.cycle is None:",
+        "if False:",
+        f"{REVIEW}/test_patience.py",
+    ),
     # 7. Images beside answers.
     (
         "audit/review/thumbnails.py",
