@@ -37,7 +37,7 @@ attack: setup  ## Repeat the table of attacks (some minutes; SCALE=10 tries ten 
 mutants: setup  ## Put in faults on purpose, one at a time; each must be noticed by a test.
 	$(BIN)/python -m tests.mutants
 
-versions:  ## Test losses, metrics and labels on every Python here with the oldest and newest torch.
+versions:  ## Run the tests on every Python here with the oldest and newest torch (hours).
 	.ci/versions
 
 # Tests in which a loss takes part by being registered.

@@ -136,10 +136,24 @@ def _scratch(path: Path, target: Path) -> Iterator[Path]:
     prefix = f".{target.name[:100]}."
     _remove_stale(target.parent, prefix)
     with (
+        _naming(path),
         tempfile.TemporaryDirectory(prefix=prefix, suffix=_MARK, dir=target.parent) as scratch,
         holding(Path(scratch)),
     ):
         yield Path(scratch)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say of a full or broken disk which file could not be written: not all libraries do."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None and _MARK not in str(error.filename):
+            raise  # it is about another file
+        reason = os.strerror(error.errno) if error.errno else str(error).rstrip(".")
+        room = " Make room on the disk." if "No space left" in str(error) else ""
+        raise data_error(path, f"it could not be written: {reason}.{room}") from error
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
