@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.attack.files import damaged_arrays, damaged_labels
+from tests.attack.options import odd_options
 from tests.attack.outcome import Outcome
 from tests.attack.overwriting import overwriting
 from tests.attack.server import killed_servers, odd_images, strangers
@@ -28,6 +29,7 @@ ATTACKS: dict[Callable[[Path, int], Outcome], int] = {
     damaged_labels: 2000,
     damaged_arrays: 500,
     overwriting: 200,
+    odd_options: 300,
 }
 """Every attack, and how often it is tried at a scale of 1."""
 

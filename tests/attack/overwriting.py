@@ -45,7 +45,7 @@ def overwriting(folder: Path, tries: int) -> Outcome:
     """Aim commands at files by any name, with and without ``--force``, and see what is left."""
     found = Outcome("commands aimed at files that are there")
     made = folder / "made"
-    _make(made)
+    make_files(made)
     chance, before = random.Random(0), os.getcwd()
     try:
         for turn in range(tries):
@@ -60,7 +60,7 @@ def overwriting(folder: Path, tries: int) -> Outcome:
     return found
 
 
-def _make(folder: Path) -> None:
+def make_files(folder: Path) -> None:
     """What a user has: labels in several formats, features, a run, an audit, scores, notes."""
     folder.mkdir()
     write_problem(folder, "abcd", train=120, val=40, features=8, above=1, seed=0)
