@@ -77,12 +77,11 @@ def peaks(rows: list[Row]) -> str:
     mine = [row for row in rows if row["question"] == PEAKS]
     if not mine:
         return "Not measured yet.\n"
-    lines = ["| command | machine | peak MiB | seconds |\n| --- | --- | --- | --- |\n"]
+    lines = ["| command | machine | load before | peak MiB | seconds |\n|" + " --- |" * 5 + "\n"]
     for row in mine:
         peak, seconds = float(row["peak_mib"]), float(row["contender_ms"]) / 1e3
-        lines.append(
-            f"| `hilltop {row['contender']}` | {row['size']} | {peak:,.0f} | {seconds:.0f} |\n"
-        )
+        first = f"| `hilltop {row['contender']}` | {row['size']} | {row['note']}"
+        lines.append(f"{first} | {peak:,.0f} | {seconds:.0f} |\n")
     return "".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 Samples the resident memory of the process tree five times a second; of the demo also beside busy
 loops on the same cores, because what runs ahead of its consumer grows on a slow machine.
-Run it with: python benchmarks/peaks.py [--quick] [--save] [--only demo] [--way quiet]
+Run it with: python benchmarks/peaks.py [--quick] [--save] [--only demo] [--way plain]
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from timing import Row
 ROWS, PHOTOS = 4000, 128
 STEP_S, CURVE_S = 0.2, 2.0
 CURVE = Path(__file__).with_name("demo_memory.csv")
-QUESTION, QUIET, BUSY = "peak memory", "quiet", "busy"
-WAYS = {QUIET: "quiet", BUSY: "beside busy loops"}
+QUESTION, PLAIN, BUSY = "peak memory", "plain", "busy"
+WAYS = {PLAIN: "as it is", BUSY: "with a busy loop a core"}
 COMMANDS: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect", "labels.parquet"),
     "statistics": ("statistics", "labels.parquet"),
@@ -56,6 +56,8 @@ BUSY_TOO = ("demo",)
 """What is measured beside busy loops, too: it has readers and drawers of its own."""
 
 Samples = list[tuple[float, float]]
+Measured = dict[str, tuple[float, Samples]]
+"""By command: the load of the machine before it, and its samples."""
 
 
 def tree_mib(pid: int) -> float:
@@ -104,47 +106,46 @@ def write_photos(folder: Path) -> None:
     torch.save(timm.create_model("resnet50").state_dict(), folder / "weights.pt")
 
 
-def measure(names: list[str], busy: bool, rows: int) -> dict[str, Samples]:
+def measure(names: list[str], busy: bool, rows: int) -> Measured:
     """Run commands in turn in a folder of their own, if asked beside a busy loop for each core."""
     spin = [sys.executable, "-c", "while True: pass"]
     loops = [subprocess.Popen(spin) for _ in range(busy * (os.cpu_count() or 1))]
-    found = {}
+    found: Measured = {}
     try:
         with tempfile.TemporaryDirectory() as scratch:
             write_problem(Path(scratch), rows)
             if "features" in names:
                 write_photos(Path(scratch))
             for name in names:
-                found[name] = sample(COMMANDS[name], Path(scratch))
-                peak = max(mib for _, mib in found[name])
-                print(f"{name}: {peak:,.0f} MiB, {found[name][-1][0]:.0f} s", flush=True)
+                found[name] = os.getloadavg()[0], sample(COMMANDS[name], Path(scratch))
+                load, samples = found[name]
+                peak, seconds = max(mib for _, mib in samples), samples[-1][0]
+                print(f"{name}: {peak:,.0f} MiB, {seconds:.0f} s, load {load:.1f}", flush=True)
     finally:
         for loop in loops:
             loop.kill()
     return found
 
 
-def as_rows(measured: dict[str, dict[str, Samples]], rows: int) -> list[Row]:
-    """One row a command and way; the ratio is that of the times, to the quiet machine's."""
+def as_rows(measured: dict[str, Measured]) -> list[Row]:
+    """One row a command and way; there is nothing to compare its time with."""
     made = []
     for way, commands in measured.items():
-        for name, samples in commands.items():
-            quiet = measured.get(QUIET, commands)[name][-1][0]
-            taken = samples[-1][0]
-            ratio = round(taken / quiet, 4)
-            row = Row(QUESTION, way, name, QUIET, 1e3 * taken, 1e3 * quiet, ratio, ratio, ratio)
+        for name, (load, samples) in commands.items():
+            taken = 1e3 * samples[-1][0]
+            row = Row(QUESTION, way, name, name, taken, taken, 1.0, 1.0, 1.0)
             peak = round(max(mib for _, mib in samples))
-            made.append(replace(row, peak_mib=peak, note=f"{rows} images"))
+            made.append(replace(row, peak_mib=peak, note=f"{load:.1f}"))
     return made
 
 
-def save_curve(measured: dict[str, dict[str, Samples]]) -> None:
+def save_curve(measured: dict[str, Measured]) -> None:
     """Keep the demo's memory over time, the most within every two seconds, beside other ways'."""
     with CURVE.open(newline="") if CURVE.is_file() else io.StringIO() as file:
         kept = [row for row in list(csv.reader(file))[1:] if row[0] not in measured]
     for way, commands in measured.items():
         most: dict[int, float] = {}
-        for seconds, mib in commands["demo"]:
+        for seconds, mib in commands["demo"][1]:
             at = int(seconds // CURVE_S)
             most[at] = max(mib, most.get(at, 0.0))
         kept += [[way, f"{at * CURVE_S:.0f}", f"{mib:.0f}"] for at, mib in most.items()]
@@ -162,12 +163,12 @@ def main() -> None:
     rows = 400 if options.quick else ROWS
     if options.quick:
         names = [name for name in names if name not in LONG]
-    ways = [options.way] if options.way else [QUIET] if options.quick else list(WAYS)
+    ways = [options.way] if options.way else [PLAIN] if options.quick else list(WAYS)
     measured = {}
     for way in ways:
-        chosen = [name for name in names if way == QUIET or name in BUSY_TOO]
+        chosen = [name for name in names if way == PLAIN or name in BUSY_TOO]
         measured[WAYS[way]] = measure(chosen, way == BUSY, rows)
-    finish(as_rows(measured, rows), options, ["torch"])
+    finish(as_rows(measured), options, ["torch"])
     if options.save and "demo" in names and not options.quick:
         save_curve(measured)
 

@@ -97,8 +97,8 @@ def test_the_memory_of_a_command_is_one_line_a_way(load) -> None:  # type: ignor
     page = load("page")
     rows = [row(page.PEAKS, way, "demo", 2000.0) | {"peak_mib": "1290"} for way in ("a", "b")]
     assert page.peaks([row("other", "1", "x", 1.0), *rows]).splitlines()[2:] == [
-        "| `hilltop demo` | a | 1,290 | 2 |",
-        "| `hilltop demo` | b | 1,290 | 2 |",
+        "| `hilltop demo` | a |  | 1,290 | 2 |",
+        "| `hilltop demo` | b |  | 1,290 | 2 |",
     ]
 
 
