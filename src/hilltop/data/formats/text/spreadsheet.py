@@ -23,9 +23,11 @@ def read_sheet(path: Path) -> list[list[str]]:
     except ImportError as error:
         raise MissingExtra("Reading a spreadsheet", error.name, "xlsx") from None
     try:
-        book = load_workbook(path, read_only=True, data_only=True)
-        rows = [list(map(_text, cells)) for cells in book.worksheets[0].iter_rows(values_only=True)]
-        book.close()
+        with path.open("rb") as file:  # openpyxl leaves a damaged one open
+            book = load_workbook(file, read_only=True, data_only=True)
+            sheet = book.worksheets[0]
+            rows = [list(map(_text, cells)) for cells in sheet.iter_rows(values_only=True)]
+            book.close()
     except Exception as error:  # openpyxl passes on whatever its parsers of ZIP and XML raise
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise data_error(
