@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor
 
+from hilltop.training import penalty
 from hilltop.training.penalty import PENALTIES, USUAL_PENALTY, choose_penalty
 
 
@@ -46,3 +48,16 @@ def test_unknown_targets_take_no_part() -> None:
     unknown = targets.masked_fill(hidden, torch.nan)
     wrong = torch.where(hidden, 1 - targets, targets)
     assert choose(inputs, unknown) <= choose(inputs, wrong)
+
+
+def test_one_label_in_each_fold_says_nothing_of_the_penalty() -> None:
+    targets = torch.zeros(300, 4)
+    targets[:3] = 1  # rows are dealt into three folds in turn
+    assert choose(torch.randn(300, 10, generator=torch.manual_seed(0)), targets) == USUAL_PENALTY
+
+
+def test_a_label_does_not_count_at_its_own_rank() -> None:
+    logits = torch.tensor([[4.0, 4.0], [3.0, 3.0], [2.0, 2.0], [1.0, 1.0]])
+    targets = torch.tensor([[1.0, 1.0], [0.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    # Alone at the top it is luck; of three, the second has 1 of 3 at its rank, the last 2 of 4.
+    assert penalty._precisions(logits, targets).tolist() == pytest.approx([0.0, 1 / 3 + 2 / 4])

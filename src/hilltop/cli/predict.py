@@ -112,7 +112,7 @@ class Predict:
             if self.min_precision is not None:
                 raise ArgumentError(
                     "--min-precision needs a run that knows what its scores mean; this one was"
-                    " trained on fewer than 100 images, or before runs did. Train it again."
+                    " trained on fewer than 20 images, or before runs did. Train it again."
                 )
             return None
         if self.min_precision is not None:
@@ -124,5 +124,5 @@ def _explained(decision: Decision | None, top: int | None) -> str:
     if top is not None:
         return f"the {top} most probable tags of every image, however probable they are"
     if decision is None:
-        return "scores above 0.5: what scores mean is found out with 100 images or more to train on"
+        return "scores above 0.5: what scores mean is found out with 20 images or more to train on"
     return decision.describe()

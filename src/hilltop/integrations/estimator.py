@@ -67,7 +67,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         loss_: The loss that was used.
         head_: The trained :class:`hilltop.models.FeatureHead`.
         truth_: What the scores of a matrix of labels mean, a
-            :class:`hilltop.calibration.TruthModel`; None for fewer than 100 rows.
+            :class:`hilltop.calibration.TruthModel`; None for fewer than 20 rows.
         decision_: Thresholds for the best expected F1, a :class:`hilltop.calibration.Decision`,
             with what may be expected of them; None without ``truth_``.
         threshold_: Probability above which ``predict`` says 1: one, or one for each class.

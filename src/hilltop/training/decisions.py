@@ -15,10 +15,10 @@ from hilltop.data.scores import ScoreTable
 from hilltop.inputs.features import FeatureInputs
 from hilltop.training.checkpoint import load_tensors, save_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.evidence import LEAST_ROWS, confirmed_absent
+from hilltop.training.evidence import confirmed_absent
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task, training_batch
-from hilltop.training.truth_of_head import truth_of_head
+from hilltop.training.truth_of_head import LEAST_ROWS, truth_of_head
 
 Which = Literal["best", "last"]
 

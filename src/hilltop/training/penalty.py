@@ -29,7 +29,9 @@ def choose_penalty(
     """Return the penalty with which cross-entropy ranks held-out labels best.
 
     Heads of all penalties and folds are trained side by side, in haste. They are judged by the mean
-    over classes of average precision, on labels as they are: missing ones lower it for all alike.
+    over classes of average precision, on labels as they are: missing ones lower it for all alike,
+    once a label does not count at its own rank. Of few labels that are left one comes first by
+    luck, and precision there would be 1.
 
     Args:
         inputs: Scaled features of some rows, in random order ``(n, F)``.
@@ -51,6 +53,8 @@ def choose_penalty(
     heads = _Heads(inputs, targets, rate=rate, width=width)
     heads.train(torch.Generator().manual_seed(seed))
     scores = heads.scores()
+    if not any(scores):  # a label a fold: none stands above another
+        return USUAL_PENALTY
     best = max(range(len(PENALTIES)), key=scores.__getitem__)
     learned = len(inputs) * (FOLDS - 1) / FOLDS
     return PENALTIES[best] * math.sqrt(learned / rows)
@@ -96,7 +100,7 @@ class _Heads:
             schedule.step()
 
     def scores(self) -> list[float]:
-        """For each penalty, the mean over classes of average precision on held-out rows."""
+        """For each penalty, the mean over classes of the precision at held-out labels."""
         weights = self.weight.view(*self.shape, -1)
         biases = self.bias.view(*self.shape)
         found = self.targets.new_zeros(len(PENALTIES), self.shape[2])
@@ -113,11 +117,11 @@ class _Heads:
 
 
 def _precisions(logits: Tensor, targets: Tensor) -> Tensor:
-    """Sum over the labels of each class of the precision at their rank."""
+    """Sum over the labels of each class of the precision at their rank, by the labels above it."""
     order = logits.sort(dim=0, descending=True, stable=True).indices
     hits = targets.gather(0, order)
     ranks = torch.arange(1, len(hits) + 1).unsqueeze(1)
-    return (hits.cumsum(dim=0) / ranks * hits).sum(dim=0)
+    return ((hits.cumsum(dim=0) - 1) / ranks * hits).sum(dim=0)
 
 
 def _batches(rows: int, passes: int, parts: int, generator: torch.Generator) -> Iterator[Tensor]:

@@ -13,12 +13,14 @@ from hilltop.losses.reduction import Reduction
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.losses.terms.negative import LogNegative
 from hilltop.losses.terms.positive import LogPositive
-from hilltop.models import Features
-from hilltop.training.evidence import LEAST_ROWS, FoldEvidence, ask_folds, confirmed_absent
+from hilltop.models import FeatureHead, Features
+from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
 from hilltop.training.folds import assign_folds, out_of_fold_logits
 from hilltop.training.in_memory import fit_head
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 
+LEAST_ROWS = 20
+"""With fewer rows than this, scores are not calibrated and tags are cut at one half."""
 _FOLDS = 4
 
 
@@ -35,8 +37,8 @@ def truth_of_head(
 ) -> TruthModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
-    A linear head by out-of-fold scores; one with a hidden layer by its like that learned from three
-    quarters of the rows. Missing labels are judged by scores of cross-entropy, for any loss.
+    By out-of-fold scores of heads like it: linear ones learn side by side, those with a hidden
+    layer one after the other. Missing labels are judged by scores of cross-entropy, for any loss.
 
     Args:
         features: One row an image ``(N, F)``.
@@ -62,19 +64,18 @@ def truth_of_head(
         return fit_truth(asked.logits, targets, observed=absent, belief=asked.belief)
     loss = _reduced(loss, "sum" if row_weight is None else "none")
     if hidden is None:
-        rows = torch.arange(len(features))
         loss = loss if row_weight is None else RowWeighted(loss, row_weight)
         logits = out_of_fold_logits(
             features, targets, loss, observed=observed, recipe=recipe, seed=seed
         )
     else:
-        rows, logits = _held_out(features, labels, loss, seed, recipe, hidden, row_weight)
+        logits = _fold_by_fold(features, labels, loss, seed, recipe, hidden, row_weight)
     return fit_truth(
         logits,
-        targets[rows],
-        observed=None if absent is None else absent[rows],
+        targets,
+        observed=absent,
         belief=asked.belief,
-        believed_logits=asked.logits[rows],
+        believed_logits=asked.logits,
     )
 
 
@@ -88,7 +89,7 @@ def _reduced(loss: Loss, reduction: Reduction) -> Loss:
     return copied
 
 
-def _held_out(
+def _fold_by_fold(
     features: Features,
     labels: LabelBatch,
     loss: Loss,
@@ -96,23 +97,33 @@ def _held_out(
     recipe: Recipe,
     hidden: int,
     row_weight: Tensor | None,
-) -> tuple[Tensor, Tensor]:
-    """Rows that a head did not learn from, and its scores of them."""
+) -> Tensor:
+    """Scores of heads with a hidden layer, each of the rows that it did not learn from.
+
+    All are held back as firmly as the head itself: logits would be of another size otherwise.
+    """
     fold = assign_folds(len(features), _FOLDS, torch.Generator().manual_seed(seed))
-    head = fit_head(
-        features,
-        labels,
-        loss,
-        classes=labels(torch.arange(1))[0].shape[1],
-        seed=seed,
-        recipe=recipe,
-        hidden=hidden,
-        row_weight=row_weight,
-        learn_from=torch.nonzero(fold != 0).squeeze(1),
-    ).head
-    rows = torch.nonzero(fold == 0).squeeze(1)
-    with torch.no_grad():
-        return rows, head(features[rows].to(head.mean.dtype)).float()
+    classes = labels(torch.arange(1))[0].shape[1]
+    whole = FeatureHead(features.shape[1], classes, hidden=None)
+    whole.fit_scale(features, weight=row_weight)
+    recipe = recipe.for_head(whole, features, labels, seed=seed)
+    logits = torch.empty(len(features), classes)
+    for number in range(_FOLDS):
+        head = fit_head(
+            features,
+            labels,
+            copy.deepcopy(loss),
+            classes=classes,
+            seed=seed,
+            recipe=recipe,
+            hidden=hidden,
+            row_weight=row_weight,
+            learn_from=torch.nonzero(fold != number).squeeze(1),
+        ).head
+        rows = torch.nonzero(fold == number).squeeze(1)
+        with torch.no_grad():
+            logits[rows] = head(features[rows].to(head.mean.dtype)).float()
+    return logits
 
 
 def _is_cross_entropy(loss: Loss) -> bool:
