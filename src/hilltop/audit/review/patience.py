@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -17,7 +17,7 @@ class ImpatientProtocol(H11Protocol):
     those that stay silent would lock all others out.
     """
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
         self._waiting = self.loop.call_later(FIRST_REQUEST_S, self.give_up)
