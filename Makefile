@@ -37,7 +37,7 @@ attack: setup  ## Repeat the table of attacks (some minutes; SCALE=10 tries ten 
 mutants: setup  ## Put in faults on purpose, one at a time; each must be noticed by a test.
 	$(BIN)/python -m tests.mutants
 
-versions:  ## Test losses, metrics and labels on every Python here with the oldest and newest torch.
+versions:  ## Run the tests on every Python here with the oldest and newest torch (hours).
 	.ci/versions
 
 # Tests in which a loss takes part by being registered.
@@ -63,7 +63,7 @@ demo: setup  ## Train on drawn pictures with labels left out, and write demo/rep
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
-bench: .venv/.bench  ## Measure against other libraries (20 minutes; QUICK=1: two), write docs/benchmarks.md.
+bench: .venv/.bench  ## Measure against other libraries (35 minutes; QUICK=1: three), write docs/benchmarks.md.
 	$(BIN)/python benchmarks/all.py $(if $(QUICK),--quick,--save)
 
 .venv/.docs: .venv/.done

@@ -23,6 +23,8 @@ SCRIPTS = (
     "input_path",
     "training",
     "growth",
+    "side_by_side",
+    "peaks",
 )
 
 

@@ -20,7 +20,9 @@ TABLES = {
     "audit": ("audit",),
     "images": ("images, training", "images, evaluation"),
     "training": ("training to one mAP",),
+    "at_once": ("runs at once",),
 }
+PEAKS = "peak memory"
 MARK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 Row = dict[str, str]
 
@@ -70,6 +72,19 @@ def exponents(rows: list[Row]) -> str:
     return "".join(lines)
 
 
+def peaks(rows: list[Row]) -> str:
+    """Peak memory and time, one line for each command and way that it was measured."""
+    mine = [row for row in rows if row["question"] == PEAKS]
+    if not mine:
+        return "Not measured yet.\n"
+    lines = ["| command | machine | load before | peak MiB | seconds |\n|" + " --- |" * 5 + "\n"]
+    for row in mine:
+        peak, seconds = float(row["peak_mib"]), float(row["contender_ms"]) / 1e3
+        first = f"| `hilltop {row['contender']}` | {row['size']} | {row['note']}"
+        lines.append(f"{first} | {peak:,.0f} | {seconds:.0f} |\n")
+    return "".join(lines)
+
+
 def hardware(rows: list[Row]) -> str:
     """Where and with what it was measured."""
     if not rows:
@@ -97,6 +112,8 @@ def filled(text: str, rows: list[Row]) -> str:
             return start + hardware(rows) + end
         if name == "exponents":
             return start + exponents(rows) + end
+        if name == "peaks":
+            return start + peaks(rows) + end
         mine = [row for row in rows if row["question"] in TABLES[name]]
         return start + table(mine) + end
 

@@ -1,54 +1,79 @@
 """Peak memory of every command, as a user starts it: the process and all that it starts.
 
-Samples the resident memory of the process tree five times a second. With --beside, busy loops take
-the cores meanwhile: what runs ahead of its consumer grows on a slow machine.
-Run it with: python benchmarks/peaks.py [--beside 2] [--only demo] [--curve curve.csv]
+Samples the resident memory of the process tree five times a second; of the demo also beside busy
+loops on the same cores, because what runs ahead of its consumer grows on a slow machine.
+Run it with: python benchmarks/peaks.py [--quick] [--save] [--only demo] [--way plain]
 """
 
 from __future__ import annotations
 
-import argparse
+import csv
+import io
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
+from results import finish, parser
 from side_by_side import write_problem
+from timing import Row
 
-ROWS = 4000
-STEP_S = 0.2
+ROWS, PHOTOS = 4000, 128
+STEP_S, CURVE_S = 0.2, 2.0
+CURVE = Path(__file__).with_name("demo_memory.csv")
+QUESTION, PLAIN, BUSY = "peak memory", "plain", "busy"
+WAYS = {PLAIN: "as it is", BUSY: "with a busy loop a core"}
 COMMANDS: dict[str, tuple[str, ...]] = {
     "inspect": ("inspect", "labels.parquet"),
+    "statistics": ("statistics", "labels.parquet"),
     "convert": ("convert", "labels.parquet", "labels.csv", "--to", "long", "--lossy"),
-    "simulate": ("simulate", "labels.parquet", "--r", "0.5", "--out", "left.parquet"),
+    "simulate": ("simulate", "complete.parquet", "--r", "0.5", "--out", "left.parquet"),
+    "join": ("join", "left.parquet", "val.parquet", "--out", "joined.parquet"),
+    "features": ("features", "photos/images", "--weights", "weights.pt", "--out", "seen.npz"),
     "advise": ("advise", "left.parquet"),
     "train": ("train", "--labels", "left.parquet", "--features", "features.npz", "--out", "run"),
     "predict": ("predict", "run", "--features", "features.npz", "--out", "scores.npy"),
-    "evaluate": ("evaluate", "scores.npy", "labels.parquet"),
+    "evaluate": ("evaluate", "scores.npy", "complete.parquet"),
+    "export": ("export", "run", "--out", "model.onnx"),
+    "compare": (
+        *("compare", "--labels", "complete.parquet", "--val-labels", "val.parquet", "--features"),
+        *("features.npz", "--methods", "bce,hill", "--keep", "0.4", "--seeds", "0", "--jobs", "2"),
+        *("--out", "comparison"),
+    ),
     "audit": ("audit", "--labels", "left.parquet", "--features", "features.npz", "--out", "audit"),
     "queue": ("queue", "audit", "--out", "queue.csv"),
-    "export": ("export", "run", "--out", "model.onnx"),
+    "review --static": ("review", "audit", "--static", "page.html"),
+    "apply": ("apply", "audit", "--candidates", "--format", "fiftyone", "--out", "applied.json"),
     "demo": ("demo", "--out", "demo"),
 }
 """What is run, in this order: later ones need what earlier ones leave."""
+LONG = ("features", "compare", "demo")
+"""What --quick leaves out."""
+BUSY_TOO = ("demo",)
+"""What is measured beside busy loops, too: it has readers and drawers of its own."""
+
+Samples = list[tuple[float, float]]
+Measured = dict[str, tuple[float, Samples]]
+"""By command: the load of the machine before it, and its samples."""
 
 
 def tree_mib(pid: int) -> float:
-    """Resident memory of a process and its descendants, pages they share counted once each."""
-    parents: dict[int, list[int]] = {}
+    """Resident memory of a process and its descendants, shared pages counted in each of them."""
+    children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue  # it has just ended
-            parents.setdefault(parent, []).append(int(entry.name))
+            children.setdefault(parent, []).append(int(entry.name))
     total, wanted = 0, [pid]
     while wanted:
         one = wanted.pop()
-        wanted += parents.get(one, [])
+        wanted += children.get(one, [])
         try:
             total += int(Path(f"/proc/{one}/statm").read_text().split()[1])
         except OSError:
@@ -56,7 +81,7 @@ def tree_mib(pid: int) -> float:
     return total * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def measure(words: tuple[str, ...], folder: Path) -> list[tuple[float, float]]:
+def sample(words: tuple[str, ...], folder: Path) -> Samples:
     """Run a command; return seconds and MiB, sample by sample."""
     began, found = time.perf_counter(), []
     process = subprocess.Popen(
@@ -70,32 +95,82 @@ def measure(words: tuple[str, ...], folder: Path) -> list[tuple[float, float]]:
     return found
 
 
-def main() -> None:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--beside", type=int, default=0, help="busy loops on the same cores")
-    parser.add_argument("--only", default="", help="one command")
-    parser.add_argument("--curve", type=Path, help="CSV file for all samples")
-    given = parser.parse_args()
-    loops = [
-        subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(given.beside)
-    ]
-    lines = ["command,seconds,mib"]
+def write_photos(folder: Path) -> None:
+    """Write drawn pictures, and weights that know nothing of them: memory asks for no more."""
+    import timm
+    import torch
+
+    from hilltop.inputs.synthetic import write_dataset
+
+    write_dataset(folder / "photos", images=PHOTOS, size=448, seed=0)
+    torch.save(timm.create_model("resnet50").state_dict(), folder / "weights.pt")
+
+
+def measure(names: list[str], busy: bool, rows: int) -> Measured:
+    """Run commands in turn in a folder of their own, if asked beside a busy loop for each core."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(spin) for _ in range(busy * (os.cpu_count() or 1))]
+    found: Measured = {}
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            write_problem(Path(scratch), ROWS)
-            print("| command | peak MiB | seconds |\n|---|---|---|")
-            for name, words in COMMANDS.items():
-                if given.only in ("", name):
-                    samples = measure(words, Path(scratch))
-                    peak = max(mib for _, mib in samples)
-                    print(f"| {name} | {peak:,.0f} | {samples[-1][0]:.0f} |", flush=True)
-                    lines += [f"{name},{seconds:.1f},{mib:.0f}" for seconds, mib in samples]
+            write_problem(Path(scratch), rows)
+            if "features" in names:
+                write_photos(Path(scratch))
+            for name in names:
+                found[name] = os.getloadavg()[0], sample(COMMANDS[name], Path(scratch))
+                load, samples = found[name]
+                peak, seconds = max(mib for _, mib in samples), samples[-1][0]
+                print(f"{name}: {peak:,.0f} MiB, {seconds:.0f} s, load {load:.1f}", flush=True)
     finally:
         for loop in loops:
             loop.kill()
-    if given.curve is not None:
-        given.curve.write_text("\n".join(lines) + "\n")
+    return found
+
+
+def as_rows(measured: dict[str, Measured]) -> list[Row]:
+    """One row a command and way; there is nothing to compare its time with."""
+    made = []
+    for way, commands in measured.items():
+        for name, (load, samples) in commands.items():
+            taken = 1e3 * samples[-1][0]
+            row = Row(QUESTION, way, name, name, taken, taken, 1.0, 1.0, 1.0)
+            peak = round(max(mib for _, mib in samples))
+            made.append(replace(row, peak_mib=peak, note=f"{load:.1f}"))
+    return made
+
+
+def save_curve(measured: dict[str, Measured]) -> None:
+    """Keep the demo's memory over time, the most within every two seconds, beside other ways'."""
+    with CURVE.open(newline="") if CURVE.is_file() else io.StringIO() as file:
+        kept = [row for row in list(csv.reader(file))[1:] if row[0] not in measured]
+    for way, commands in measured.items():
+        most: dict[int, float] = {}
+        for seconds, mib in commands["demo"][1]:
+            at = int(seconds // CURVE_S)
+            most[at] = max(mib, most.get(at, 0.0))
+        kept += [[way, f"{at * CURVE_S:.0f}", f"{mib:.0f}"] for at, mib in most.items()]
+    with CURVE.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([["way", "seconds", "mib"], *kept])
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    made = parser(__doc__)
+    made.add_argument("--way", choices=WAYS, help="one way to measure; both without it")
+    made.add_argument("--only", choices=COMMANDS, help="one command that needs no other's files")
+    options = made.parse_args()
+    names = [options.only] if options.only else list(COMMANDS)
+    rows = 400 if options.quick else ROWS
+    if options.quick:
+        names = [name for name in names if name not in LONG]
+    ways = [options.way] if options.way else [PLAIN] if options.quick else list(WAYS)
+    measured = {}
+    for way in ways:
+        chosen = [name for name in names if way == PLAIN or name in BUSY_TOO]
+        measured[WAYS[way]] = measure(chosen, way == BUSY, rows)
+    finish(as_rows(measured), options, ["torch"])
+    if options.save and "demo" in names and not options.quick:
+        save_curve(measured)
 
 
 if __name__ == "__main__":

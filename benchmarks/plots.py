@@ -5,6 +5,7 @@ Run it with: python benchmarks/plots.py
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,6 +17,7 @@ from curves import Curve, curves, is_ours, latest
 
 FOLDER = Path(__file__).parents[1] / "docs" / "benchmarks"
 TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+MEMORY = Path(__file__).with_name("demo_memory.csv")
 OURS, OTHERS = "#b5442c", ("#3b5b7a", "#7a8f3b", "#8a6fa8", "#777777")
 
 
@@ -71,6 +73,22 @@ def draw_losses(rows: list[dict[str, str]], path: Path) -> None:
     plt.close(figure)
 
 
+def draw_memory(path: Path) -> None:
+    """Memory of the demo over time, one line a way it was measured."""
+    with MEMORY.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    figure, panel = plt.subplots(figsize=(7, 3))
+    ways = dict.fromkeys(row["way"] for row in rows)
+    for way, colour in zip(ways, (OURS, *OTHERS), strict=False):
+        points = [(float(row["seconds"]), float(row["mib"])) for row in rows if row["way"] == way]
+        panel.plot(*zip(*points, strict=True), color=colour, lw=1.2, label=way)
+    panel.set(xlabel="seconds", ylabel="MiB", ylim=(0, None))
+    panel.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
 def main() -> None:
     """Draw all figures."""
     mpl.use("svg")
@@ -79,6 +97,8 @@ def main() -> None:
     rows = latest()
     draw_growth(rows, FOLDER / "growth.svg")
     draw_losses(rows, FOLDER / "losses.svg")
+    if MEMORY.is_file():
+        draw_memory(FOLDER / "memory.svg")
 
 
 if __name__ == "__main__":

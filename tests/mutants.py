@@ -17,6 +17,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.attack.mends import MENDS
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -167,6 +169,7 @@ MUTANTS = (
         "sample.present, total",
         "tests/audit/find/test_estimate.py",
     ),
+    *(Mutant(*mend) for mend in MENDS),
 )
 
 
@@ -189,6 +192,7 @@ def noticed(mutant: Mutant, tree: Path) -> str:
         "no:cacheprovider",
     ]
     environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["HILLTOP_TEST_HANGING_S"] = "120"  # a fault may have a test wait in vain
     ran = subprocess.run(
         [*command, *mutant.tests.split()],
         cwd=tree, env=environment, capture_output=True, text=True, check=False,

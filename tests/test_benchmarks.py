@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from hilltop.cli.main import COMMANDS
 from tests.processes import run
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -20,7 +21,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.syspath_prepend(str(FOLDER))
 
     def load_module(name: str) -> ModuleType:
-        for own in ("curves", "page", "results", "timing"):
+        for own in ("curves", "page", "peaks", "results", "side_by_side", "timing"):
             monkeypatch.delitem(sys.modules, own, raising=False)
         return importlib.import_module(name)
 
@@ -78,7 +79,7 @@ def test_the_tables_of_the_page_are_those_of_the_results(load) -> None:  # type:
     text = page.PAGE.read_text()
     assert page.filled(text, page.latest()) == text
     named = {match.group(2) for match in page.MARK.finditer(text)}
-    assert named == {*page.TABLES, "hardware", "exponents"}
+    assert named == {*page.TABLES, "hardware", "exponents", "peaks"}
 
 
 def test_a_table_says_where_another_library_is_faster(load) -> None:  # type: ignore[no-untyped-def]
@@ -90,6 +91,21 @@ def test_a_table_says_where_another_library_is_faster(load) -> None:  # type: ig
         False,
         False,
     ]
+
+
+def test_the_memory_of_a_command_is_one_line_a_way(load) -> None:  # type: ignore[no-untyped-def]
+    page = load("page")
+    rows = [row(page.PEAKS, way, "demo", 2000.0) | {"peak_mib": "1290"} for way in ("a", "b")]
+    assert page.peaks([row("other", "1", "x", 1.0), *rows]).splitlines()[2:] == [
+        "| `hilltop demo` | a |  | 1,290 | 2 |",
+        "| `hilltop demo` | b |  | 1,290 | 2 |",
+    ]
+
+
+def test_every_command_that_computes_is_measured(load) -> None:  # type: ignore[no-untyped-def]
+    measured = {words[0] for words in load("peaks").COMMANDS.values()}
+    made_of_others = {"start", "resume", "reproduce", "estimate"}
+    assert measured | made_of_others == set(COMMANDS)
 
 
 @pytest.mark.slow

@@ -13,8 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.attack.files import damaged_arrays, damaged_labels, overwriting
+from tests.attack.files import damaged_arrays, damaged_labels
+from tests.attack.options import odd_options
 from tests.attack.outcome import Outcome
+from tests.attack.overwriting import overwriting
 from tests.attack.server import killed_servers, odd_images, strangers
 from tests.attack.training import changed_checkpoints, killed_runs
 
@@ -26,7 +28,8 @@ ATTACKS: dict[Callable[[Path, int], Outcome], int] = {
     changed_checkpoints: 20,
     damaged_labels: 2000,
     damaged_arrays: 500,
-    overwriting: 1,
+    overwriting: 200,
+    odd_options: 300,
 }
 """Every attack, and how often it is tried at a scale of 1."""
 
@@ -34,17 +37,23 @@ ATTACKS: dict[Callable[[Path, int], Outcome], int] = {
 def attack(scale: float, *, only: str = "") -> list[Outcome]:
     """Run the attacks, each in a folder of its own, and print their rows."""
     outcomes = []
+    print("| what was tried | tries | | |\n| --- | --- | --- | --- |")
     for run, tries in ATTACKS.items():
         if only not in run.__name__:
             continue
         began = time.perf_counter()
         with tempfile.TemporaryDirectory() as folder:
             found = run(Path(folder), max(1, round(scale * tries)))
-        print(f"{found.line()}  ({time.perf_counter() - began:.0f} s)", flush=True)
+        found.remark = ", ".join(part for part in (found.remark, _seconds(began)) if part)
+        print(found.line(), flush=True)
         for message in found.broken[:5]:
             print(f"    {message}")
         outcomes.append(found)
     return outcomes
+
+
+def _seconds(began: float) -> str:
+    return f"{time.perf_counter() - began:.0f} s"
 
 
 if __name__ == "__main__":

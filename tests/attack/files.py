@@ -1,15 +1,13 @@
-"""Attacks by files: damaged labels, features, scores and checkpoints, and outputs over inputs."""
+"""Attacks by files: damaged labels, features and scores."""
 
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from hilltop.cli.main import main
 from hilltop.data import (
     FORMATS,
     LabelTable,
@@ -64,30 +62,6 @@ def _label_files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def overwriting(folder: Path, tries: int) -> Outcome:
-    """Ask commands to write over what they read: by name, by link, with and without --force."""
-    found = Outcome("commands asked to write over their own input")
-    labels = folder / "own.csv"
-    labels.write_text("image,class\na.jpg,cat\na.jpg,dog\nb.jpg,cat\n")
-    (folder / "link.csv").symlink_to(labels)
-    (folder / "hard.csv").hardlink_to(labels)
-    before = labels.read_bytes()
-    usual = ["--unlisted", "unknown"]
-    for out in ("own.csv", "link.csv", "hard.csv", "./own.csv", f"../{folder.name}/own.csv"):
-        target = str(folder / out)
-        for words in (
-            ["convert", str(labels), target, "--to", "long", *usual],
-            ["simulate", str(labels), "--single", "--to", "long", "--out", target],
-            ["inspect", str(labels), "--write-renames", target, *usual],
-            ["join", str(labels), str(labels), "--out", target, *usual],
-        ):
-            for force in ([], ["--force"]):
-                code = quietly([*words, *force])
-                kept = labels.read_bytes() == before
-                found.expect(code == 2 and kept, f"{' '.join(words)}: code {code}, kept {kept}")
-    return found
-
-
 def damaged_arrays(folder: Path, tries: int) -> Outcome:
     """Evaluate and train on damaged features and scores; a traceback is a fault."""
     from hilltop.data.scores import ScoreTable
@@ -126,14 +100,3 @@ def _write_parquet(path: Path, table: LabelTable, values: np.ndarray) -> None:  
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"image": table.images, "features": values.tolist()}), path)
-
-
-def quietly(words: list[str]) -> int | str:
-    """Run a command without its output; a traceback is returned as text."""
-    try:
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            return main(words)
-    except SystemExit as end:
-        return int(end.code or 0)
-    except Exception as error:
-        return repr(error)

@@ -28,6 +28,6 @@ class Outcome:
             self.broken.append(message)
 
     def line(self) -> str:
-        """The row as text."""
+        """The row as it stands in docs/trust.md."""
         held = "held" if not self.broken else f"BROKEN {len(self.broken):,}"
-        return f"{self.name:58} {self.tries:>8,}  {held:10}  {self.remark}"
+        return f"| {self.name} | {self.tries:,} | {held} | {self.remark} |"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from hilltop.cli.main import COMMANDS, load_command
+from hilltop.cli.outputs import WRITTEN
 from tests.attack.__main__ import ATTACKS
 from tests.attack.outcome import Outcome
+from tests.attack.overwriting import WRITERS
 
 
 @pytest.mark.slow
@@ -19,6 +23,15 @@ def test_the_attack_does_not_get_through(
     found = attack(tmp_path, max(1, ATTACKS[attack] // 10))
     assert found.tries
     assert found.broken == []
+
+
+def test_no_command_that_writes_is_forgotten() -> None:
+    writes = [
+        name
+        for name in COMMANDS
+        if {item.name for item in fields(load_command(name))} & set(WRITTEN)
+    ]
+    assert set(writes) == {words[0] for words in WRITERS}
 
 
 def test_what_does_not_hold_is_counted() -> None:

@@ -6,8 +6,8 @@ import random
 import shutil
 from pathlib import Path
 
-from tests.attack.files import quietly
 from tests.attack.outcome import Outcome
+from tests.attack.quiet import quietly
 from tests.feature_problem import write_problem
 from tests.forked import fork
 from tests.training.conftest import STOPPED, command

@@ -55,3 +55,13 @@ def test_seeds_that_no_generator_takes_are_said(capsys: pytest.CaptureFixture[st
 def test_statistics_of_nothing_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["statistics"]) == 2
     assert "Give at least one label file." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scores", ["", ".", ".."])
+def test_a_folder_in_place_of_scores_is_said(
+    scores: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("image,class\na.jpg,cat\n")
+    assert main(["evaluate", scores, str(labels), "--unlisted=unknown"]) == 1
+    assert "there is no such file; scores are a .npy file" in capsys.readouterr().err

@@ -66,6 +66,31 @@ def test_a_file_in_the_folder_of_labels_is_not_written_over(
     assert taken.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["simulate", "labels.csv", "--single", "--to", "long", "--out"],
+        ["convert", "labels.csv", "--to", "paper_list", "--unlisted=absent", "--lossy"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_folder_in_place_of_a_file_is_said(
+    words: list[str], scores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(Path().iterdir())
+    assert main([*words, "."]) == 1
+    assert capsys.readouterr().err == "hilltop: .: this is a folder. Name a file.\n"
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize("out", ["nowhere/tags.csv", "nowhere/scores.npy"])
+def test_predictions_for_a_missing_folder_are_not_computed(
+    out: str, scores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", "no-run", "--features=x.npz", "--out", out]) == 1
+    assert f"{out}: its folder does not exist. Create it first." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("file", ["suspects.parquet", "sample.csv", "estimates.csv"])
 def test_no_file_of_an_audit_is_written_over(
     file: str,

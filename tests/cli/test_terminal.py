@@ -35,6 +35,19 @@ def test_short_work_leaves_no_line_in_a_log(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("debug", [False, True])
+def test_what_matplotlib_says_of_a_read_only_home_is_for_debug(
+    debug: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    of_package = logging.getLogger("matplotlib")
+    before = of_package.level
+    with shown(quiet=False, json=False, aside=False, debug=debug):
+        of_package.warning("mkdir -p failed for path")
+        of_package.error("something broke")
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * debug + ["ERROR"]
+    assert of_package.level == before
+
+
 def test_long_work_is_told_from_time_to_time_with_what_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hilltop.data import FORMATS, LabelTable, State, assemble, files, write_labels
-from hilltop.data.files import atomic_write, check_outputs, replacing
+from hilltop.data.files import atomic_write, check_outputs, replacing, replacing_folder
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError, DataError
 from tests.processes import start, wait_until
@@ -36,6 +36,9 @@ def small_table() -> LabelTable:
     return assemble(
         ["a.jpg", "b.jpg"], ["cat", "dog"], [0, 1], [0, 1], State.PRESENT, unlisted=State.ABSENT
     )
+
+
+FULL = r"could not be written: No space left on device\. Make room on the disk\."
 
 
 def disk_is_full(*_: object) -> None:
@@ -64,7 +67,7 @@ def test_every_format_keeps_the_old_file_when_the_disk_is_full(
     path = tmp_path / NAMES.get(name, "labels.csv")
     path.write_text("precious")
     monkeypatch.setattr(os, "fsync", disk_is_full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(DataError, match=FULL):
         write_labels(small_table(), path, format=name, lossy=True)
     assert path.read_text() == "precious"
 
@@ -86,7 +89,7 @@ def test_scores_are_replaced_with_their_names_or_not_at_all(
     old = ScoreTable(pa.array(["a"]), ("cat",), np.zeros((1, 1)))
     old.save(tmp_path / "scores.npy")
     monkeypatch.setattr(os, "fsync", disk_is_full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(DataError, match=FULL):
         ScoreTable(pa.array(["b", "c"]), ("cat",), np.ones((2, 1))).save(tmp_path / "scores.npy")
     assert ScoreTable.load(tmp_path / "scores.npy").images.to_pylist() == ["a"]
 
@@ -129,6 +132,43 @@ def test_a_pipe_can_be_written_to() -> None:
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there/a\.txt: its folder does not exist\."):
         atomic_write(tmp_path / "there" / "a.txt", "")
+
+
+def test_a_folder_is_not_taken_for_a_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"this is a folder\. Name a file\."):
+        atomic_write(tmp_path, "new")
+
+
+def test_an_empty_folder_keeps_its_permissions(tmp_path: Path) -> None:
+    folder = tmp_path / "private"
+    folder.mkdir(mode=0o700)
+    with replacing_folder(folder) as new:
+        (new / "labels.txt").write_text("new")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert (folder / "labels.txt").is_file()
+
+
+def test_the_folder_one_stands_in_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for here in (Path(), tmp_path):
+        with (
+            pytest.raises(DataError, match="this folder is in use and cannot be replaced"),
+            replacing_folder(here),
+        ):
+            pass
+    assert Path.cwd().is_dir()
+
+
+def test_a_place_that_cannot_be_written_to_is_said_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files.os, "access", lambda path, _: Path(path) != tmp_path)
+    for out in (tmp_path / "a.csv", tmp_path / "new" / "deep" / "a.csv"):
+        with pytest.raises(DataError, match=r"a\.csv: the folder .* cannot be written to\."):
+            check_outputs([out], [], force=False)
+    check_outputs([Path(os.devnull)], [], force=True)
 
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])

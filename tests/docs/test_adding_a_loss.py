@@ -47,7 +47,7 @@ def test_the_shared_checks_take_the_loss_in_and_all_pass(copy: Path) -> None:
     said = run(copy, *shlex.split(line), *here)
     passed = re.search(r"(\d+) passed", said)
     assert passed is not None
-    assert int(passed[1]) > 100, said
+    assert int(passed[1]) > 50, said  # more with a kernel
     assert "failed" not in said
 
 

@@ -10,6 +10,7 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
+from hilltop.data.files import check_folder
 from hilltop.errors import ArgumentError
 from hilltop.progress import say
 
@@ -66,6 +67,7 @@ class Features:
 
         if self.out.suffix != ".npz":
             raise ArgumentError(f"--out must end in .npz, but got {self.out.name!r}.")
+        check_folder(self.out)
         check_written(self, self.out)
         if self.shard < 64 or self.shard % 64:
             raise ArgumentError(f"--shard must be a multiple of 64, but got {self.shard}.")
@@ -111,5 +113,5 @@ class Features:
         if Path(weights).is_file():
             weights = str(Path(weights).resolve())  # the file is asked for from other folders
         backbone = Backbone(self.backbone, weights, self.image_size)
-        parts = self.out.with_name(f"{self.out.stem}.shards")
+        parts = self.out.parent / f"{self.out.stem}.shards"
         return FeatureShards(self.images, chosen, backbone, parts, self.shard)

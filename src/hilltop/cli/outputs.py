@@ -56,7 +56,7 @@ def _is_labels(command: Any, path: Path) -> bool:
 
 
 def _beside(path: Path) -> Iterator[Path]:
-    yield from (path.with_name(f"{path.name}{ending}") for ending in BESIDE)
+    yield from (path.parent / f"{path.name}{ending}" for ending in BESIDE)
     if path.suffix == ".npy":
         yield from (path.with_suffix(ending) for ending in (".ids.txt", ".ids.npy"))
 

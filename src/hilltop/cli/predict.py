@@ -12,6 +12,7 @@ import tyro
 
 from hilltop.checks import check_number, check_whole, pluralize
 from hilltop.cli.outputs import Force, check_written
+from hilltop.data.files import check_folder
 from hilltop.data.tags import check_tag_file, choose_tags, write_tags
 from hilltop.errors import ArgumentError
 from hilltop.progress import say
@@ -62,6 +63,7 @@ class Predict:
         from hilltop.training.run_folder import RunFolder
 
         self._check()
+        check_folder(self.out)
         check_written(self, self.out, inputs=RunFolder(self.run_folder).files)
         trained = load_run(self.run_folder, which=self.which)
         chosen, source = None, self.images or self.features

@@ -10,7 +10,7 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
-from hilltop.data.data_errors import data_error
+from hilltop.data.files import check_folder
 
 if TYPE_CHECKING:
     from hilltop.audit.review.queues import Purpose
@@ -51,8 +51,7 @@ class Queue:
         from hilltop.audit.review.queue_table import write_queue
         from hilltop.audit.review.queues import build_queue
 
-        if not self.out.parent.is_dir():
-            raise data_error(self.out, "its folder does not exist. Create it first.")
+        check_folder(self.out)
         folder = AuditFolder.read(self.folder)
         check_written(self, self.out, inputs=folder.inputs)
         purpose: Purpose = self.for_

@@ -240,7 +240,7 @@ class Apply:
     def run(self) -> dict[str, Any]:
         """Take in, write, say what was done."""
         folder = AuditFolder.read(self.folder)
-        beside = [self.out.with_suffix(".xml")] if self.candidates else []
+        beside = [self.out.parent / f"{self.out.stem}.xml"] if self.candidates else []
         check_written(self, self.out, *beside, inputs=folder.inputs)
         if self.answers is not None:
             _import(folder, self.answers, force=self.force)

@@ -82,7 +82,7 @@ class Simulate:
 
     def run(self) -> dict[str, Any]:
         """Read, thin, write both files."""
-        aside = self.out.with_name(f"{self.out.stem}.dropped.parquet")
+        aside = self.out.parent / f"{self.out.stem}.dropped.parquet"
         read = [] if self.keep is None else [Path(self.keep)]
         check_written(self, self.out, aside, inputs=read)
         # In the result unlisted pairs are unknown, whatever they were: there is no need to ask.

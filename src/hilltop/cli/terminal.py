@@ -113,6 +113,7 @@ def shown(*, quiet: bool, json: bool, aside: bool, debug: bool) -> Iterator[None
         if not debug:
             stack.enter_context(warnings.catch_warnings())
             warnings.showwarning = _show_warning
+            stack.enter_context(_errors_alone("matplotlib"))
         if json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         before = logger.level, logger.propagate
@@ -125,6 +126,18 @@ def shown(*, quiet: bool, json: bool, aside: bool, debug: bool) -> Iterator[None
             stack.callback(handler.close)
             stack.callback(logger.removeHandler, handler)
         yield
+
+
+@contextlib.contextmanager
+def _errors_alone(package: str) -> Iterator[None]:
+    """Do not show what a package says of its own set-up, such as a home that is read-only."""
+    of_package = logging.getLogger(package)
+    before = of_package.level
+    of_package.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        of_package.setLevel(before)
 
 
 def _restore(level: int, propagate: bool) -> None:

@@ -34,6 +34,7 @@ def replacing(path: Path) -> Iterator[Path]:
     file that it leads to is replaced.
     """
     target = Path(os.path.realpath(path))
+    check_no_folder(path)
     if target.exists() and not target.is_file():  # a pipe or device has no name to take over
         yield path
         return
@@ -52,10 +53,17 @@ def replacing(path: Path) -> Iterator[Path]:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes ``path``, which may be an empty folder, at the end."""
     target = Path(os.path.realpath(path))
+    if target.is_dir() and (target.samefile(Path.cwd()) or target.is_mount()):
+        raise data_error(  # whoever is in it would be left in a folder without a name
+            path,
+            f"this folder is in use and cannot be replaced. Name a new one: {path / 'labels'}.",
+        )
     with _scratch(path, target) as scratch:
         temporary = scratch / "new"
         temporary.mkdir()
         yield temporary
+        if target.exists():
+            shutil.copymode(target, temporary)
         os.replace(temporary, target)
     _sync_folder(target.parent)
 
@@ -69,6 +77,7 @@ def check_outputs(
     """Raise if one of the files to write is among those that are read, or is there already.
 
     Files are compared by what they are, so that a link or another spelling of a name is noticed.
+    A place that cannot be written to is said as well, before anything is computed for it.
 
     Args:
         outputs: Files that are about to be written.
@@ -86,6 +95,28 @@ def check_outputs(
             )
         if identity is not None and not force and path.is_file():
             raise ArgumentError(f"{path}: there is such a file already. {remedy}")
+        _check_place(path)
+
+
+def check_no_folder(path: Path) -> None:
+    """Raise if a folder stands where a file will be written."""
+    if path.is_dir():
+        raise data_error(path, "this is a folder. Name a file.")
+
+
+def check_folder(path: Path) -> None:
+    """Raise if the folder of a file that will be written does not exist."""
+    if not Path(os.path.realpath(path)).parent.is_dir():
+        raise data_error(path, "its folder does not exist. Create it first.")
+
+
+def _check_place(path: Path) -> None:
+    """Raise if the folder of a file, or the one that it will be made in, cannot be written to."""
+    if path.exists() and not path.is_file():  # a pipe or device is not replaced but written to
+        return
+    folder = next(one for one in Path(os.path.realpath(path)).parents if one.exists())
+    if not os.access(folder, os.W_OK):
+        raise data_error(path, f"the folder {folder} cannot be written to.")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -100,17 +131,29 @@ def _sync_folder(folder: Path) -> None:
 @contextlib.contextmanager
 def _scratch(path: Path, target: Path) -> Iterator[Path]:
     """A folder beside the target in which it is put together; an error names the file itself."""
-    if not target.parent.is_dir():
-        raise data_error(path, "its folder does not exist. Create it first.")
-    if not os.access(target.parent, os.W_OK):
-        raise data_error(path, f"the folder {target.parent} cannot be written to.")
+    check_folder(path)
+    _check_place(path)
     prefix = f".{target.name[:100]}."
     _remove_stale(target.parent, prefix)
     with (
+        _naming(path),
         tempfile.TemporaryDirectory(prefix=prefix, suffix=_MARK, dir=target.parent) as scratch,
         holding(Path(scratch)),
     ):
         yield Path(scratch)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say of a full or broken disk which file could not be written: not all libraries do."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None and _MARK not in str(error.filename):
+            raise  # it is about another file
+        reason = os.strerror(error.errno) if error.errno else str(error).rstrip(".")
+        room = " Make room on the disk." if "No space left" in str(error) else ""
+        raise data_error(path, f"it could not be written: {reason}.{room}") from error
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:

@@ -47,7 +47,7 @@ def read_scores(path: Path) -> ScoreTable:
 
 
 def _with_names(path: Path) -> ScoreTable:
-    names = path.with_name(f"{path.name}.names.parquet")
+    names = path.parent / f"{path.name}.names.parquet"
     if path.is_file() and not names.is_file():
         raise data_error(
             path,

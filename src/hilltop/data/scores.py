@@ -148,7 +148,7 @@ def _check_parts(path: Path, images: pa.Array, classes: tuple[Any, ...], values:
 
 
 def _names_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.names.parquet")
+    return path.parent / f"{path.name}.names.parquet"
 
 
 def _positions(kind: tuple[str, str], here: pa.Array, wanted: pa.Array) -> Places:

@@ -96,7 +96,14 @@ class PairBatch(NamedTuple):
 
     def with_logits(self, logits: Tensor) -> PairBatch:
         """Return the same pairs with other logits."""
-        return PairBatch(logits, self.targets, self.observed, self.index, self.epoch)
+        return self.with_values(logits, self.targets)
+
+    def with_values(self, logits: Tensor, targets: Tensor) -> PairBatch:
+        """Return the same pairs with other logits and targets.
+
+        Not by ``_replace``, which older compilers of torch do not look into.
+        """
+        return PairBatch(logits, targets, self.observed, self.index, self.epoch)
 
     def candidates(self) -> Tensor:
         """Return True for pairs that may be missing labels: known, below 1, not confirmed."""

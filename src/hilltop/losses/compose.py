@@ -157,7 +157,7 @@ class MultiLabelLoss(Loss):
         targets = batch.targets.to(logits.dtype)
         known = targets == targets  # NaN differs from itself
         logits = torch.where(known, logits, 0.0)
-        given = batch._replace(logits=logits, targets=targets)
+        given = batch.with_values(logits, targets)
         targets = torch.where(known, targets, 0.0)
         targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
         loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)

@@ -20,7 +20,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, State, Step, read_labels, write_labels
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write, check_outputs
+from hilltop.data.files import atomic_write, check_folder, check_outputs
 from hilltop.data.formats import Change, Format, Handoff, Original, Patched, named_format
 from hilltop.data.review_record import (
     ReviewRecord,
@@ -102,8 +102,7 @@ def apply_decisions(
         ArgumentError: The format has no place for candidates.
         DataError: The original file is gone or changed, or the new one cannot be written.
     """
-    if not out.parent.is_dir():
-        raise data_error(out, "its folder does not exist. Create it first.")
+    check_folder(out)
     source = labels or folder.labels
     check_outputs([out, provenance_path(out)], [source, *folder.inputs], force=True)
     table, chosen = folder.table(), named_format(format or folder.format)
@@ -212,9 +211,9 @@ def _patch(
         return None
     for proposal in proposals:
         said = found.changes if proposal.absents else found.without_absents(table.unlisted)
-        if _reads_as(proposal, out.name, chosen.name, apply_changes(table, said)):
+        if _reads_as(proposal, out.resolve().name, chosen.name, apply_changes(table, said)):
             for added, content in proposal.beside.items():
-                atomic_write(out.with_name(f"{out.name}{added}"), content)
+                atomic_write(out.parent / f"{out.name}{added}", content)
             atomic_write(out, proposal.content)
             notes = (proposal.note,) if proposal.note else ()
             return _Written(out, proposal.absents, patched=True, notes=notes)

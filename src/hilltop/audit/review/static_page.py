@@ -22,8 +22,7 @@ from hilltop.audit.review.queues import Purpose, build_queue
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.checks import check_whole
 from hilltop.data import LabelTable
-from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, check_folder
 from hilltop.errors import DataError
 
 _PAGE = Path(__file__).with_name("page")
@@ -53,8 +52,7 @@ def write_static_review(
         The number of pairs in the page.
     """
     check_whole("top", top, low=1)
-    if not out.parent.is_dir():
-        raise data_error(out, "its folder does not exist. Create it first.")
+    check_folder(out)
     labels = folder.table()
     queue = build_queue(folder, purpose, top, classes=classes)
     shown = _classes(labels, queue)

@@ -22,6 +22,7 @@ from hilltop.data.class_names import (
     rename_classes,
 )
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import check_folder
 from hilltop.data.formats import documents, folders, tables
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions, ready_command
@@ -174,8 +175,7 @@ def write_labels(
     """Write a table; without ``lossy``, only in a format that can express all of it."""
     target = Path(path)
     chosen = named_format(format) if format else _by_suffix(target)
-    if not target.parent.is_dir():
-        raise data_error(target, "its folder does not exist. Create it first.")
+    check_folder(target)
     if target.suffix.lower() in (*SUFFIXES, *PACKED_SUFFIXES):
         raise data_error(target, "such files are read, but not written. Write a .csv file instead.")
     chosen.write(table, target, lossy)

@@ -100,7 +100,7 @@ def _on_device(
 ) -> Evaluated:
     selected = None
     if isinstance(loss.correction, SelectiveCorrection):
-        exact = batch._replace(logits=batch.logits.float(), targets=batch.targets.float())
+        exact = batch.with_values(batch.logits.float(), batch.targets.float())
         selected = loss.correction.selected(exact, learning=needs_grad).contiguous()
     seen = loss.checks.seen(batch.logits.device)
     by_class = _by_class(loss, form, batch.logits)

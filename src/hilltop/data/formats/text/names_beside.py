@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, check_no_folder
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Original
 from hilltop.data.formats.source import read_class_file
@@ -37,6 +37,7 @@ def write_names_beside(path: Path, classes: Sequence[str], *, used: int) -> None
         classes: All names.
         used: How many classes a reader of the list alone would find.
     """
+    check_no_folder(path)
     beside = _beside(path)
     # An old file of names must not rename the classes of a new list.
     if list(classes) != numbered_names(used) or beside.exists():
@@ -53,4 +54,4 @@ def keep_names_beside(original: Original) -> dict[str, bytes]:
 
 
 def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.name}{_BESIDE}")
+    return path.parent / f"{path.name}{_BESIDE}"

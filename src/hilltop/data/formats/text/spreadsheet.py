@@ -101,10 +101,11 @@ def _read_sheets(path: Path) -> dict[str, Rows]:
     except ImportError as error:
         raise MissingExtra("Reading a spreadsheet", error.name, "xlsx") from None
     try:
-        found = _values(load_workbook(path, read_only=True, data_only=True))
-        if _has_links(path):
-            written = _values(load_workbook(path, read_only=True, data_only=False))
-            found = {name: _with_links(rows, written[name]) for name, rows in found.items()}
+        with path.open("rb") as file:  # openpyxl leaves a damaged one open
+            found = _values(load_workbook(file, read_only=True, data_only=True))
+            if _has_links(path):
+                written = _values(load_workbook(file, read_only=True, data_only=False))
+                found = {name: _with_links(rows, written[name]) for name, rows in found.items()}
     except Exception as error:  # openpyxl passes on whatever its parsers of ZIP and XML raise
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise data_error(

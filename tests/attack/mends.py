@@ -1,0 +1,133 @@
+"""What was mended, taken out again on purpose: each with the tests that must notice it.
+
+``python -m tests.mutants`` puts these in, one at a time, beside its other faults. The number is
+that of the point in the list of attacks that the mend belongs to.
+"""
+
+from __future__ import annotations
+
+OUTPUTS = "tests/cli/test_outputs.py tests/cli/test_outputs_beside.py tests/data/test_files.py"
+DAMAGED = "tests/training/test_damaged_state.py"
+FEATURES = "tests/inputs/test_damaged_features.py"
+REVIEW = "tests/audit/review"
+ANSWERS = "tests/audit/decisions/test_answer_faults.py"
+
+MENDS = (
+    # 1. Commands write over their own input.
+    ("data/files.py", "if identity in read:", "if path in read.values():", OUTPUTS),
+    ("data/files.py", "and not force and path.is_file()", "and False", OUTPUTS),
+    (
+        "cli/outputs.py",
+        "check_outputs([*outputs, *beside]",
+        "check_outputs([*outputs]",
+        OUTPUTS,
+    ),
+    # 2. Tabs and reviewers of the page without a server.
+    (
+        "audit/review/page/file_client.js",
+        '${prefix}:${crypto.getRandomValues(new Uint32Array(2)).join("-")}',
+        "${prefix}",
+        f"{REVIEW}/test_static_tabs.py",
+    ),
+    (
+        "audit/review/page/file_client.js",
+        ".filter((one) => one.reviewer === reviewer)",
+        "",
+        f"{REVIEW}/test_static_tabs.py",
+    ),
+    # 3. Runs that diverge.
+    (
+        "training/learner.py",
+        "if not math.isfinite(value):",
+        "if False:",
+        "tests/training/test_divergence.py",
+    ),
+    (
+        "training/scoring.py",
+        "if not bool(probs.isfinite().all()):",
+        "if False:",
+        "tests/training/test_divergence.py",
+    ),
+    # 4. States made up, damaged or not finite.
+    ("training/checkpoint.py", "value.shape not in fits or", "", DAMAGED),
+    ("training/checkpoint.py", "checksum != _checksum(tensors, note)", "False", DAMAGED),
+    (
+        "training/checkpoint.py",
+        "and not bool(tensor.isfinite().all())",
+        "and False",
+        DAMAGED,
+    ),
+    # 5. Features and scores.
+    ("inputs/features.py", "np.flatnonzero(lengths != lengths[0])", "np.zeros(0)", FEATURES),
+    ("data/array_files.py", "if size > free:", "if False:", FEATURES),
+    # 6. Who gets in.
+    (
+        "audit/review/security.py",
+        "if refusal is None and not brought and session is None:",
+        "if False:",
+        f"{REVIEW}/test_sessions.py",
+    ),
+    (
+        "audit/review/security.py",
+        "if self._owner[name] != session:",
+        "if False:",
+        f"{REVIEW}/test_sessions.py",
+    ),
+    (
+        "audit/review/patience.py",
+        "if self.cycle is None:",
+        "if False:",
+        f"{REVIEW}/test_patience.py",
+    ),
+    # 7. Images beside answers.
+    (
+        "audit/review/thumbnails.py",
+        "os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK",
+        "os.O_RDONLY | os.O_NOFOLLOW",
+        f"{REVIEW}/test_images.py",
+    ),
+    (
+        "audit/review/thumbnails.py",
+        "Image.open(file, formats=FORMATS)",
+        "Image.open(file)",
+        f"{REVIEW}/test_images.py",
+    ),
+    (
+        "audit/review/thumbnails.py",
+        "self._used + own <= self._most",
+        "True",
+        f"{REVIEW}/test_images.py",
+    ),
+    # 8. Files that are there completely or not at all.
+    (
+        "data/files.py",
+        'temporary = scratch / f"new{target.suffix}"',
+        "temporary = target",
+        "tests/data/test_files.py",
+    ),
+    # 9. Answers and runs.
+    ("audit/decisions/incoming.py", 'content.get("audit") != audit', "False", ANSWERS),
+    (
+        "audit/decisions/store.py",
+        "if _identity(self.path) != self._identity:",
+        "if False:",
+        ANSWERS,
+    ),
+    ("audit/decisions/store.py", "!= [row[at] for at in _SAME]", "is None", ANSWERS),
+    ("data/csv_rows.py", '_FORMULA = ("=", ', "_FORMULA = (", ANSWERS),
+    (
+        "training/run_folder.py",
+        "held.enter_context(holding(self.path))",
+        "pass",
+        "tests/training/test_faulty_runs.py",
+    ),
+    (
+        "training/run_folder.py",
+        "for path in self.files:",
+        "for path in ():",
+        "tests/training/test_faulty_runs.py",
+    ),
+    # 12. What a gradient scaler remembers.
+    ("training/checkpoint.py", 'other.load_state_dict(note["others"][name])', "pass", DAMAGED),
+)
+"""File, text, what it becomes, and tests, as in :class:`tests.mutants.Mutant`."""

@@ -1,0 +1,103 @@
+"""Attack by options: every command with values that nobody means, in place of good ones."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from hilltop.cli.help import visible_options
+from hilltop.cli.main import load_command
+from tests.attack.outcome import Outcome
+from tests.attack.overwriting import make_files
+from tests.attack.quiet import quietly
+
+VALUES = {
+    "N": ("-1", "0", "1.5", "nan", "x", "", "99999999999999999999"),
+    "X": ("-1", "0", "-0.0", "2", "nan", "inf", "-inf", "1e400", "1e-400", "x", ""),
+    "TEXT": (
+        "",
+        " ",
+        "nothing",
+        "=cmd|'/C calc'!A0",
+        "\u202e",
+        "a" * 5000,
+        "..",
+        "{",
+        "\n",
+        "0,,1",
+    ),
+    "PATH": ("", ".", "/", "nowhere", "/dev/null", "photos", "thesis.txt", "a" * 300, "a\nb"),
+}
+"""By what the help calls a value."""
+NEVER = ("--port", "--host", "--open", "--workers", "--root")
+"""Options that would serve, or start many processes."""
+SOUND = (
+    ("inspect", "train.csv", "--unlisted", "unknown"),
+    ("convert", "train.csv", "new.csv", "--to", "long", "--unlisted", "unknown"),
+    ("join", "left.parquet", "train.parquet", "--out", "new.parquet"),
+    ("simulate", "train.parquet", "--r", "0.5", "--out", "new.parquet"),
+    ("statistics", "train.parquet"),
+    ("features", "features.npz", "--weights", "timm", "--out", "new.npz"),
+    ("train", "--labels", "left.parquet", "--features", "features.npz", "--epochs", "1", "--loss",
+     "bce", "--no-report", "--out", "new"),
+    ("resume", "run"),
+    ("predict", "run", "--features", "features.npz", "--out", "new.csv"),
+    ("evaluate", "scores.npy", "train.parquet"),
+    ("export", "run", "--to", "safetensors", "--out", "new"),
+    ("advise", "left.parquet"),
+    ("compare", "--labels", "train.parquet", "--val-labels", "val.parquet", "--features",
+     "features.npz", "--keep", "0.4", "--methods", "bce", "--seeds", "0", "--epochs", "1", "--out",
+     "new"),
+    ("reproduce", "negative-gradients", "--out", "new"),
+    ("audit", "--labels", "left.parquet", "--features", "features.npz", "--out", "new"),
+    ("queue", "audit", "--out", "new.csv"),
+    ("review", "audit", "--static", "new.html"),
+    ("estimate", "audit"),
+    ("apply", "audit", "--candidates", "--format", "fiftyone", "--out", "new.json"),
+)  # fmt: skip
+"""Commands that work on the files that are made."""
+
+
+def odd_options(folder: Path, tries: int) -> Outcome:
+    """Give one option an odd value; a traceback is a fault, and so is a lost file."""
+    found = Outcome("odd values of options end in an answer or a sentence")
+    made, chance, before = folder / "made", random.Random(1), os.getcwd()
+    make_files(made)
+    try:
+        for turn in range(tries):
+            place = folder / f"try-{turn}"
+            shutil.copytree(made, place)
+            os.chdir(place)
+            _try(found, SOUND[turn % len(SOUND)], chance)
+            os.chdir(before)
+            shutil.rmtree(place)
+    finally:
+        os.chdir(before)
+    return found
+
+
+def _try(found: Outcome, sound: tuple[str, ...], chance: random.Random) -> None:
+    contents = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    words = list(_changed(sound, chance))
+    code = quietly(words)
+    lost = [
+        path
+        for path, content in contents.items()
+        if path.parts[0] != "run" and (not path.is_file() or path.read_bytes() != content)
+    ]
+    said = f"{' '.join(words)[:300]}: code {code}, lost {lost}"
+    found.expect(isinstance(code, int) and not lost, said)
+
+
+def _changed(sound: tuple[str, ...], chance: random.Random) -> Iterator[str]:
+    """The words with an odd value of an option behind them, or a file that is none before."""
+    options = [one for one in visible_options(load_command(sound[0])) if one.value in VALUES]
+    options = [one for one in options if one.name not in NEVER]
+    if not options or (not sound[1].startswith("--") and chance.random() < 0.2):
+        yield from (sound[0], chance.choice(VALUES["PATH"]), *sound[2:])
+        return
+    chosen = chance.choice(options)
+    yield from (*sound, f"{chosen.name}={chance.choice(VALUES[chosen.value])}")
