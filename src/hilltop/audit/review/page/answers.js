@@ -67,10 +67,12 @@ window.Hilltop = window.Hilltop || {};
       return true;
     }
 
+    // On to the next open picture; a page turns when none is left, also of those that were passed over.
     #advance(place) {
       const { state, grid, zoom } = this.page;
       grid.clear();
-      const next = grid.nextOpen(place);
+      const behind = grid.nextOpen(place);
+      const next = behind >= 0 ? behind : grid.nextOpen(-1);
       if (next >= 0) grid.focus(next);
       else if ((state.page.end ?? state.page.start + state.page.pairs.length) < state.page.total) {
         state.turning = true;

@@ -114,7 +114,8 @@ window.Hilltop = window.Hilltop || {};
     const lacking = open.reduce((sum, item) => sum + (item.probability || 0), 0);
     byId("figures").replaceChildren(
       figure("Picture", number(place + 1), `of ${number(total)}, those that lack most first`),
-      figure("Probably lacks", lacking.toFixed(1), lacking.toFixed(1) === "1.0" ? "label" : "labels"),
+      figure("Probably lacks", lacking < 0.05 ? "nothing" : lacking.toFixed(1),
+        lacking < 0.05 ? "" : lacking.toFixed(1) === "1.0" ? "label" : "labels"),
     );
   }
 
