@@ -117,7 +117,9 @@ class Hands:
     def still(self, before: list[str]) -> list[str]:
         """What is open now; nothing if the page has turned by itself."""
         now = self.words()
-        return now if any(one["answer"] for one in self.page.evaluate(TILES)) else [""] * len(before)
+        return (
+            now if any(one["answer"] for one in self.page.evaluate(TILES)) else [""] * len(before)
+        )
 
 
 @contextmanager

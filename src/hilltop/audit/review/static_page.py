@@ -28,7 +28,6 @@ from hilltop.data.files import atomic_write
 from hilltop.errors import DataError
 
 
-
 def write_static_review(
     folder: AuditFolder,
     out: Path,
@@ -117,7 +116,9 @@ def _html(content: dict[str, Any]) -> str:
     """Put style, data and scripts into the page; only these scripts may run in it."""
     page = (PAGE / "page.html").read_text(encoding="utf-8")
     style = (PAGE / "page.css").read_text(encoding="utf-8")
-    scripts = [(PAGE / f"{name}.js").read_text(encoding="utf-8") for name in ("file_client", *SCRIPTS)]
+    scripts = [
+        (PAGE / f"{name}.js").read_text(encoding="utf-8") for name in ("file_client", *SCRIPTS)
+    ]
     # No "<" in the data, so that no name in it can end the script that holds it.
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
     policy = (
