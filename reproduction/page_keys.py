@@ -77,20 +77,22 @@ class Hands:
         """The right key for a picture, by what the page says of it."""
         return "y" if told.partition(",")[0] in self.true else "n"
 
-    def one_by_one(self, number: int) -> None:
+    def one_by_one(self) -> None:
         """Answer one large picture after another."""
+        words = self.words()
         self.press("Space")
-        for _ in range(number):
+        while any(words):
             self.press(self.word(self.page.evaluate(QUESTION)))
+            words = self.still(words)
 
-    def tiles(self, number: int) -> None:
+    def tiles(self) -> None:
         """Answer where the focus is, until the page has nothing open."""
         words = self.words()
-        while any(words[:number]):
+        while any(words):
             self.press(words[self.page.evaluate(FOCUS)])
             words = self.still(words)
 
-    def all_but_these(self, number: int) -> None:
+    def all_but_these(self) -> None:
         """Answer what differs from most, then all others at once."""
         words = self.words()
         most = max("yn", key=words.count)
@@ -99,13 +101,10 @@ class Hands:
             self.press(words[min(rare)])
             words = self.still(words)
         self.press("i")  # all but the one that has the focus
-        for _ in range(2 * number):  # what was not on the screen is shown first
+        while any(words):  # what was not on the screen is shown first; the one left out comes last
             self.press(most)
             self.page.wait_for_timeout(50)
             words = self.still(words)
-            if sum(map(bool, words)) <= 1:
-                break
-        self.press(most, sum(map(bool, words)))
 
     def walk(self, to: int) -> None:
         """Go to a tile by arrow keys."""
@@ -145,9 +144,8 @@ def answer_class(page: Any, address: str, name: str, way: str, hands: Hands) -> 
         page.fill("#name", "Ann")
         page.keyboard.press("Enter")
     page.wait_for_selector(".tile:focus")
-    number = page.locator(".tile").count()
     began = time.perf_counter()
-    getattr(hands, way.replace(" ", "_"))(number)
+    getattr(hands, way.replace(" ", "_"))()
     while not page.evaluate(SAVED):
         page.wait_for_timeout(5)
     hands.cost.seconds += time.perf_counter() - began
