@@ -1,6 +1,6 @@
 """What does an answer on the review page cost, and what does learning from answers?
 
-An audit of one class is answered until 0, 2,000 and 30,000 answers are stored; then the next ones are
+An audit of one class is answered until 0, 2,000 and 30,000 answers are stored; then the next are
 timed, from the request to the answer on disk, and a whole ranking anew. The time of an answer must
 not grow with those before it. The last line is a ranking anew of 12,000 images for all 80 classes.
 

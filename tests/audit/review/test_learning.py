@@ -27,6 +27,15 @@ def test_without_answers_nothing_changes() -> None:
     assert after == pytest.approx(probs, abs=1e-5)
 
 
+def test_answers_that_contradict_sure_probabilities_are_believed() -> None:
+    rng = np.random.default_rng(0)
+    directions = rng.standard_normal((400, 32)).astype(np.float32)
+    probs = np.linspace(0.99999, 0.98, 400, dtype=np.float32)
+    answered = np.arange(300)
+    after = learn_from_answers(directions, probs, answered, np.zeros(300, dtype=bool))
+    assert after[300:].mean() < 0.2
+
+
 def test_similar_images_follow_and_others_do_not() -> None:
     rng = np.random.default_rng(0)
     kind = rng.random(600) < 0.3
