@@ -11,13 +11,14 @@ has thinned:
 
 Run it with: python reproduction/ceiling.py --labels train.parquet --val-labels val.parquet
     --features features.npz [--keep 0.4,single] [--seeds 0,1,2] [--out answers.csv]
+    [--lines "auto,labels 1000,model 1000,labels 5000"]
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,8 @@ from hilltop.training.evidence import LEAST_ABSENT
 
 QUEUES = {"labels": (1000, 5000, 20000), "model": (1000, 7000)}
 """How many answers of each queue are tried."""
+LINES = ("auto", *(f"{name} {number}" for name, tried in QUEUES.items() for number in tried))
+LINES += ("bce", "told", "complete")
 
 
 class Heads:
@@ -96,8 +99,10 @@ def orders(given: Tensor, present: Tensor) -> dict[str, Tensor]:
     }
 
 
-def measure(heads: Heads, complete: LabelTable, r: str, seed: int) -> Iterator[tuple[str, float]]:
-    """Yield who knows what, and the mAP of a head that does."""
+def measure(
+    heads: Heads, complete: LabelTable, r: str, seed: int, lines: Collection[str] = LINES
+) -> Iterator[tuple[str, float]]:
+    """Yield who knows what, and the mAP of a head that does; only the lines that are asked for."""
     left = drop_positives(complete, r, seed=seed).table
     true, given = (torch.from_numpy(table.dense() == 1).float() for table in (complete, left))
     rows = np.arange(len(left))
@@ -106,20 +111,23 @@ def measure(heads: Heads, complete: LabelTable, r: str, seed: int) -> Iterator[t
     )
     belief = believe(logits, given)
     weight = (belief.absent_probability(logits, given) >= LEAST_ABSENT).float()
-    yield "auto", heads.mean_precision(given, seed=seed, weight=weight)
+    if "auto" in lines:
+        yield "auto", heads.mean_precision(given, seed=seed, weight=weight)
     queues = orders(given, belief.present_probability(logits, given))
-    for name, numbers in QUEUES.items():
-        for number in numbers:
+    asked = [(name, number) for name, tried in QUEUES.items() for number in tried]
+    for name, number in asked:
+        if f"{name} {number}" in lines:
             observed = torch.zeros(given.numel(), dtype=torch.bool)
             observed[queues[name][:number]] = True
             observed = observed.view(given.shape)
             corrected = torch.where(observed, true, given)
             value = heads.mean_precision(corrected, seed=seed, weight=weight, observed=observed)
             yield f"{name} {number}", value
-    yield "bce", heads.mean_precision(given, seed=seed)
     missing = (true == 1) & (given == 0)
-    yield "told", heads.mean_precision(given.masked_fill(missing, torch.nan), seed=seed)
-    yield "complete", heads.mean_precision(true, seed=seed)
+    others = {"bce": given, "told": given.masked_fill(missing, torch.nan), "complete": true}
+    for name, targets in others.items():
+        if name in lines:
+            yield name, heads.mean_precision(targets, seed=seed)
 
 
 def main() -> None:
@@ -129,6 +137,7 @@ def main() -> None:
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--keep", default="0.4,single")
     parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--lines", default=",".join(LINES))
     parser.add_argument("--out", type=Path, default=Path("answers.csv"))
     given = parser.parse_args()
     complete = read_complete(given.labels, TrainConfig())
@@ -141,7 +150,7 @@ def main() -> None:
         for seed in (int(word) for word in given.seeds.split(",")):
             for level in parse_levels(given.keep):
                 assert level.r is not None
-                for who, value in measure(heads, complete, level.r, seed):
+                for who, value in measure(heads, complete, level.r, seed, given.lines.split(",")):
                     writer.writerow([level.title, seed, who, f"{value:.3f}"])
                     file.flush()
                     print(f"{level.title}, seed {seed}: {who:<14}{value:6.2f}", flush=True)

@@ -28,7 +28,7 @@ def print_summary(
     """
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
     shown = [by_sample.get(one.class_name, one) for one in estimates]
-    shown.sort(key=lambda one: -one.missing)
+    shown.sort(key=lambda one: (-one.missing, -one.high))
     table = Table(title="Classes with most missing labels", title_justify="left")
     table.add_column("class")
     for name in ("labelled", "missing", "90% interval"):

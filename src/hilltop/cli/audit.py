@@ -227,7 +227,7 @@ class Audit:
         opinion = read_opinion(self.also, names, table.classes, names=known)
         logits = scored.logits(0, len(scored.rows))
         joined = join_opinion(logits, opinion, label_block(table, scored.rows)[0])
-        print(f"{self.also}: {joined.sentence}")
+        print(f"{self.also}: {joined.sentence(table.classes)}")
         return replace(scored, logits=blocks_of(joined.logits))
 
     def _matching(self, table: LabelTable, source: Path) -> Places:

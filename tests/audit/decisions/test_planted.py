@@ -64,6 +64,29 @@ def test_a_planted_label_looks_like_a_candidate_and_no_answer_strikes_it(
     assert [(one.reviewer, one.agreed, one.answered) for one in found] == [("Ann", 0, 1)]
 
 
+def test_classes_that_miss_most_labels_come_first_and_what_was_planted_stays(
+    planted: AuditFolder,
+) -> None:
+    first = read_planted(planted)
+    labels = planted.table()
+    classes = list(dict.fromkeys(name for name, _ in first))
+    last = next(name for name in labels.classes[::-1] if name not in classes)
+    images = labels.images.to_pylist()
+    lacking = [image for row, image in enumerate(images) if last not in labels.labels_of(row)]
+    write_candidates(
+        planted.candidates,
+        [
+            (image, name, 0.9 if name == last else 0.1)
+            for image in lacking
+            for name in [*classes, last]
+        ],
+    )
+    found = plant_pairs(planted, 2, seed=1)
+    assert {name for name, _ in found.keys() - first.keys()} == {last}
+    assert found.keys() >= first.keys()
+    assert read_planted(planted) == found
+
+
 def test_without_sure_labels_nothing_is_planted(audit: AuditFolder) -> None:
     with pytest.raises(DataError, match=r"does not say which labels are sure\. Run"):
         plant_pairs(audit, 10)

@@ -48,6 +48,8 @@ def test_trust_is_learned_class_by_class() -> None:
     opinion[:, 1] = torch.nan
     joined = join_opinion(ours, opinion, labels)
     assert joined.trust[0] < 0.5 * joined.trust[2:].min()
+    assert joined.trust[1] == 0
+    assert "counts for 2 classes, most for " in joined.sentence(("a", "b", "c", "d"))
     order = joined.logits[:, 1].argsort()
     assert (order == ours[:, 1].argsort()).all()
 
@@ -84,3 +86,14 @@ def test_an_opinion_about_other_things_is_refused(tmp_path: Path) -> None:
     np.savez(path, ids=["b"], scores=[[0.5]])
     with pytest.raises(DataError, match=r"Expected ids and classes and scores"):
         read_opinion(path, pa.array(["b"]), ("dog",), names={})
+
+
+def test_where_several_of_their_classes_are_one_of_ours_the_highest_counts(tmp_path: Path) -> None:
+    path = tmp_path / "opinion.npz"
+    theirs = np.array([[3.0, -1.0, 7.0], [-2.0, 5.0, 8.0]], dtype=np.float32)
+    np.savez(path, ids=["a", "b"], classes=["poodle", "pug", "sloth"], scores=theirs)
+    names = {"poodle": "dog", "pug": "dog"}
+    found = read_opinion(path, pa.array(["b", "c", "a"]), ("cat", "dog"), names=names)
+    assert found[:, 0].isnan().all()
+    assert found[[0, 2], 1].tolist() == [5.0, 3.0]
+    assert found[1].isnan().all()

@@ -41,6 +41,12 @@ class Tab:
         for key in keys:
             self.page.keyboard.press(key)
 
+    def answer_selected(self, key: str) -> None:
+        """Press a key until all that is selected was on the screen and is answered."""
+        while self.page.locator(".tile[aria-selected=true]").count():
+            self.press([key])
+            self.page.wait_for_timeout(60)
+
     def saved(self) -> None:
         self.until("document.getElementById('saved').textContent === 'Saved'")
 

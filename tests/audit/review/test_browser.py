@@ -20,6 +20,14 @@ from tests.audit.review.serving import free_port, serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+TWO_FINGERS = """(() => {
+  const frame = document.querySelector('#zoom .frame');
+  const touch = (kind, pointerId, clientX) => frame.dispatchEvent(
+    new PointerEvent(kind, { pointerId, clientX, clientY: 300, pointerType: 'touch' }));
+  touch('pointerdown', 1, 500);
+  touch('pointerdown', 2, 600);
+  touch('pointermove', 2, 700);
+})()"""
 
 
 def test_thirty_pairs_by_keyboard_survive_undo_reload_kill_and_reach_the_file(
@@ -120,7 +128,10 @@ def test_arrows_follow_the_grid_and_pages_turn(audit: AuditFolder, browser: Any)
         tab.press(["PageUp"])
         tab.until("document.querySelectorAll('.tile').length === 48")
         assert tab.names() == first
-        tab.press(["Control+a", "y"])  # the whole page, and on to the next
+        tab.press(["Control+a", "y"])  # the whole page, of which most was never on the screen
+        assert set(tab.answers()) == {""}
+        assert "not on the screen yet" in (tab.page.locator("#told").text_content() or "")
+        tab.answer_selected("y")  # and on to the next
         tab.until("document.querySelectorAll('.tile').length < 48")
         tab.saved()
         tab.close()
@@ -134,8 +145,12 @@ def test_zoom_answers_and_goes_on(audit: AuditFolder, browser: Any) -> None:
     with serving(audit.path) as server:
         tab.open(server.address)
         names = tab.names()
+        tab.press(["+"])
+        assert tab.page.evaluate("document.getElementById('size').value") == "13"
         tab.press(["Space"])
         tab.page.wait_for_selector("#zoom[open]")
+        tab.page.evaluate(TWO_FINGERS)
+        tab.until("document.getElementById('large').style.transform.endsWith('scale(2)')")
         tab.press(["y", "n"])
         assert tab.page.locator("#zoom-name").text_content() == names[2]
         tab.press(["Space"])  # closes; it must not press the button that happens to have focus
@@ -207,17 +222,31 @@ def test_all_but_these_a_search_without_matches_and_labels_that_are_wrong(
     tab = Tab(browser)
     with serving(audit.path) as server:
         tab.open(server.address)
-        tab.press(["n", "Shift+ArrowRight", "i", "y"])  # all but the two with the focus
-        tab.until("document.querySelectorAll('.tile').length < 48")
+        tab.press(["n", "Shift+ArrowRight", "i"])  # all but the two with the focus
+        tab.answer_selected("y")
         tab.saved()
         assert Counter(event.answer for event in stored(audit)) == {"absent": 1, "present": 45}
+        assert tab.focused() == 1  # the page does not turn before the two are answered
+        tab.press(["u", "u"])
+        tab.until("document.querySelectorAll('.tile').length < 48")
         tab.page.fill("#filter", "no such class")
         assert tab.page.locator("#none-found").is_visible()
+        tab.page.press("#filter", "Escape")
+        assert tab.page.locator("#class-list li:visible").count() == len(labels.classes)
         tab.page.click("[data-view=wrong]")
         tab.until("document.getElementById('question').textContent.startsWith('Is the label')")
         tab.page.wait_for_selector(".tile:focus")
         tab.press(["n"])
         tab.saved()
+        other = Tab(browser)
+        other.page.goto(server.address)
+        other.page.fill("#name", "Ann")
+        other.press(["Enter"])
+        other.until("document.getElementById('name-fault').textContent.includes('Another browser')")
+        other.page.fill("#name", "Ben")
+        other.press(["Enter"])
+        other.page.wait_for_selector(".tile:focus")
+        other.close()
         tab.close()
     struck = stored(audit)[-1]
     assert struck.class_name in labels.labels_of(names.index(struck.image))

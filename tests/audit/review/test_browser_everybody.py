@@ -18,6 +18,15 @@ from tests.audit.review.serving import serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+END_OF_A_LONG_NAME = """(() => {
+  const name = document.querySelector('.tile .name');
+  name.firstChild.textContent = `${'folder/'.repeat(20)}42.jpg`;
+  const end = document.createRange();
+  end.setStart(name.firstChild.firstChild, 140);
+  end.setEnd(name.firstChild.firstChild, 146);
+  const [box, room] = [end.getBoundingClientRect(), name.getBoundingClientRect()];
+  return box.width > 0 && box.left >= room.left && box.right <= room.right + 1;
+})()"""
 
 
 @pytest.mark.slow
@@ -43,6 +52,7 @@ def test_the_page_works_on_a_narrow_window_with_touch(audit: AuditFolder, browse
     with serving(audit.path) as server:
         tab.open(server.address)
         assert tab.page.evaluate("document.documentElement.scrollWidth") == 390
+        assert tab.page.evaluate(END_OF_A_LONG_NAME)
         tab.page.tap("#show-classes")
         tab.page.locator("#class-list button").nth(1).tap()
         tab.until("document.querySelector('#class-list li:nth-child(2) [aria-current]')")

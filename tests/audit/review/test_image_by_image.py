@@ -101,9 +101,11 @@ def test_a_picture_is_done_by_keys_alone(three: AuditFolder, browser: Any) -> No
         assert "no such class" in tab.page.locator("#add-fault").text_content()
         tab.page.fill("#add-class", free[5])
         tab.press(["Enter", "Escape", "Home", "n"])  # a class by name, and a label that is wrong
-        tab.press(["Enter"])  # no others
+        tab.page.fill("#add-class", "half a wo")
+        tab.press(["Escape", "Enter"])  # no others
         tab.until("document.querySelector('#figures dd').textContent.startsWith('2 ')")
         tab.saved()
+        assert tab.page.input_value("#add-class") == ""
         tab.press(["z"])
         tab.until("document.querySelector('#figures dd').textContent.startsWith('1 ')")
         tab.saved()

@@ -27,6 +27,15 @@ def test_without_answers_nothing_changes() -> None:
     assert after == pytest.approx(probs, abs=1e-5)
 
 
+def test_answers_that_contradict_sure_probabilities_are_believed() -> None:
+    rng = np.random.default_rng(0)
+    directions = rng.standard_normal((400, 32)).astype(np.float32)
+    probs = np.linspace(0.99999, 0.98, 400, dtype=np.float32)
+    answered = np.arange(300)
+    after = learn_from_answers(directions, probs, answered, np.zeros(300, dtype=bool))
+    assert after[300:].mean() < 0.2
+
+
 def test_similar_images_follow_and_others_do_not() -> None:
     rng = np.random.default_rng(0)
     kind = rng.random(600) < 0.3
@@ -54,6 +63,17 @@ def test_what_was_shown_stays_and_the_rest_is_ranked_anew() -> None:
     assert sorted(order) == list(range(200))
     assert (np.diff(ranking.probabilities(0)[order[60:]]) <= 0).all()
     assert truth[order[60:100]].mean() > truth[60:100].mean() + 0.15
+    ranking.close()
+
+
+def test_what_is_expected_follows_the_answers() -> None:
+    probs = np.full(100, 0.1, dtype=np.float32)
+    index = CandidateIndex(np.arange(100, dtype=np.int32), probs, np.array([0, 100]))
+    directions = np.zeros((100, 2), dtype=np.float32)
+    ranking = Ranking(index, directions, lambda _: (np.arange(30), np.ones(30, dtype=bool)))
+    assert ranking.expected(0) == pytest.approx(10)
+    ranking.learn(0)
+    assert 30 + 70 * 0.2 < ranking.expected(0) < 100
     ranking.close()
 
 
@@ -183,3 +203,18 @@ def test_a_class_that_is_answered_in_full_is_worth_least(review: Review) -> None
     finally:
         again.close()
     assert worth.pop(name) == 0 < min(worth.values())
+
+
+def test_what_was_answered_before_is_learned_when_somebody_comes(review: Review) -> None:
+    column = 0
+    page = review.page(column=column, view="ranked", start=0, count=EVERY, reviewer="Ann")
+    name = page["class"]["name"]
+    events = [
+        Answer(f"{at}", f"{at}", "Ben", now(), pair["image"], name, "present", "ranked", 0.5)
+        for at, pair in enumerate(page["pairs"])
+    ]
+    review.store.add(events)  # as an import does, or the server of yesterday
+    before = review.ranking.expected(column)
+    review.start("Ann")
+    review.ranking.close()
+    assert review.ranking.expected(column) != before

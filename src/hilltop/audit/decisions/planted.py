@@ -52,7 +52,8 @@ def plant_pairs(folder: AuditFolder, number: int, *, seed: int = 0) -> Planted:
 
     Args:
         folder: The audit.
-        number: How many, at most; they are spread over the classes that have both kinds.
+        number: How many, at most; they are spread over the classes that have both kinds, those
+            that miss most labels first.
         seed: The same seed plants the same pairs.
 
     Raises:
@@ -68,8 +69,9 @@ def plant_pairs(folder: AuditFolder, number: int, *, seed: int = 0) -> Planted:
     there = CandidateIndex.read_file(folder.suspects, labels)
     missing = CandidateIndex.read(folder, labels)
     rng = np.random.default_rng(seed)
-    found: Planted = {}
+    found = read_planted(folder)  # answers to earlier ones must never become labels
     usable = [at for at in range(len(labels.classes)) if there.count(at) and missing.count(at)]
+    usable.sort(key=lambda column: -missing.expected(column))  # as the page offers them
     kinds: tuple[tuple[CandidateIndex, AnswerWord], ...] = ((there, "present"), (missing, "absent"))
     for turn in range(number):
         if not usable:

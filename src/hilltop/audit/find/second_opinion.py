@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,15 +41,14 @@ class Joined:
     logits: Tensor
     trust: npt.NDArray[np.float64]
 
-    @property
-    def sentence(self) -> str:
-        """Say how much it is trusted."""
+    def sentence(self, classes: Sequence[str]) -> str:
+        """Say how much it is trusted; ``classes`` are the names."""
         used = int((self.trust > 0.05).sum())
         if not used:
             return "the second opinion is of no use for any class"
         return (
             f"the second opinion counts for {pluralize(used, 'class', 'classes')},"
-            f" most for class number {int(self.trust.argmax())}"
+            f" most for {classes[int(self.trust.argmax())]!r}"
         )
 
 
@@ -85,6 +84,7 @@ def join_opinion(logits: Tensor, opinion: Tensor, targets: Tensor) -> Joined:
     classes = logits.shape[1]
     slope, shift, trust = _parts(numbers, classes)
     trust = (trust - DOUBT * _errors(*some, numbers)).clamp(min=0)
+    trust = trust * (~opinion.isnan()).any(dim=0)
     joined = logits.float() * slope + shift + scaled * trust
     return Joined(joined, trust.double().numpy())
 
@@ -99,25 +99,29 @@ def read_opinion(
             all lie between 0 and 1 are probabilities, others logits.
         images: Image ids.
         classes: Class names.
-        names: Our name for classes that are called something else there.
+        names: Our name for classes that are called something else there. Where several of theirs
+            are one of ours, such as breeds of dogs, the highest score counts.
 
     Raises:
         DataError: The file cannot be read, or is about none of the images or classes.
     """
     table = _read_npz(path) if path.suffix == ".npz" else ScoreTable.load(path)
     rows = pc.index_in(images, value_set=table.images).fill_null(-1).to_numpy()
-    theirs = {names.get(name, name): place for place, name in enumerate(table.classes)}
-    columns = np.array([theirs.get(name, -1) for name in classes])
-    if (rows < 0).all() or (columns < 0).all():
+    theirs: dict[str, list[int]] = {}
+    for place, name in enumerate(table.classes):
+        theirs.setdefault(names.get(name, name), []).append(place)
+    known = [column for column, name in enumerate(classes) if name in theirs]
+    if (rows < 0).all() or not known:
         what = "images" if (rows < 0).all() else "classes; name them with --also-names"
         raise data_error(path, f"this second opinion is about none of the {what}.")
-    values = np.asarray(table.values[rows][:, columns], dtype=np.float32)
-    given = values[np.ix_(rows >= 0, columns >= 0)]
+    there = table.values[rows[rows >= 0]]
+    given = np.stack([there[:, theirs[classes[column]]].max(axis=1) for column in known], axis=1)
+    given = given.astype(np.float32)
     if given.min() >= 0 and given.max() <= 1:
-        clipped = np.clip(values, _CLOSEST, 1 - _CLOSEST)
-        values = np.log(clipped) - np.log1p(-clipped)
-    values[rows < 0] = np.nan
-    values[:, columns < 0] = np.nan
+        clipped = np.clip(given, _CLOSEST, 1 - _CLOSEST)
+        given = np.log(clipped) - np.log1p(-clipped)
+    values = np.full((len(rows), len(classes)), np.nan, dtype=np.float32)
+    values[np.ix_(rows >= 0, known)] = given
     return torch.from_numpy(values)
 
 

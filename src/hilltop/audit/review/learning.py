@@ -12,6 +12,7 @@ LOGIT_SPREAD = 1.5
 SHIFT_SPREAD = 1.0
 """The same for a shift of the whole class."""
 _STEPS = 8
+_SIZES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
 _MOST_ANSWERS = 1000
 _CLOSEST = 1e-6
 
@@ -50,7 +51,7 @@ def learn_from_answers(
     inputs = _with_shift(directions[answered], width)
     weights = _newton(inputs, before[answered], present.astype(np.float64))
     moved = before + _with_shift(directions, width) @ weights
-    after: npt.NDArray[np.float32] = (1 / (1 + np.exp(-moved))).astype(np.float32)
+    after: npt.NDArray[np.float32] = _sigmoid(moved).astype(np.float32)
     return after
 
 
@@ -60,12 +61,32 @@ def _with_shift(directions: npt.NDArray[np.float32], width: float) -> Floats:
     return np.concatenate([shift, directions * width], axis=1)
 
 
+def _sigmoid(logits: Floats) -> Floats:
+    """The probability of log odds; a step that goes too far must not overflow."""
+    probs: Floats = 0.5 * (1 + np.tanh(0.5 * logits))
+    return probs
+
+
 def _newton(inputs: Floats, offset: Floats, present: Floats) -> Floats:
     """Weights with the highest posterior probability."""
     weights = np.zeros(inputs.shape[1])
+    best = _badness(weights, inputs, offset, present)
     for _ in range(_STEPS):
-        probs = 1 / (1 + np.exp(-(offset + inputs @ weights)))
+        probs = _sigmoid(offset + inputs @ weights)
         grad = inputs.T @ (probs - present) + weights
         curvature = inputs.T @ (inputs * (probs * (1 - probs))[:, None])
-        weights = weights - np.linalg.solve(curvature + np.eye(len(weights)), grad)
+        step = np.linalg.solve(curvature + np.eye(len(weights)), grad)
+        # Where answers contradict sure probabilities the curve is flat, and a whole step goes too
+        # far: back and forth for ever.
+        for size in _SIZES:
+            found = _badness(weights - size * step, inputs, offset, present)
+            if found <= best:
+                weights, best = weights - size * step, found
+                break
     return weights
+
+
+def _badness(weights: Floats, inputs: Floats, offset: Floats, present: Floats) -> float:
+    """Negative logarithm of the posterior probability of weights."""
+    logits = offset + inputs @ weights
+    return float((np.logaddexp(0, logits) - present * logits).sum() + 0.5 * weights @ weights)

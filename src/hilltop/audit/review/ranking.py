@@ -39,6 +39,7 @@ class Ranking:
         self._orders: dict[int, Ints] = {}
         self._probs: dict[int, npt.NDArray[np.float32]] = {}
         self._leaders: dict[int, Ints] = {}
+        self._expected: dict[int, float] = {}
         self._shown: dict[int, int] = {}
         self._learned: dict[int, int] = {}
         self._lock = threading.Lock()
@@ -69,6 +70,13 @@ class Ranking:
         with self._lock:
             return self._probs.get(column, self._index.class_probabilities(column))
 
+    def expected(self, column: int) -> float:
+        """Number of missing labels of a class, found ones among them, as far as answers tell."""
+        with self._lock:
+            if column not in self._expected:
+                self._expected[column] = self._index.expected(column)
+            return self._expected[column]
+
     def show(self, column: int, end: int) -> None:
         """Take note that the first pairs of a class are on somebody's page."""
         with self._lock:
@@ -89,7 +97,10 @@ class Ranking:
         before = self._index.class_probabilities(column)
         inputs = self._directions[self._index.class_rows(column)]
         probs = learn_from_answers(inputs, before, places, present)
+        outcome = probs.astype(np.float64)
+        outcome[places] = present
         with self._lock:
+            self._expected[column] = float(outcome.sum())
             order = self._order(column)
             shown = self._shown.get(column, 0)
             rest = order[shown:]

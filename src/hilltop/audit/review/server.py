@@ -22,6 +22,7 @@ from starlette.routing import Route
 
 from hilltop.audit.decisions.incoming import check_reviewer
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.page_files import PAGE, SCRIPTS
 from hilltop.audit.review.patience import ImpatientProtocol
 from hilltop.audit.review.security import (
     SESSION,
@@ -37,15 +38,13 @@ from hilltop.audit.review.views import VIEWS, View
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError, DataError, HilltopError
 
-_PAGE = Path(__file__).with_name("page")
 _KINDS = {
     ".html": "text/html",
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-_SCRIPTS = ("client", "queue", "grid", "panels", "zoom", "whole", "keys", "page")
-_FILES = ("page.html", "page.css", "icon.svg", *(f"{name}.js" for name in _SCRIPTS))
+_FILES = ("page.html", "page.css", "icon.svg", *(f"{name}.js" for name in ("client", *SCRIPTS)))
 _MOST_BYTES = 2 << 20
 MOST_CONNECTIONS = 500
 """Connections at once; further ones are told to try again instead of using up all files."""
@@ -193,7 +192,7 @@ def _address(host: str, port: int, token: str) -> str:
 
 
 def _file(name: str) -> Callable[[Request], Response]:
-    content = (_PAGE / name).read_bytes()
+    content = (PAGE / name).read_bytes()
     kind = _KINDS[Path(name).suffix]
 
     def send(request: Request) -> Response:

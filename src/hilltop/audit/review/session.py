@@ -95,6 +95,8 @@ class Review:
         """Return all classes with their counts, and what the reviewer can undo."""
         with self._lock:
             self._catch_up()
+            for column in range(len(self.labels.classes)):
+                self.ranking.answered(column, self._summaries.decided(column))
             last = this_session(self._answers.last_actions(reviewer, _UNDOABLE))
             return {
                 "audit": self.folder.created,

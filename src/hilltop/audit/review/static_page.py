@@ -17,6 +17,7 @@ import numpy as np
 
 from hilltop.audit.find.candidate_index import Ints
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.page_files import PAGE, SCRIPTS
 from hilltop.audit.review.queue_table import Queue
 from hilltop.audit.review.queues import Purpose, build_queue
 from hilltop.audit.review.thumbnails import ImageStore
@@ -24,9 +25,6 @@ from hilltop.checks import check_whole
 from hilltop.data import LabelTable
 from hilltop.data.files import atomic_write, check_folder
 from hilltop.errors import DataError
-
-_PAGE = Path(__file__).with_name("page")
-_SCRIPTS = ("file_client", "queue", "grid", "panels", "zoom", "whole", "keys", "page")
 
 
 def write_static_review(
@@ -114,9 +112,11 @@ def _pictures(
 
 def _html(content: dict[str, Any]) -> str:
     """Put style, data and scripts into the page; only these scripts may run in it."""
-    page = (_PAGE / "page.html").read_text(encoding="utf-8")
-    style = (_PAGE / "page.css").read_text(encoding="utf-8")
-    scripts = [(_PAGE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS]
+    page = (PAGE / "page.html").read_text(encoding="utf-8")
+    style = (PAGE / "page.css").read_text(encoding="utf-8")
+    scripts = [
+        (PAGE / f"{name}.js").read_text(encoding="utf-8") for name in ("file_client", *SCRIPTS)
+    ]
     # No "<" in the data, so that no name in it can end the script that holds it.
     data = json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
     policy = (

@@ -29,7 +29,6 @@ class Summaries:
         # Answers to candidates find missing labels, answers to labels wrong ones.
         self._found = {name: RunningProgress(name) for name in labels.classes}
         self._checked = {name: RunningProgress(name) for name in labels.classes}
-        self._expected = [index.expected(column) for column in range(len(labels.classes))]
 
     def update(self, answers: Answers, name: str, image: str, row: int) -> None:
         """Count a pair anew, whose answers have changed; pairs of other audits do not count."""
@@ -52,7 +51,7 @@ class Summaries:
             "number": column,
             "name": self._labels.classes[column],
             "candidates": candidates,
-            "expected": round(self._expected[column], 1),
+            "expected": round(max(self._ranking.expected(column), done.present), 1),
             "present": done.present,
             "absent": done.absent,
             "unsure": done.unsure,

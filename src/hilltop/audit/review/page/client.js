@@ -9,6 +9,8 @@ window.Hilltop = window.Hilltop || {};
   class Away extends Error {}
   // The server said no, and why: trying again will not help.
   class Refused extends Error {}
+  // Another browser answers under this name.
+  class Taken extends Away {}
 
   async function ask(path, options = {}) {
     let response;
@@ -29,14 +31,14 @@ window.Hilltop = window.Hilltop || {};
     if (response.status === 401) {
       throw new Away("The server has a new token: open the address that it printed.");
     }
-    if (response.status === 409 || response.status >= 500) {
+    if (response.status === 409) throw new Taken(content.error);
+    if (response.status >= 500) {
       throw new Away(content.error || "The server failed.");
     }
     throw new Refused(content.error || "The server refused.");
   }
 
-  window.Hilltop.Away = Away;
-  window.Hilltop.Refused = Refused;
+  Object.assign(window.Hilltop, { Away, Refused, Taken });
   window.Hilltop.client = {
     views: ["ranked", "random", "disputed"],
     start: (reviewer) => ask(`api/start?${new URLSearchParams({ reviewer })}`),

@@ -60,7 +60,8 @@ window.Hilltop = window.Hilltop || {};
     const recent = words.filter((answer) => answer !== "unsure").slice(-RECENT);
     const found = recent.filter((answer) => answer === "present").length;
     return {
-      number: one.number, name: one.name, candidates: one.pairs.length, expected: one.expected,
+      number: one.number, name: one.name, candidates: one.pairs.length,
+      expected: Math.max(one.expected, count("present")),
       present: count("present"), absent: count("absent"), unsure: count("unsure"), disputed: 0,
       mine: words.length, ranked: { present: count("present"), absent: count("absent") },
       recent: { present: found, answers: recent.length },
@@ -111,6 +112,7 @@ window.Hilltop = window.Hilltop || {};
   Object.assign(window.Hilltop, {
     Away: class Away extends Error {},
     Refused: class Refused extends Error {},
+    Taken: class Taken extends Error {},
     client: {
       views: ["ranked"],
       start: async (reviewer) => {

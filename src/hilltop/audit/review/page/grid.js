@@ -4,35 +4,7 @@ window.Hilltop = window.Hilltop || {};
 
 (() => {
   const MARKS = { present: "✓", absent: "✕", unsure: "?" };
-  const WORDS = { present: "yes", absent: "no", unsure: "unsure" };
-
-  function make(tag, className, text) {
-    const element = document.createElement(tag);
-    if (className) element.className = className;
-    // Text only, never markup: names come from a label file.
-    if (text !== undefined) element.textContent = text;
-    return element;
-  }
-
-  function percent(share) {
-    if (share > 0.995 && share < 1) return ">99%";
-    if (share > 0 && share < 0.005) return "<1%";
-    return `${Math.round(100 * share)}%`;
-  }
-
-  function visible(name) {
-    return name.replace(/[\u0000-\u001f\u007f]/g, "␣");
-  }
-
-  // The end of a file name tells most: where there is no room, its beginning is cut.
-  const END = 14;
-  function fileName(text) {
-    const name = make("span", "name");
-    const letters = [...text];
-    name.append(make("span", "start", letters.slice(0, -END).join("")), make("span", "end", letters.slice(-END).join("")));
-    name.title = text;
-    return name;
-  }
+  const { WORDS, chips, fileName, make, percent, visible } = window.Hilltop;
 
   class Grid {
     constructor(element, { picture, opened, moved, clicked }) {
@@ -47,6 +19,11 @@ window.Hilltop = window.Hilltop || {};
       this.anchor = 0;
       this.selection = new Set();
       this.selecting = false;
+      this.seen = new Set();
+      // Half a picture in sight counts as seen.
+      this.watcher = new IntersectionObserver((found) => found.forEach(({ isIntersecting, target }) => {
+        if (isIntersecting) this.seen.add(target);
+      }), { threshold: 0.5 });
       element.addEventListener("click", (event) => this.#clicked(event));
       element.addEventListener("dblclick", (event) => this.#tileOf(event) >= 0 && this.opened());
       element.addEventListener("focusin", (event) => {
@@ -60,6 +37,9 @@ window.Hilltop = window.Hilltop || {};
       this.selection.clear();
       this.tiles = pairs.map((pair, place) => this.#tile(pair, place));
       this.element.replaceChildren(...this.tiles);
+      this.seen.clear();
+      this.watcher.disconnect();
+      this.tiles.forEach((tile) => this.watcher.observe(tile));
       pairs.forEach((_, place) => this.update(place));
       this.#showAlike();
       this.#enter(0);
@@ -116,6 +96,15 @@ window.Hilltop = window.Hilltop || {};
     targets() {
       if (this.selection.size) return [...this.selection].sort((a, b) => a - b);
       return this.tiles.length ? this.#together(this.at) : [];
+    }
+
+    // Selected places that were never on the screen.
+    unseen() {
+      return [...this.selection].filter((place) => !this.seen.has(this.tiles[place])).sort((a, b) => a - b);
+    }
+
+    scrollTo(place) {
+      this.tiles[place].scrollIntoView({ block: "start" });
     }
 
     // Answer the near-duplicates of a picture one by one.
@@ -219,9 +208,9 @@ window.Hilltop = window.Hilltop || {};
       const caption = make("span", "caption");
       caption.append(fileName(visible(pair.image)));
       if (pair.probability !== null) caption.append(make("span", "chance", percent(pair.probability)));
-      const chips = make("span", "chips");
-      chips.append(...window.Hilltop.chips(pair.labels));
-      tile.append(frame, caption, chips, make("span", "others"));
+      const known = make("span", "chips");
+      known.append(...chips(pair.labels));
+      tile.append(frame, caption, known, make("span", "others"));
       return tile;
     }
 
@@ -252,12 +241,4 @@ window.Hilltop = window.Hilltop || {};
   }
 
   window.Hilltop.Grid = Grid;
-  window.Hilltop.fileName = fileName;
-  window.Hilltop.make = make;
-  window.Hilltop.percent = percent;
-  window.Hilltop.visible = visible;
-  window.Hilltop.WORDS = WORDS;
-  window.Hilltop.chips = (labels) => (labels.length
-    ? labels.map((label) => make("span", "chip", visible(label)))
-    : [make("span", "chip none", "no known labels")]);
 })();

@@ -7,7 +7,8 @@ window.Hilltop = window.Hilltop || {};
   const ARROWS = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
   const byId = (id) => document.getElementById(id);
 
-  // `can` holds what the page can do: answer, undo, move, turn, step, zoom, close, find, help, invert.
+  // `can` holds what the page can do: answer, undo, move, turn, step, zoom, close, find, help, invert,
+  // split, examples, resize.
   // `whole` has the keys while one picture is shown with all its classes.
   function listenToKeys(grid, zoom, whole, can) {
     function pressed(event) {
@@ -42,6 +43,7 @@ window.Hilltop = window.Hilltop || {};
       else if (letter === "d") can.split();
       else if (letter === "e" && !zoom.isOpen) can.examples();
       else if (zoom.isOpen && (key === "+" || key === "-")) zoom.closer(key === "+" ? 1.5 : 1 / 1.5);
+      else if (key === "+" || key === "-") can.resize(key === "+" ? 1 : -1);
       else return false;
       return true;
     }

@@ -1,10 +1,10 @@
 "use strict";
-// The review page itself: what is shown, what a key does, and how an answer travels.
+// The review page itself: what is loaded, what is shown, and what keys and buttons do.
 
 (() => {
   const {
-    Away, Grid, ClassList, Queue, Reviewer, Whole, Zoom, asked, client, freshId, plural, showEmpty,
-    showPager, visible, WORDS,
+    Answering, Away, ClassList, Grid, Queue, Reviewer, Taken, Whole, Zoom, asked, client, modeOf,
+    showEmpty, showPager, visible,
   } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
   const COUNT = 48;
@@ -15,9 +15,9 @@
   let loading = 0;
 
   const say = (text) => { byId("live").textContent = text; };
+  const tell = (text) => { say(text); window.Hilltop.showTold(text); };
   const current = () => classes.get(state.number);
   const ofClass = (view) => (view === "image" ? "ranked" : view);
-  const modeOf = (view) => (view === "random" ? "random" : "ranked");
   const grid = new Grid(byId("grid"), {
     picture: client.picture,
     opened: () => openZoom(),
@@ -28,8 +28,12 @@
   const zoom = new Zoom({
     picture: client.picture, leaving: () => grid.at, closed: (place) => grid.focus(place),
   });
-  const whole = new Whole({ picture: client.picture, load: openImage, answered: answerImage, say });
+  const whole = new Whole({ picture: client.picture, load: openImage, answered: (...given) => answers.ofImage(...given), say: tell });
   const reviewer = new Reviewer({ given: () => begin() });
+  const answers = new Answering({
+    state, grid, whole, zoom, classes, say, tell, open, openImage, turn, showZoom,
+    send: (events) => queue.add(reviewer.name, events),
+  });
 
   // ---- loading -------------------------------------------------------------------------------
 
@@ -51,7 +55,8 @@
       if (first) await open(first.number, view);
       else showEmpty("There are no candidates: no label seems to be missing.");
     } catch (error) {
-      later(error, begin);
+      if (error instanceof Taken) reviewer.ask(error.message);
+      else later(error, begin);
     }
   }
 
@@ -165,98 +170,13 @@
     return { name: hash.get("class"), view: client.views.includes(view) ? view : "ranked" };
   }
 
-  // ---- answers -------------------------------------------------------------------------------
-
-  function answer(word) {
-    if (whole.isOpen) return whole.answer(word);
-    const targets = grid.targets();
-    if (!targets.length || !state.page) return;
-    // The key was meant for the next page, and must not change the last answer of this one.
-    if (state.turning) return say("The next page is not there yet.");
-    const action = freshId();
-    const { name } = state.page.class;
-    const before = targets.map((place) => state.page.pairs[place].answer);
-    const events = targets.map((place, order) => ({
-      id: `${action}_${order}`, action, time: new Date().toISOString(), class: name, answer: word,
-      image: state.page.pairs[place].image, row: state.page.pairs[place].row, mode: modeOf(state.view),
-    }));
-    targets.forEach((place, order) => {
-      Object.assign(state.page.pairs[place], { answer: word, waiting: events[order].id });
-      grid.update(place);
-    });
-    const { number: chosen, view } = state;
-    const at = { chosen, view, start: state.page.start, targets, before };
-    state.undoable.push({ action, class: name, images: events.map((event) => event.image), at });
-    say(`${targets.length > 1 ? plural(targets.length, "picture", "pictures") : visible(events[0].image)}: ${WORDS[word]}`);
-    advance(targets[targets.length - 1]);
-    queue.add(reviewer.name, events);
-  }
-
-  // What was answered image by image; any class may be named there.
-  function answerImage({ image, row, place }, items, word) {
-    const action = freshId();
-    const events = items.map((item, order) => ({
-      id: `${action}_${order}`, action, time: new Date().toISOString(), class: item.class, answer: word,
-      image, row, mode: "ranked", by_name: true,
-    }));
-    state.undoable.push({ action, class: items[0].class, images: items.map(() => image), at: { image: place } });
-    say(`${items.map((item) => visible(item.class)).join(", ")}: ${WORDS[word]}`);
-    queue.add(reviewer.name, events);
-  }
-
-  function advance(place) {
-    grid.clear();
-    const next = grid.nextOpen(place);
-    if (next >= 0) grid.focus(next);
-    else if ((state.page.end ?? state.page.start + state.page.pairs.length) < state.page.total) {
-      state.turning = true;
-      turn(1);
-    } else if (place + 1 < grid.tiles.length) grid.focus(place + 1);
-    else say("That was the last picture of this class.");
-    grid.clear();
-    if (zoom.isOpen) showZoom();
-  }
+  // ---- what keys and buttons do --------------------------------------------------------------
 
   function turn(step) {
     if (whole.isOpen) return whole.turn(step);
     const start = state.page.start + step * COUNT;
     if (start >= 0 && start < state.page.total) open(state.number, state.view, { start });
   }
-
-  function undo() {
-    const last = state.undoable.pop();
-    if (!last) return say("There is nothing to undo.");
-    const event = { id: freshId(), action: last.action, undo: true, time: new Date().toISOString() };
-    const told = last.images.length > 1 ? plural(last.images.length, "answer", "answers")
-      : `“${visible(last.class)}” in ${visible(last.images[0])}`;
-    say(`Taken back: ${told}`);
-    const sent = queue.add(reviewer.name, [event]);
-    const { at } = last;
-    const here = at?.targets && state.page && at.chosen === state.number && at.view === state.view
-      && at.start === state.page.start;
-    if (here) {
-      at.targets.forEach((place, order) => {
-        Object.assign(state.page.pairs[place], { answer: at.before[order], waiting: false });
-        grid.update(place);
-      });
-      grid.clear();
-      grid.focus(at.targets[0]);
-      if (zoom.isOpen) showZoom();
-    } else sent.then(() => returnTo(last));
-  }
-
-  // Show the page on which something was taken back.
-  function returnTo({ at, class: name, images }) {
-    if (at?.image !== undefined) return openImage(at.image);
-    if (at) return open(at.chosen, at.view, { start: at.start, place: at.targets[0] });
-    const chosen = classes.classes.find((one) => one.name === name);
-    if (whole.isOpen) return openImage(whole.page.place);
-    const place = state.page.pairs.findIndex((pair) => pair.image === images[0]);
-    const same = chosen?.number === state.number && place >= 0;
-    return chosen && open(chosen.number, state.view, same ? { start: state.page.start, place } : {});
-  }
-
-  // ---- what keys and buttons do --------------------------------------------------------------
 
   function move(key, extend) {
     state.turning = false;
@@ -305,29 +225,30 @@
   // ---- wiring --------------------------------------------------------------------------------
 
   const on = (id, act) => byId(id).addEventListener("click", act);
+  const resize = window.Hilltop.listenToSize(byId("size"), byId("grid"));
   window.Hilltop.listenToKeys(grid, zoom, whole, {
-    answer, undo, move, turn, step,
+    answer: (word) => answers.give(word), undo: () => answers.undo(), move, turn, step,
     zoom: () => (zoom.isOpen ? zoom.close() : openZoom()),
     find: () => showClasses(true),
     help: () => byId("keys").showModal(),
     invert: () => grid.invert(),
     split: () => grid.split(),
+    resize,
     examples: () => byId("examples").classList.toggle("large"),
     close: () => { showClasses(false); grid.clear(); },
   });
   document.querySelectorAll("button[data-answer]").forEach((button) => {
-    button.addEventListener("click", () => answer(button.dataset.answer));
+    button.addEventListener("click", () => answers.give(button.dataset.answer));
   });
   byId("views").addEventListener("click", (event) => {
     const { view } = event.target.closest("button")?.dataset ?? {};
     if (view) open(state.number, view);
   });
-  on("undo", undo);
+  on("undo", () => answers.undo());
   on("select", () => { grid.selecting = !grid.selecting; grid.clear(); });
   on("zoom-button", openZoom);
   on("invert", () => grid.invert());
   byId("purpose").addEventListener("change", (event) => classes.order(event.target.value));
-  window.Hilltop.listenToSize(byId("size"), byId("grid"));
   on("previous", () => turn(-1));
   on("next", () => turn(1));
   on("examples", () => byId("examples").classList.toggle("large"));
@@ -337,7 +258,7 @@
   on("skip", (event) => { event.preventDefault(); grid.focus(grid.at); });
   on("show-classes", () => showClasses(!document.body.classList.contains("choosing")));
   byId("filter").addEventListener("keydown", (event) => {
-    if (event.key === "Escape") { showClasses(false); grid.focus(grid.at); }
+    if (event.key === "Escape") { classes.findAll(); showClasses(false); grid.focus(grid.at); }
   });
   byId("keys").addEventListener("close", () => grid.focus(grid.at, { scroll: false }));
   window.addEventListener("beforeunload", (event) => {

@@ -44,6 +44,7 @@ window.Hilltop = window.Hilltop || {};
       this.page = page;
       this.#showPicture(page);
       byId("whole-name").replaceChildren(fileName(visible(page.image)));
+      byId("add-class").value = byId("add-fault").textContent = "";
       this.#list();
       const open = page.items.findIndex((item) => !item.label && !item.answer);
       this.focus(open < 0 ? 0 : open);

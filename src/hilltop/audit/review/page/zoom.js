@@ -22,9 +22,11 @@ window.Hilltop = window.Hilltop || {};
         event.preventDefault();
         this.closer(event.deltaY < 0 ? 1.25 : 0.8, event);
       }, { passive: false });
-      this.frame.addEventListener("pointermove", (event) => {
-        if (event.buttons === 1) this.#place(this.x + event.movementX, this.y + event.movementY);
-      });
+      this.fingers = new Map();
+      this.frame.addEventListener("pointerdown", (event) => this.fingers.set(event.pointerId, event));
+      ["pointerup", "pointercancel", "pointerleave"].forEach((kind) => this.frame.addEventListener(
+        kind, (event) => this.fingers.delete(event.pointerId)));
+      this.frame.addEventListener("pointermove", (event) => this.#dragged(event));
       this.large.draggable = false;
       this.far();
     }
@@ -43,6 +45,20 @@ window.Hilltop = window.Hilltop || {};
       const change = scale / this.scale;
       this.scale = scale;
       this.#place(x - change * (x - this.x), y - change * (y - this.y));
+    }
+
+    // One finger, or the mouse, moves the picture; two bring it closer.
+    #dragged(event) {
+      const before = this.fingers.get(event.pointerId);
+      if (!before) return;
+      const other = [...this.fingers.values()].find((one) => one.pointerId !== event.pointerId);
+      const apart = (one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+      if (!other) this.#place(this.x + event.clientX - before.clientX, this.y + event.clientY - before.clientY);
+      else if (apart(before)) {
+        const middle = { clientX: (event.clientX + other.clientX) / 2, clientY: (event.clientY + other.clientY) / 2 };
+        this.closer(apart(event) / apart(before), middle);
+      }
+      this.fingers.set(event.pointerId, event);
     }
 
     #place(x, y) {
@@ -103,9 +119,11 @@ window.Hilltop = window.Hilltop || {};
       try { this.name = localStorage.getItem("hilltop-reviewer") || ""; } catch { /* asked then */ }
     }
 
-    ask() {
+    // `fault`: why the name of before will not do.
+    ask(fault = "") {
       byId("name").value = this.name;
-      byId("name-fault").textContent = "";
+      byId("name-fault").textContent = fault;
+      if (fault) this.name = "";
       this.dialog.showModal();
       byId("name").select();
     }

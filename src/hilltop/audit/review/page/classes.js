@@ -1,0 +1,149 @@
+"use strict";
+// The list of classes: what was found of each, which one is shown, and which comes next.
+window.Hilltop = window.Hilltop || {};
+
+(() => {
+  const { about, make, number, percent, plural, visible } = window.Hilltop;
+  const byId = (id) => document.getElementById(id);
+
+  class ClassList {
+    constructor({ chosen }) {
+      this.list = byId("class-list");
+      this.filter = byId("filter");
+      this.classes = [];
+      this.buttons = [];
+      this.places = new Map();
+      this.current = -1;
+      this.purpose = "labels";
+      this.filter.addEventListener("input", () => this.#filter());
+      this.filter.addEventListener("keydown", (event) => {
+        const first = this.buttons.find((button) => !button.parentElement.hidden);
+        if (event.key === "Enter" && first) first.click();
+        if (event.key === "ArrowDown" && first) { event.preventDefault(); first.focus(); }
+      });
+      this.list.addEventListener("keydown", (event) => this.#walk(event));
+      this.list.addEventListener("click", (event) => {
+        const button = event.target.closest("button");
+        if (button) chosen(Number(button.dataset.number));
+      });
+    }
+
+    // For labels, the classes with the most missing ones to be found come first; for the model,
+    // those of which an answer teaches it most.
+    order(purpose) {
+      this.purpose = purpose;
+      this.show(this.classes);
+      this.choose(this.current);
+    }
+
+    show(classes) {
+      const key = this.purpose === "model" ? "worth" : "expected";
+      this.classes = [...classes].sort((a, b) => b[key] - a[key] || a.number - b.number);
+      this.places = new Map(this.classes.map((one, place) => [one.number, place]));
+      this.buttons = this.classes.map((one) => {
+        const button = make("button");
+        button.type = "button";
+        button.tabIndex = -1; // one stop for the whole list; arrows walk in it
+        button.dataset.number = one.number;
+        const bar = make("span", "bar");
+        bar.append(make("i"));
+        button.append(make("span", "class-name", visible(one.name)), make("span", "count"), bar);
+        return button;
+      });
+      this.list.replaceChildren(...this.buttons.map((button) => {
+        const item = make("li");
+        item.append(button);
+        return item;
+      }));
+      this.classes.forEach((one) => this.#write(one));
+      this.#totals();
+      this.#filter();
+    }
+
+    update(summary) {
+      if (!this.places.has(summary.number)) return;
+      this.classes[this.places.get(summary.number)] = summary;
+      this.#write(summary);
+      this.#totals();
+    }
+
+    #write(summary) {
+      const button = this.buttons[this.places.get(summary.number)];
+      const wanted = Math.max(summary.expected, summary.present, 1);
+      button.querySelector(".count").textContent = `${number(summary.present)} / ${about(summary.expected)}`;
+      button.querySelector("i").style.width = `${(100 * Math.min(1, summary.present / wanted)).toFixed(1)}%`;
+      button.classList.toggle("done", !summary.worthwhile);
+      button.classList.toggle("disputed", summary.disputed > 0);
+      const parts = [
+        `${visible(summary.name)}: ${summary.present} found of about ${about(summary.expected)} expected`,
+        `${summary.mine} answered by you`,
+        summary.disputed ? plural(summary.disputed, "disagreement", "disagreements") : "",
+        summary.worthwhile ? "" : "hardly worth more time",
+      ];
+      button.setAttribute("aria-label", parts.filter(Boolean).join(", "));
+      button.title = parts.slice(1).filter(Boolean).join(", ");
+    }
+
+    choose(chosen) {
+      this.current = chosen;
+      this.buttons.forEach((button) => {
+        button.removeAttribute("aria-current");
+        button.tabIndex = -1;
+      });
+      const button = this.buttons[this.places.get(chosen)];
+      if (!button) return;
+      button.setAttribute("aria-current", "true");
+      button.tabIndex = 0;
+      button.scrollIntoView({ block: "nearest" });
+    }
+
+    // The class before or behind the current one; only worthwhile ones if asked for.
+    neighbour(step, worthwhile = false) {
+      let place = this.places.get(this.current) + step;
+      while (worthwhile && this.classes[place] && !this.classes[place].worthwhile) place += step;
+      return this.classes[place] || null;
+    }
+
+    get(chosen) {
+      return this.classes[this.places.get(chosen)] || null;
+    }
+
+    // How often the reviewer agrees with pairs that are known and stand among the others.
+    agree(agreement) {
+      this.agreement = agreement ? `. You agree with ${agreement.agreed} of ${agreement.answered} known pairs`
+        + ` (90%: ${percent(agreement.low)} to ${percent(agreement.high)})` : "";
+      this.#totals();
+    }
+
+    #totals() {
+      const sum = (key) => this.classes.reduce((total, one) => total + one[key], 0);
+      byId("totals").textContent = `${number(sum("present"))} found of about ${about(sum("expected"))}`
+        + ` expected, ${number(sum("mine"))} answered by you${this.agreement || ""}`;
+    }
+
+    // Show all classes again. Not left to the browser, which empties the field without a word.
+    findAll() {
+      this.filter.value = "";
+      this.#filter();
+    }
+
+    #filter() {
+      const wanted = this.filter.value.trim().toLowerCase();
+      this.buttons.forEach((button, place) => {
+        button.parentElement.hidden = !this.classes[place].name.toLowerCase().includes(wanted);
+      });
+      byId("none-found").hidden = this.buttons.some((button) => !button.parentElement.hidden);
+    }
+
+    #walk(event) {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const shown = this.buttons.filter((button) => !button.parentElement.hidden);
+      const next = shown[shown.indexOf(document.activeElement) + step];
+      (next || (step < 0 ? this.filter : document.activeElement)).focus();
+    }
+  }
+
+  window.Hilltop.ClassList = ClassList;
+})();

@@ -1,0 +1,44 @@
+"use strict";
+// Words and numbers as the page writes them, and small elements that hold them.
+window.Hilltop = window.Hilltop || {};
+
+(() => {
+  const WORDS = { present: "yes", absent: "no", unsure: "unsure" };
+
+  function make(tag, className, text) {
+    const element = document.createElement(tag);
+    if (className) element.className = className;
+    // Text only, never markup: names come from a label file.
+    if (text !== undefined) element.textContent = text;
+    return element;
+  }
+
+  function percent(share) {
+    if (share > 0.995 && share < 1) return ">99%";
+    if (share > 0 && share < 0.005) return "<1%";
+    return `${Math.round(100 * share)}%`;
+  }
+
+  function visible(name) {
+    return name.replace(/[\u0000-\u001f\u007f]/g, "␣");
+  }
+
+  // The end of a file name tells most: where there is no room, its beginning is cut.
+  function fileName(text) {
+    const name = make("span", "name");
+    name.append(make("bdi", "", text));
+    name.title = text;
+    return name;
+  }
+
+  function chips(labels) {
+    return labels.length ? labels.map((label) => make("span", "chip", visible(label)))
+      : [make("span", "chip none", "no known labels")];
+  }
+
+  const number = (value) => Math.round(value).toLocaleString("en-GB");
+  const about = (value) => (value < 1 ? "under 1" : number(value));
+  const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
+
+  Object.assign(window.Hilltop, { WORDS, about, chips, fileName, make, number, percent, plural, visible });
+})();
