@@ -68,7 +68,7 @@ class TrainConfig:
     allow_overlap: bool = False
     """Go on though some images are in both training and validation labels."""
     loss: str = "auto"
-    """Name of the loss; auto: one that suits the number of labels that images carry."""
+    """Name of the loss; auto: cross-entropy without pairs that were probably forgotten."""
     loss_options: dict[str, Any] = field(default_factory=dict)
     """Options of the loss, from a file: for example {tau: 0.65}."""
     pseudo_label: float | None = None
