@@ -26,7 +26,7 @@ class ModelConfig:
     model: str = "auto"
     """timm name of a backbone (images), linear or mlp (features); auto: resnet50, linear."""
     weights: str = "none"
-    """Where a backbone starts: none (at random), timm (asks the hub once) or a local file."""
+    """Where a backbone starts: none (at random), timm (asks the hub once), a file or a package."""
     hidden: int = 512
     """Width of the hidden layer of mlp."""
     image_size: int = 448
