@@ -252,6 +252,16 @@ def test_balanced_thresholds_have_the_best_mean_of_both_f1(fitted: TruthModel) -
     assert best >= mean_of_both("class_f1") - 1e-3
 
 
+@pytest.mark.parametrize("goal", ["balanced_f1", "class_f1", "f1"])
+def test_what_nothing_is_known_of_is_not_said_of_every_image(goal: Goal) -> None:
+    # One image in twenty has the label, and no score tells which: saying it always has the best F1.
+    logits = -2.94 + 0.01 * torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+    counts = ExpectedCounts.of(logits, (0.0, 0.0, 0.0))
+    assert counts.f1().argmax(axis=1).max() < 60  # at thresholds that all images pass
+    decided = decide(counts, goal)
+    assert decided.expected.tags <= 3 * torch.sigmoid(logits).sum() / len(logits) + 0.01
+
+
 def test_where_nothing_tells_keep_rates_apart_truth_is_their_mean() -> None:
     logits, targets = torch.zeros(400, 1), torch.zeros(400, 1)
     targets[:40] = 1

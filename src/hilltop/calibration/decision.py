@@ -16,6 +16,9 @@ Goal = Literal["balanced_f1", "class_f1", "f1", "precision", "recall", "tags"]
 
 OWN_LABELS = 5.0
 """True labels of a class at which its own threshold counts as much as that of all classes."""
+MOST_TAGS = 3.0
+"""Tags of a class for each of its true labels, at most, where F1 is the goal: a class that nothing
+is known of would have the best F1 if all images were given it."""
 _ROUNDS = 8  # of a search that is done after three or four
 
 
@@ -120,8 +123,15 @@ def _check_wanted(goal: str, wanted: float | None) -> None:
 
 def _best(counts: ExpectedCounts) -> Floats:
     """The logit at which the F1 of each class is best."""
-    best: Floats = GRID[counts.f1().argmax(axis=1)]
+    best: Floats = GRID[_sensible_f1(counts).argmax(axis=1)]
     return best
+
+
+def _sensible_f1(counts: ExpectedCounts) -> Floats:
+    """The F1 of each class at each threshold; below 0 where too many images would be given it."""
+    allowed = counts.accepted <= MOST_TAGS * np.maximum(counts.present[1], 1.0)[:, None]
+    f1: Floats = np.where(allowed, counts.f1(), -1.0)
+    return f1
 
 
 def _balanced(counts: ExpectedCounts) -> Floats:
@@ -132,13 +142,13 @@ def _balanced(counts: ExpectedCounts) -> Floats:
     With a_c accepted, h_c of them true, n_c true labels. The first part is a share: its best v is
     where the sum of 2 h_c - v (a_c + n_c) is, class by class (Dinkelbach's method).
     """
-    f1, classes = counts.f1(), np.arange(len(counts.accepted))
+    f1, classes = _sensible_f1(counts), np.arange(len(counts.accepted))
     at = f1.argmax(axis=1)
     for _ in range(_ROUNDS):
         whole = max(1e-9, counts.accepted[classes, at].sum() + counts.present[1].sum())
         share = 2 * counts.hits[1][classes, at].sum() / whole
         overall = (2 * counts.hits[1] - share * counts.accepted) / whole
-        at = (overall + f1 / len(classes)).argmax(axis=1)
+        at = np.where(f1 < 0, -np.inf, overall + f1 / len(classes)).argmax(axis=1)
     best: Floats = GRID[at]
     return best
 

@@ -10,7 +10,6 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
-from hilltop.data.files import check_folder
 from hilltop.errors import ArgumentError
 from hilltop.progress import say
 
@@ -67,7 +66,6 @@ class Features:
 
         if self.out.suffix != ".npz":
             raise ArgumentError(f"--out must end in .npz, but got {self.out.name!r}.")
-        check_folder(self.out)
         check_written(self, self.out)
         if self.shard < 64 or self.shard % 64:
             raise ArgumentError(f"--shard must be a multiple of 64, but got {self.shard}.")
