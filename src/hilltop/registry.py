@@ -1,4 +1,4 @@
-"""Names for builders: one list of losses, halves or corrections, with "did you mean"."""
+"""Names for builders: one list of losses, terms, corrections or figures, with "did you mean"."""
 
 from __future__ import annotations
 

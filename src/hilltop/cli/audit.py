@@ -74,7 +74,7 @@ class Audit:
     backbone: str = "resnet50"
     """With images alone: timm name of the backbone."""
     weights: str = "none"
-    """Its weights, which it needs: timm (asks the hub once) or a local file."""
+    """Its weights, which it needs: timm (asks the hub once), a file, or an installed package."""
     image_size: int = 224
     """Images are squashed to this many pixels a side for it."""
     workers: int = 2

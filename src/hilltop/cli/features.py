@@ -40,7 +40,7 @@ class Features:
     backbone: str = "resnet50"
     """timm name of the network."""
     weights: str = "none"
-    """Its weights, which it needs: timm (asks the hub once) or a local file."""
+    """Its weights, which it needs: timm (asks the hub once), a file, or an installed package."""
     image_size: int = 224
     """Images are squashed to this many pixels a side."""
     workers: int = 2

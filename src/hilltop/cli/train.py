@@ -22,7 +22,8 @@ GROUPS = {
     "loss": ("loss", "pseudo_label", "ask_average"),
     "training": (
         "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
-        "schedule_epochs", "ema", "augment", "precision", "seed", "workers", "skip_broken",
+        "schedule_epochs", "ema", "ema_ramp", "ema_choice", "augment", "precision", "seed",
+        "workers", "skip_broken",
     ),
     "model": (
         "model", "weights", "train_from", "head_rate", "freeze_norms", "boost", "hidden",

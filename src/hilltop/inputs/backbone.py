@@ -30,7 +30,7 @@ class Backbone:
 
     Attributes:
         name: Name that timm knows.
-        weights: ``timm`` for its pretrained weights, or a local file.
+        weights: ``timm`` for its pretrained weights, a file, or an installed package with one.
         image_size: Images are squashed to this many pixels a side.
     """
 

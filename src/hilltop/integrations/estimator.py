@@ -46,8 +46,8 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     a single class for each row; nothing is missing there.
 
     Args:
-        loss: Name of a loss, a loss, or ``"auto"``: cross-entropy, weighted where scores show that
-            labels are missing.
+        loss: Name of a loss, a loss, or ``"auto"``: cross-entropy without the pairs that,
+            by scores that never saw their labels, are probably missing labels.
         loss_options: Options of a loss that is given by name.
         unlisted: What 0 in a matrix means: ``"unknown"``, nobody said anything, or ``"absent"``, a
             person said it is not there.
@@ -55,7 +55,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         epochs: How often to go through the rows (small data: through 50 steps).
         batch_size: Most rows in a step. Up to it, a weight of 2 is exactly the same as two rows.
         learning_rate: Peak of the one-cycle schedule; None fits it to the number of features.
-        weight_decay: Penalty on weights, as in AdamW; None fits it to the number of features.
+        weight_decay: Penalty on weights, as in AdamW; None chooses it by cross-validation.
         early_stopping: Whether to keep the epoch that is best on rows set aside, by mAP, and to
             stop when none gets better. Where 0 is unknown, the true mAP is estimated.
         validation_fraction: Share of the rows set aside for it.

@@ -32,7 +32,7 @@ TITLES = {
     "bce": BASELINE,
     "hill": "Hill",
     "splc_bounded": "SPLC, bounded",
-    "auto": "Auto (likelihood)",
+    "auto": "Auto (the default)",
 }
 
 _LEFT_40 = "0.8"  # the paper's r for "40% of the labels left"

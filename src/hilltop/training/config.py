@@ -26,7 +26,7 @@ class ModelConfig:
     model: str = "auto"
     """timm name of a backbone (images), linear or mlp (features); auto: resnet50, linear."""
     weights: str = "none"
-    """Where a backbone starts: none (at random), timm (asks the hub once) or a local file."""
+    """Where a backbone starts: none (at random), timm (asks the hub once), a file or a package."""
     hidden: int = 512
     """Width of the hidden layer of mlp."""
     image_size: int = 448
@@ -68,7 +68,7 @@ class TrainConfig:
     allow_overlap: bool = False
     """Go on though some images are in both training and validation labels."""
     loss: str = "auto"
-    """Name of the loss; auto: one that suits the number of labels that images carry."""
+    """Name of the loss; auto: cross-entropy without pairs that were probably forgotten."""
     loss_options: dict[str, Any] = field(default_factory=dict)
     """Options of the loss, from a file: for example {tau: 0.65}."""
     pseudo_label: float | None = None

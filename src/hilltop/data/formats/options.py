@@ -39,7 +39,7 @@ class ReadOptions:
     """Name of the column with image ids, or its number, counted from 0; row-number where rows have
     no names."""
     label_column: str | None = None
-    """Name of the column with the labels, where one column holds them all, or its number."""
+    """Column that holds all labels, by name or number; several as genre,mood or 3:8."""
     delimiter: str | None = None
     """What separates labels within one cell."""
     class_columns: str | None = None
