@@ -35,6 +35,7 @@ from hilltop.data.formats.text.content import (
 )
 from hilltop.data.formats.text.encodings import check_encoding, decoded, likely_encoding
 from hilltop.data.formats.text.folder_files import candidate_files
+from hilltop.data.formats.text.markdown_tables import is_markdown_table, markdown_as_csv
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
@@ -103,6 +104,10 @@ def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTab
     if source.has_double_colons and not source.is_folder:
         content = read_content(path).replace(b"::", b"\t")
         return _read_copy(content, path.name, str(path), shlex.quote(str(path)), format, options)
+    if not source.is_folder and is_markdown_table(source.head):
+        content = markdown_as_csv(source.text).encode()
+        name = f"{path.stem}.csv"
+        return _read_copy(content, name, str(path), shlex.quote(str(path)), format, options)
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")

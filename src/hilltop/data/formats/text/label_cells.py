@@ -17,6 +17,7 @@ from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.text.known_names import is_class_name
 from hilltop.data.formats.text.label_vectors import label_vectors, table_from_vectors
 from hilltop.data.formats.text.list_text import names_in_text
+from hilltop.data.formats.text.prose_lists import as_lists
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.separators import (
     ANGLES,
@@ -71,9 +72,13 @@ def table_from_cells(
     """Build a table from columns whose cells list the classes in one state each."""
     images = rows.text(image_column).dictionary_encode()
     cells = {state: _cells(rows, name) for state, name in label_columns.items()}
+    prose = None
+    if options.delimiter is None and not all(map(is_class_name, label_columns.values())):
+        cells[State.PRESENT], prose = as_lists(cells[State.PRESENT])
     named = {label_columns[state]: column for state, column in cells.items()}
     texts = {name: column for name, column in named.items() if column.type == pa.string()}
-    separator = _separator(rows, list(label_columns.values()), texts, options)
+    named_columns = list(label_columns.values())
+    separator = Separator(",") if prose else _separator(rows, named_columns, texts, options)
     vectors = label_vectors(cells[State.PRESENT], separator.mark) if len(cells) == 1 else None
     if vectors is not None:
         return table_from_vectors(rows, images, vectors, options, format=format)
@@ -100,6 +105,10 @@ def table_from_cells(
         step=Step("read", {"file": str(rows.path), "format": format}),
         notes=[
             *rows.notes,
+            *(
+                [f"{prose!r} before the last label of a cell separates, as commas do."]
+                * bool(prose)
+            ),
             *([f"labels within a cell are separated by {separator}."] * separator.inferred),
             *repetitions(images.dictionary, numbers, at, columns, states),
         ],

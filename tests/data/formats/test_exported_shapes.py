@@ -1,0 +1,46 @@
+# ruff: noqa: E501 (lines of files as they are)
+"""Label files as programs export them and people write them down: read as their answers tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hilltop.data import ReadOptions, read_labels
+from tests.data.formats.shapes import Counts, counts_of, read_as_told
+
+PROSE = ["cat, dog {0} emu", "dog {0} cat", "emu", "cat", "dog"]
+FILES: dict[str, tuple[str, str, Counts, int]] = {
+    **{
+        f"a list with {word}": (
+            "a.csv",
+            "image,labels\n" + "".join(f'{at}.jpg,"{cell.format(word)}"\n' for at, cell in enumerate(PROSE)),
+            (5, 3, 8),
+            1,
+        )
+        for word in ("and", "und", "et", "&")
+    },
+    "a comma before and": ("a.csv", 'image,labels\na.jpg,"cat, dog, and emu"\nb.jpg,dog and cat\nc.jpg,emu\nd.jpg,cat\n', (4, 3, 7), 1),
+    "a table of Markdown": ("a.md", "# Labels\n\n| image | labels |\n|:---|---|\n| a.jpg | cat, dog |\n| `b.jpg` | dog |\n| c.jpg | cat |\n| d.jpg | |\n\nBy Ann.\n", (4, 2, 4), 1),
+    "marks in Markdown": ("a.md", "image | cat | dog\n--- | --- | ---\na.jpg | x | \nb.jpg | x | x\n", (2, 2, 3), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_is_read_as_its_answers_tell(file: str, tmp_path: Path) -> None:
+    name, content, expected, answers = FILES[file]
+    path = tmp_path / name
+    path.write_text(content)
+    table, said = read_as_told(path)
+    assert (counts_of(table), len(said)) == (expected, answers)
+
+
+def test_names_with_and_in_them_stay_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        'image,labels\na.jpg,"Arts & Crafts, Food, Bars"\nb.jpg,"Food, Salt and Pepper"\n'
+        'c.jpg,"Bars, Food"\nd.jpg,"Food, Bars, Arts & Crafts"\ne.jpg,Salt and Pepper\nf.jpg,Food\n'
+    )
+    table = read_labels(path, options=ReadOptions(unlisted="unknown"))
+    assert table.classes == ("Arts & Crafts", "Bars", "Food", "Salt and Pepper")
