@@ -24,6 +24,11 @@ FILES: dict[str, tuple[str, str, Counts, int]] = {
     "a comma before and": ("a.csv", 'image,labels\na.jpg,"cat, dog, and emu"\nb.jpg,dog and cat\nc.jpg,emu\nd.jpg,cat\n', (4, 3, 7), 1),
     "a table of Markdown": ("a.md", "# Labels\n\n| image | labels |\n|:---|---|\n| a.jpg | cat, dog |\n| `b.jpg` | dog |\n| c.jpg | cat |\n| d.jpg | |\n\nBy Ann.\n", (4, 2, 4), 1),
     "marks in Markdown": ("a.md", "image | cat | dog\n--- | --- | ---\na.jpg | x | \nb.jpg | x | x\n", (2, 2, 3), 1),
+    "a camera trap": ("a.csv", "image_id,frame_num,common_name,datetime\na1,1,red fox,2020-01-01\na1,1,cow,2020-01-01\na2,1,cow,2020-01-02\n", (2, 2, 3), 1),
+    "a count for each animal": ("a.csv", "capture_id,season,question__species,question__resting\nS1#1,S1,zebra,0\nS1#1,S1,gnu,1\nS1#2,S1,gnu,0\nS1#3,S2,gnu,1\n", (3, 2, 4), 2),
+    "tags that nobody wrote": ("a.csv", "id,image_url,tag_list,common_name\n1,http://a/1.jpg,,Red Fox\n2,http://a/2.jpg,,Common Frog\n3,http://a/3.jpg,,Red Fox\n", (3, 2, 3), 1),
+    "ranks": ("a.csv", "filename,class,order,genus,species,common_name\na.jpg,Mammalia,Carnivora,Vulpes,vulpes,Red Fox\nb.jpg,Mammalia,Carnivora,Vulpes,lagopus,Arctic Fox\nb.jpg,Aves,P,Turdus,merula,Blackbird\n", (2, 3, 3), 1),
+    "species beside classes": ("a.csv", "image,species,day,night\na.jpg,fox,1,0\nb.jpg,cow,0,1\n", (2, 2, 2), 1),
 }  # fmt: skip
 
 

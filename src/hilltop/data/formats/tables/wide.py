@@ -14,7 +14,7 @@ from hilltop.data.formats.text.cell_codes import cell_meaning
 from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, own_names
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.known_names import is_class_name
-from hilltop.data.formats.text.label_lists import holds_name_lists
+from hilltop.data.formats.text.label_lists import are_sightings, holds_name_lists
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import is_image_name, is_label_name, peek_columns
 from hilltop.data.formats.text.table_file import TableFile
@@ -58,6 +58,8 @@ def fits(source: LabelSource) -> bool:
     ):
         return False  # All labels stand in one column, and zeros and ones beside it are no classes.
     filled = [name for name in classes if (kinds[name] != BLANK).any()]
+    if are_sightings(sample, images[0], filled):
+        return False
     if not source.is_spreadsheet and not source.dialect.header:
         return len(filled) > 1  # A name and a number is a list of class numbers.
     if not is_image_name(images[0]) and any(_is_number(name) for name in classes):

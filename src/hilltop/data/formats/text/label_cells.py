@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ReadOptions, ready_command
-from hilltop.data.formats.text.known_names import is_class_name
+from hilltop.data.formats.text.known_names import is_class_name, is_species_name
 from hilltop.data.formats.text.label_vectors import label_vectors, table_from_vectors
 from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.prose_lists import as_lists
@@ -73,7 +73,7 @@ def table_from_cells(
     images = rows.text(image_column).dictionary_encode()
     cells = {state: _cells(rows, name) for state, name in label_columns.items()}
     prose = None
-    if options.delimiter is None and not all(map(is_class_name, label_columns.values())):
+    if options.delimiter is None and not _one_a_row(label_columns.values()):
         cells[State.PRESENT], prose = as_lists(cells[State.PRESENT])
     named = {label_columns[state]: column for state, column in cells.items()}
     texts = {name: column for name, column in named.items() if column.type == pa.string()}
@@ -160,11 +160,16 @@ def _separator(
     if found.mark != LINE_END or not found.certain:
         for name, column in texts.items():
             _check_line_ends(rows, name, column)
-    if found.mark in (" ", ",") and all(map(is_class_name, names)):
+    if found.mark in (" ", ",") and _one_a_row(names):
         return Separator(None)  # One class a row, whatever its name is made of.
     if not found.certain:
         raise _unclear(rows.path, names, cells, found, options)
     return found
+
+
+def _one_a_row(names: Iterable[str]) -> bool:
+    """Whether columns are known to hold one class in each row."""
+    return all(is_class_name(name) or is_species_name(name) for name in names)
 
 
 def _unclear(
