@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hilltop.data import ReadOptions, read_labels
-from tests.data.formats.shapes import Counts, counts_of, read_as_told
+from hilltop.errors import DataError
+from tests.data.formats.shapes import Counts, check_damaged, counts_of, read_as_told
 
 PROSE = ["cat, dog {0} emu", "dog {0} cat", "emu", "cat", "dog"]
 FILES: dict[str, tuple[str, str, Counts, int]] = {
@@ -29,6 +30,9 @@ FILES: dict[str, tuple[str, str, Counts, int]] = {
     "tags that nobody wrote": ("a.csv", "id,image_url,tag_list,common_name\n1,http://a/1.jpg,,Red Fox\n2,http://a/2.jpg,,Common Frog\n3,http://a/3.jpg,,Red Fox\n", (3, 2, 3), 1),
     "ranks": ("a.csv", "filename,class,order,genus,species,common_name\na.jpg,Mammalia,Carnivora,Vulpes,vulpes,Red Fox\nb.jpg,Mammalia,Carnivora,Vulpes,lagopus,Arctic Fox\nb.jpg,Aves,P,Turdus,merula,Blackbird\n", (2, 3, 3), 1),
     "species beside classes": ("a.csv", "image,species,day,night\na.jpg,fox,1,0\nb.jpg,cow,0,1\n", (2, 2, 2), 1),
+    "tags in XML": ("a.xml", '<?xml version="1.0"?>\n<images><image name="a.jpg"><tag>cat</tag><tag>dog</tag></image><image name="b.jpg"/><image name="c.jpg"><tag>big dog</tag></image></images>', (3, 3, 3), 1),
+    "elements in XML": ("a.xml", "<set><images><image><filename>a.jpg</filename><tags><tag>cat</tag><tag>dog</tag></tags></image><image><filename>b.jpg</filename><tags><tag>cat</tag></tags></image></images></set>", (2, 2, 3), 1),
+    "posts": ("Posts.xml", '<posts>\n<row Id="1" PostTypeId="1" Tags="&lt;c#&gt;&lt;linq&gt;" />\n<row Id="2" PostTypeId="2" />\n<row Id="3" PostTypeId="1" Tags="&lt;c#&gt;" /></posts>', (2, 2, 3), 1),
 }  # fmt: skip
 
 
@@ -49,3 +53,25 @@ def test_names_with_and_in_them_stay_whole(tmp_path: Path) -> None:
     )
     table = read_labels(path, options=ReadOptions(unlisted="unknown"))
     assert table.classes == ("Arts & Crafts", "Bars", "Food", "Salt and Pepper")
+
+
+def test_xml_with_entities_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.xml"
+    path.write_text(
+        '<!DOCTYPE i [<!ENTITY a "cat">]><i><image name="a.jpg"><tag>&a;</tag></image></i>'
+    )
+    with pytest.raises(DataError, match="document type"):
+        read_labels(path, format="xml_records", options=ReadOptions(unlisted="unknown"))
+
+
+def test_answers_among_posts_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "Posts.xml"
+    path.write_text(FILES["posts"][1])
+    table, _ = read_as_told(path)
+    assert "1 element has no 'Tags' and is left out." in table.notes
+
+
+def test_damaged_xml_ends_in_a_table_or_a_sentence(tmp_path: Path) -> None:
+    for file in ("tags in XML", "posts"):
+        name, content, expected, _ = FILES[file]
+        check_damaged(("xml_records", name, content, expected), tmp_path, 20)
