@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.data import ReadOptions, read_labels
-from hilltop.errors import DataError
+from hilltop.errors import DataError, OptionNeeded
 from tests.data.formats.shapes import Counts, check_damaged, counts_of, read_as_told
 
 PROSE = ["cat, dog {0} emu", "dog {0} cat", "emu", "cat", "dog"]
@@ -75,3 +75,37 @@ def test_damaged_xml_ends_in_a_table_or_a_sentence(tmp_path: Path) -> None:
     for file in ("tags in XML", "posts"):
         name, content, expected, _ = FILES[file]
         check_damaged(("xml_records", name, content, expected), tmp_path, 20)
+
+
+def test_tables_with_one_header_are_read_together(tmp_path: Path) -> None:
+    for name in ("beach", "forest"):
+        (tmp_path / f"{name}.csv").write_text(f"image,sea,tree\n{name}1.jpg,1,0\n{name}2.jpg,0,1")
+    table, said = read_as_told(tmp_path)
+    assert (counts_of(table), len(said)) == ((4, 2, 4), 1)
+    note = "2 tables with the same columns are read together: beach.csv, forest.csv."
+    assert note in table.notes
+
+
+@pytest.mark.parametrize("header", ["image,sea,sand", "image,sea,tree"])
+def test_parts_of_a_data_set_and_other_tables_are_not_mixed(header: str, tmp_path: Path) -> None:
+    other = "test.csv" if header == "image,sea,tree" else "beach.csv"
+    (tmp_path / "forest.csv").write_text("image,sea,tree\na.jpg,1,0\nb.jpg,0,1\n")
+    (tmp_path / other).write_text(f"{header}\nc.jpg,1,0\nd.jpg,0,1\n")
+    with pytest.raises(OptionNeeded, match="Name a file"):
+        read_labels(tmp_path)
+
+
+def test_a_remark_among_zeros_and_ones_is_no_class(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,unclear,joy,fear,love\na1,False,1,0,0\nb2,True,0,0,0\nc3,False,0,1,1\n")
+    table, _ = read_as_told(path)
+    assert table.classes == ("joy", "fear", "love")
+    assert any("TRUE and FALSE stand in unclear" in note for note in table.notes)
+    options = ReadOptions(unlisted="unknown", class_columns="unclear,joy")
+    assert read_labels(path, options=options).classes == ("unclear", "joy")
+
+
+def test_classes_of_true_and_false_stay(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("image,cat,dog,emu\na.jpg,TRUE,1,0\nb.jpg,FALSE,0,1\n")
+    assert len(read_labels(path, options=ReadOptions(unlisted="unknown")).classes) == 3
