@@ -33,6 +33,8 @@ FILES: dict[str, tuple[str, str, Counts, int]] = {
     "tags in XML": ("a.xml", '<?xml version="1.0"?>\n<images><image name="a.jpg"><tag>cat</tag><tag>dog</tag></image><image name="b.jpg"/><image name="c.jpg"><tag>big dog</tag></image></images>', (3, 3, 3), 1),
     "elements in XML": ("a.xml", "<set><images><image><filename>a.jpg</filename><tags><tag>cat</tag><tag>dog</tag></tags></image><image><filename>b.jpg</filename><tags><tag>cat</tag></tags></image></images></set>", (2, 2, 3), 1),
     "posts": ("Posts.xml", '<posts>\n<row Id="1" PostTypeId="1" Tags="&lt;c#&gt;&lt;linq&gt;" />\n<row Id="2" PostTypeId="2" />\n<row Id="3" PostTypeId="1" Tags="&lt;c#&gt;" /></posts>', (2, 2, 3), 1),
+    "dashes": ("a.txt", "a.jpg - cat, dog\nb.jpg - dog\nc.jpg - cat, big emu\n", (3, 3, 5), 1),
+    "what Flickr answers": ("a.json", '{"photos": {"page": 1, "photo": [{"id": "1", "title": "x", "tags": "cat dog"}, {"id": "2", "title": "y", "tags": "dog"}, {"id": "3", "title": "z", "tags": "cat emu"}]}, "stat": "ok"}', (3, 3, 5), 1),
 }  # fmt: skip
 
 
@@ -109,3 +111,15 @@ def test_classes_of_true_and_false_stay(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("image,cat,dog,emu\na.jpg,TRUE,1,0\nb.jpg,FALSE,0,1\n")
     assert len(read_labels(path, options=ReadOptions(unlisted="unknown")).classes) == 3
+
+
+def test_class_numbers_beside_images_are_labels(tmp_path: Path) -> None:
+    for name, number in (("a", "0"), ("b", "2"), ("c", "2\n")):
+        (tmp_path / f"{name}.jpg").touch()
+        (tmp_path / f"{name}.cls").write_text(number)
+    table, said = read_as_told(tmp_path)
+    assert (counts_of(table), len(said)) == ((3, 2, 3), 1)
+    names = tmp_path.parent / "names.txt"
+    names.write_text("cat\ndog\nemu\n")
+    options = ReadOptions(unlisted="unknown", classes=names)
+    assert read_labels(tmp_path, options=options).labels_of(1) == ("emu",)
