@@ -33,6 +33,7 @@ FILES: dict[str, tuple[str, str, Counts, int]] = {
     "tags in XML": ("a.xml", '<?xml version="1.0"?>\n<images><image name="a.jpg"><tag>cat</tag><tag>dog</tag></image><image name="b.jpg"/><image name="c.jpg"><tag>big dog</tag></image></images>', (3, 3, 3), 1),
     "elements in XML": ("a.xml", "<set><images><image><filename>a.jpg</filename><tags><tag>cat</tag><tag>dog</tag></tags></image><image><filename>b.jpg</filename><tags><tag>cat</tag></tags></image></images></set>", (2, 2, 3), 1),
     "posts": ("Posts.xml", '<posts>\n<row Id="1" PostTypeId="1" Tags="&lt;c#&gt;&lt;linq&gt;" />\n<row Id="2" PostTypeId="2" />\n<row Id="3" PostTypeId="1" Tags="&lt;c#&gt;" /></posts>', (2, 2, 3), 1),
+    "zeros and ones alone": ("a.txt", "1 0 1 0 0\n0 1 0 0 1\n1 1 0 0 0\n0 0 0 1 1\n", (4, 5, 8), 1),
     "dashes": ("a.txt", "a.jpg - cat, dog\nb.jpg - dog\nc.jpg - cat, big emu\n", (3, 3, 5), 1),
     "what Flickr answers": ("a.json", '{"photos": {"page": 1, "photo": [{"id": "1", "title": "x", "tags": "cat dog"}, {"id": "2", "title": "y", "tags": "dog"}, {"id": "3", "title": "z", "tags": "cat emu"}]}, "stat": "ok"}', (3, 3, 5), 1),
 }  # fmt: skip
@@ -123,3 +124,11 @@ def test_class_numbers_beside_images_are_labels(tmp_path: Path) -> None:
     names.write_text("cat\ndog\nemu\n")
     options = ReadOptions(unlisted="unknown", classes=names)
     assert read_labels(tmp_path, options=options).labels_of(1) == ("emu",)
+
+
+def test_readers_who_disagree_are_told_what_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("image,reader,cat,dog\na.jpg,Ann,1,0\na.jpg,Bob,0,0\nb.jpg,Ann,0,1\n")
+    with pytest.raises(DataError, match=r"line 3: .* 'cat' both .* --zero unknown goes on"):
+        read_labels(path, options=ReadOptions(zero="absent"))
+    assert counts_of(read_labels(path, options=ReadOptions(zero="unknown"))) == (2, 2, 2)

@@ -11,7 +11,7 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import cell_meaning
-from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, own_names
+from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, ZERO, own_names
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.known_names import is_class_name
 from hilltop.data.formats.text.label_lists import are_sightings, holds_name_lists
@@ -28,6 +28,12 @@ from hilltop.data.formats.text.wide_cells import (
 from hilltop.data.formats.text.wide_write import patch_wide, write_wide
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+
+_AGAINST_READERS = (
+    "Where readers disagree, --zero unknown goes on: what one of them saw is present, and no 0 is"
+    " taken for certain."
+)
 
 
 def fits(source: LabelSource) -> bool:
@@ -100,6 +106,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         source=source.path,
         line_of=lambda entry: table.line_of(int(at[entry])),
         step=_step(source, options, found),
+        remedy=_AGAINST_READERS if state_of[ZERO] == State.ABSENT else "",
         notes=[
             *table.notes,
             *found.notes(),
