@@ -34,6 +34,7 @@ FILES: dict[str, tuple[str, str, Counts, int]] = {
     "elements in XML": ("a.xml", "<set><images><image><filename>a.jpg</filename><tags><tag>cat</tag><tag>dog</tag></tags></image><image><filename>b.jpg</filename><tags><tag>cat</tag></tags></image></images></set>", (2, 2, 3), 1),
     "posts": ("Posts.xml", '<posts>\n<row Id="1" PostTypeId="1" Tags="&lt;c#&gt;&lt;linq&gt;" />\n<row Id="2" PostTypeId="2" />\n<row Id="3" PostTypeId="1" Tags="&lt;c#&gt;" /></posts>', (2, 2, 3), 1),
     "zeros and ones alone": ("a.txt", "1 0 1 0 0\n0 1 0 0 1\n1 1 0 0 0\n0 0 0 1 1\n", (4, 5, 8), 1),
+    "captions": ("a.csv", 'file,caption\na.jpg,"What a day, in the sun! #cat #dog"\nb.jpg,Home again #dog\nc.jpg,"Rain, rain. #cat #big_emu"\n', (3, 3, 5), 1),
     "dashes": ("a.txt", "a.jpg - cat, dog\nb.jpg - dog\nc.jpg - cat, big emu\n", (3, 3, 5), 1),
     "what Flickr answers": ("a.json", '{"photos": {"page": 1, "photo": [{"id": "1", "title": "x", "tags": "cat dog"}, {"id": "2", "title": "y", "tags": "dog"}, {"id": "3", "title": "z", "tags": "cat emu"}]}, "stat": "ok"}', (3, 3, 5), 1),
 }  # fmt: skip

@@ -72,12 +72,13 @@ def _first_look(head: str) -> ET.Element | None:
     """The outermost element as far as it can be seen; None if it is no XML to be trusted."""
     if "<!" in head.replace("<!--", "").replace("<![CDATA[", ""):
         return None
-    parser = ET.XMLPullParser(events=("start",))
+    parser: Any = ET.XMLPullParser(events=("start",))
     with contextlib.suppress(ET.ParseError, ValueError, LookupError):
         parser.feed(head.lstrip("\ufeff"))
     with contextlib.suppress(ET.ParseError):
-        for _, element in parser.read_events():
-            return element
+        for event in parser.read_events():
+            root: ET.Element = event[1]
+            return root
     return None
 
 

@@ -16,18 +16,16 @@ from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.text.known_names import is_class_name, is_species_name
 from hilltop.data.formats.text.label_vectors import label_vectors, table_from_vectors
-from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.prose_lists import as_lists
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.separators import (
-    ANGLES,
-    JSON_TEXT,
     LINE_END,
     Separator,
     count_names,
     find_separator,
     likely_delimiter,
 )
+from hilltop.data.formats.text.split_cells import Entries, split_cells
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -35,7 +33,6 @@ from hilltop.errors import OptionNeeded
 
 _NOTHING = pa.array(["nan", "NaN", "NULL", "null", "<NA>"], pa.string())
 """What pandas and databases write where there is nothing."""
-Entries = tuple[npt.NDArray[np.int64], pa.Array]
 
 
 class ImageRows(Protocol):
@@ -198,7 +195,7 @@ def _entries(
     """Row and class name of every label in one column."""
     kind = cells.type
     if kind == pa.string():
-        return _split(rows, name, cells, mark)
+        return split_cells(rows, name, cells, mark)
     if pa.types.is_integer(kind):
         at = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))
         return at, _by_number(rows, name, at, cells.drop_null(), closed)
@@ -211,41 +208,6 @@ def _entries(
     if names.type != pa.string():
         raise data_error(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
     return at, names
-
-
-def _split(rows: ImageRows, name: str, cells: pa.Array, mark: str | None) -> Entries:
-    cells = pc.utf8_trim_whitespace(cells)
-    at = np.flatnonzero(pc.not_equal(cells, "").to_numpy(zero_copy_only=False))
-    filled = cells.take(pa.array(at))
-    if mark is None:
-        return at, filled
-    if mark == JSON_TEXT:
-        lists = _json_lists(rows, name, at, filled)
-    elif mark == ANGLES:
-        lists = pc.split_pattern(pc.utf8_trim(filled, "<>"), mark)
-    elif mark == " ":
-        lists = pc.utf8_split_whitespace(filled)
-    else:
-        lists = pc.split_pattern(filled, mark)
-    names = lists.flatten()
-    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
-    return np.repeat(at, lengths), names if mark == JSON_TEXT else pc.utf8_trim_whitespace(names)
-
-
-def _json_lists(rows: ImageRows, name: str, at: npt.NDArray[np.int64], cells: pa.Array) -> pa.Array:
-    errors = ErrorCollector(rows.path)
-    lists: list[list[str]] = []
-    for row, cell in zip(at, cells.to_pylist(), strict=True):
-        names = names_in_text(cell)
-        if names is None:
-            errors.add(
-                f'column {name!r} must hold JSON lists such as ["cat", "dog"], as in other rows,'
-                f" but here it is {cell[:40]!r}.",
-                line=rows.line_of(int(row)),
-            )
-        lists.append(names or [])
-    errors.check()
-    return pa.array(lists, pa.list_(pa.string()))
 
 
 def _by_number(
