@@ -133,3 +133,12 @@ def test_readers_who_disagree_are_told_what_goes_on(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 3: .* 'cat' both .* --zero unknown goes on"):
         read_labels(path, options=ReadOptions(zero="absent"))
     assert counts_of(read_labels(path, options=ReadOptions(zero="unknown"))) == (2, 2, 2)
+
+
+def test_a_named_key_of_files_beside_photos_holds_the_labels(tmp_path: Path) -> None:
+    for name, people in (("a", '[{"name": "Ann"}, {"name": "Bob"}]'), ("b", '[{"name": "Bob"}]')):
+        content = f'{{"title": "{name}.jpg", "description": "", "people": {people}}}'
+        (tmp_path / f"{name}.jpg.json").write_text(content)
+    options = ReadOptions(unlisted="unknown", label_column="people")
+    table = read_labels(tmp_path, options=options)
+    assert (counts_of(table), table.images.to_pylist()) == ((2, 2, 3), ["a.jpg", "b.jpg"])
