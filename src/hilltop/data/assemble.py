@@ -30,6 +30,7 @@ def assemble(
     line_of: Callable[[int], int] | None = None,
     step: Step | None = None,
     notes: Sequence[str] = (),
+    remedy: str = "",
 ) -> LabelTable:
     """Build a table from entries in any order.
 
@@ -47,6 +48,7 @@ def assemble(
         line_of: Line number of an entry, for messages.
         step: What was done, for the history.
         notes: What was noticed, for :attr:`LabelTable.notes`.
+        remedy: What else than correcting the file helps against contradictions, as a sentence.
 
     Raises:
         DataError: A pair is both present and absent, or names are not all different.
@@ -65,11 +67,12 @@ def assemble(
         key, row, state = key[order], row[order], state[order]
         again = key[1:] == key[:-1]
         clash = again & (state[1:] != state[:-1]) & (state[1:] != State.UNKNOWN)
+        also = f" {remedy}" if remedy else ""
         for at in np.flatnonzero(clash):
             image, name = divmod(int(key[at]), len(classes))
             errors.add(
                 f"image {ids[image].as_py()!r} has class {classes[name]!r} both absent and"
-                " present. Keep one of the two.",
+                f" present. Keep one of the two.{also}",
                 line=line_of(int(max(order[at], order[at + 1]))) if line_of else None,
             )
         errors.check()

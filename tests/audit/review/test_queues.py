@@ -34,6 +34,19 @@ def test_the_queue_for_labels_is_ordered_by_probability(audit: AuditFolder) -> N
     assert (np.diff(queue.probabilities) <= 0).all()
 
 
+def test_every_named_class_is_asked_about(audit: AuditFolder) -> None:
+    names = audit.table().classes
+    whole = build_queue(audit, "labels", 10_000)
+    high, low = int(whole.columns[0]), int(whole.columns[-1])
+    queue = build_queue(audit, "labels", 6, classes=[names[high], names[low]])
+    assert np.bincount(queue.columns, minlength=len(names))[[high, low]].tolist() == [3, 3]
+    assert (np.diff(queue.probabilities) <= 0).all()
+    best = whole.probabilities[whole.columns == low][:3]
+    assert queue.probabilities[queue.columns == low].tolist() == best.tolist()
+    alone = build_queue(audit, "labels", 10_000, classes=[names[high], names[low]])
+    assert len(alone) == np.isin(whole.columns, [high, low]).sum()
+
+
 def test_the_queue_for_the_model_asks_first_where_labels_are_few() -> None:
     probs = np.array([0.99, 0.98, 0.97, 0.5, 0.2, 0.05])
     columns = np.array([0, 0, 0, 1, 1, 1])

@@ -51,7 +51,7 @@ def build_queue(
         folder: The audit.
         purpose: What the answers are for.
         number: How many pairs at most; of images, the last one is asked about in full.
-        classes: Ask about these alone; about all without any.
+        classes: Ask about these alone, each in turn; about all without any.
         seed: Of random samples; the same seed gives the same sample.
     """
     check_choice("for", purpose, PURPOSES)
@@ -78,7 +78,28 @@ def build_queue(
     if classes:
         wanted = np.isin(labels.classes, list(classes))
         still &= np.repeat(wanted, np.diff(index.starts))
+        if purpose in ("labels", "wrong"):
+            still = _by_turns(index, still, number)
     return choose_pairs(index, still, known, purpose=purpose, number=number, seed=seed)
+
+
+def _by_turns(
+    index: CandidateIndex, open_pairs: npt.NDArray[np.bool_], number: int
+) -> npt.NDArray[np.bool_]:
+    """The most probable open pairs of each class in turn, so that one does not take all places.
+
+    Who names classes wants to be asked about each; those with few candidates leave their places.
+    """
+    columns = np.repeat(np.arange(len(index.starts) - 1), np.diff(index.starts))
+    places = np.flatnonzero(open_pairs)
+    probs, mine = index.probabilities[places], columns[places]
+    order = np.lexsort((-probs, mine))
+    first = np.searchsorted(mine[order], mine[order])
+    turn = np.arange(len(places)) - first
+    taken = places[order[np.lexsort((-probs[order], turn))[:number]]]
+    chosen = np.zeros_like(open_pairs)
+    chosen[taken] = True
+    return chosen
 
 
 def choose_pairs(

@@ -27,6 +27,7 @@ from hilltop.data.formats import documents, folders, tables
 from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
+from hilltop.data.formats.text.alike_tables import find_alike, join_tables
 from hilltop.data.formats.text.columns_seen import describe_content
 from hilltop.data.formats.text.content import (
     PACKED_SUFFIXES,
@@ -35,6 +36,7 @@ from hilltop.data.formats.text.content import (
 )
 from hilltop.data.formats.text.encodings import check_encoding, decoded, likely_encoding
 from hilltop.data.formats.text.folder_files import candidate_files
+from hilltop.data.formats.text.markdown_tables import is_markdown_table, markdown_as_csv
 from hilltop.data.formats.text.spreadsheet import SUFFIXES
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
@@ -103,10 +105,36 @@ def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTab
     if source.has_double_colons and not source.is_folder:
         content = read_content(path).replace(b"::", b"\t")
         return _read_copy(content, path.name, str(path), shlex.quote(str(path)), format, options)
+    if not source.is_folder and is_markdown_table(source.head):
+        content = markdown_as_csv(source.text).encode()
+        name = f"{path.stem}.csv"
+        return _read_copy(content, name, str(path), shlex.quote(str(path)), format, options)
+    if source.is_folder and format is None and (files := _alike_tables(source)):
+        return _read_alike(path, files, options)
     chosen = named_format(format) if format else recognise(source)
     if source.is_folder and not chosen.folders:
         raise data_error(source.path, f"this is a folder, but {chosen.name!r} is read from a file.")
     return _with_names(chosen.read(source, options), source.path, options)
+
+
+def _alike_tables(source: LabelSource) -> list[Path]:
+    """Tables with one header that are all the labels of a folder, which is nothing else."""
+    files = find_alike(source.path)
+    if not files or any(format.fits(source) for format in FORMATS.values()):
+        return []
+    labels = label_files(source.path)
+    return files if labels and set(labels) <= set(files) else []
+
+
+def _read_alike(folder: Path, files: list[Path], options: ReadOptions) -> LabelTable:
+    """Read tables with one header together, and say so."""
+    title = f"{folder} (its {len(files)} tables one below the other)"
+    shown = shlex.quote(str(folder))
+    table = _read_copy(join_tables(files), files[0].name, title, shown, None, options)
+    names = ", ".join(path.name for path in files[:MOST_SHOWN])
+    more = f" and {len(files) - MOST_SHOWN} more" if len(files) > MOST_SHOWN else ""
+    note = f"{len(files)} tables with the same columns are read together: {names}{more}."
+    return replace(table, notes=(note, *table.notes))
 
 
 def _has_absents(path: Path) -> bool:

@@ -34,7 +34,7 @@ _ENDINGS = ("_labels_metadata", ".metadata", "_labels", "_metadata")
 
 
 def fits(source: LabelSource) -> bool:
-    """Whether the first JSON file describes one image and its labels, and there are several."""
+    """Whether the first JSON file describes one image and its labels; under a key, as said."""
     if not source.is_folder:
         return False
     files = _files(source.path)
@@ -44,6 +44,8 @@ def fits(source: LabelSource) -> bool:
         record = _record(files[0])
     except DataError:
         return False
+    if record is not None and source.options is not None and source.options.label_column:
+        return source.options.label_column in record
     return record is not None and bool(_keys(record) or _flags(record))
 
 

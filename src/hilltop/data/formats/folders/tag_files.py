@@ -7,6 +7,7 @@ stand between the tags.
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 from hilltop.checks import pluralize
@@ -28,7 +29,9 @@ from hilltop.data.formats.text.record_rows import IMAGE, LABELS, table_from_reco
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 
-_SUFFIXES = (".txt", ".caption", ".tags")
+_SUFFIXES = (".txt", ".caption", ".tags", ".cls")
+_NUMBERS = ".cls"
+"""Files of class numbers, as webdataset calls them."""
 _PEEKED = 20
 
 
@@ -42,7 +45,8 @@ def fits(source: LabelSource) -> bool:
         return False
     heads = [LabelSource(path).head for _, path in itertools.islice(pairs.values(), _PEEKED)]
     first = [head.strip().partition("\n")[0] for head in heads]
-    return any(first) and not any(line and looks_numeric(line) for line in first)
+    numbers = all(path.suffix == _NUMBERS for _, path in pairs.values())
+    return any(first) and (numbers or not any(line and looks_numeric(line) for line in first))
 
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
@@ -55,9 +59,16 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         key: [line.strip() for _, line in read_lines(path) if line.strip()]
         for key, (_, path) in pairs.items()
     }
+    if all(path.suffix == _NUMBERS for _, path in pairs.values()):
+        found = {key: " ".join(lines).replace(",", " ").split() for key, lines in found.items()}
     commas = any("," in line for lines in found.values() for line in lines)
     mark = options.delimiter or ("," if commas else "")
-    records = [{IMAGE: pairs[key][0], LABELS: _tags(lines, mark)} for key, lines in found.items()]
+    tags = {key: _tags(lines, mark) for key, lines in found.items()}
+    whole = all(re.fullmatch("[0-9]{1,9}", tag) for words in tags.values() for tag in words)
+    records = [
+        {IMAGE: pairs[key][0], LABELS: [int(tag) for tag in words] if whole else words}
+        for key, words in tags.items()
+    ]
     images = sum(len(image_files_in(folder)) for folder in _places(source.path))
     without = pluralize(images - len(pairs), "image has", "images have")
     return table_from_records(

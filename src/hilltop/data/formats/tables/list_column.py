@@ -16,6 +16,7 @@ from hilltop.data.formats.text.column_roles import find_image_column, image_cand
 from hilltop.data.formats.text.json_shapes import is_object_list
 from hilltop.data.formats.text.known_names import PART_NAMES, is_class_name
 from hilltop.data.formats.text.label_lists import (
+    are_sightings,
     holds_name_lists,
     label_candidates,
     open_rows,
@@ -68,6 +69,8 @@ def fits(source: LabelSource) -> bool:
         if is_label_name(name) or is_class_name(name) or holds_name_lists(name, sample[name])
     ]
     by_name = [name for name in named if name not in binary]
+    if are_sightings(sample, images[0], [name for name in binary if name != images[0]]):
+        return True
     return bool(by_name) or not binary or (bool(named) and labels == binary)
 
 

@@ -31,7 +31,10 @@ _PARTS = {
     **{"validation": "validation", "validate": "validation"},
 }
 _NAME = re.compile(rf"(.*?{FILE_ENDING})(?:\s+(.*))?$", re.IGNORECASE)
-_JOINED = re.compile(rf"(\S.*?{FILE_ENDING})\s*(?::|->|=>|\u2192)\s*(.*)", re.IGNORECASE)
+_JOINED = re.compile(
+    rf"(\S.*?{FILE_ENDING})(?:\s*(?::|->|=>|\u2192)\s*|\s+[-=\u2013\u2014](?:\s+|$))(.*)",
+    re.IGNORECASE,
+)
 _WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
 _FIT = 0.9
 _BOX = 4

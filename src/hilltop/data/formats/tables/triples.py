@@ -41,6 +41,8 @@ def fits(source: LabelSource) -> bool:
         return False
     lines = source.head.split("\n")[: _SAMPLE + 1]
     rows = [line.split() for line in (lines[:-1] if source.is_cut else lines) if line.strip()]
+    if {word for row in rows for word in row} <= {"0", "1", "-1"}:
+        return False  # a value for each class, without names
     return _places(source, rows) is not None
 
 

@@ -11,10 +11,10 @@ from hilltop.data.formats.base import Format, Priority
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import cell_meaning
-from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, own_names
+from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, OTHER, ZERO, own_names
 from hilltop.data.formats.text.column_roles import find_image_column, image_candidates
 from hilltop.data.formats.text.known_names import is_class_name
-from hilltop.data.formats.text.label_lists import holds_name_lists
+from hilltop.data.formats.text.label_lists import are_sightings, holds_name_lists
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import is_image_name, is_label_name, peek_columns
 from hilltop.data.formats.text.table_file import TableFile
@@ -28,6 +28,12 @@ from hilltop.data.formats.text.wide_cells import (
 from hilltop.data.formats.text.wide_write import patch_wide, write_wide
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
+from hilltop.data.state import State
+
+_AGAINST_READERS = (
+    "Where readers disagree, --zero unknown goes on: what one of them saw is present, and no 0 is"
+    " taken for certain."
+)
 
 
 def fits(source: LabelSource) -> bool:
@@ -58,6 +64,8 @@ def fits(source: LabelSource) -> bool:
     ):
         return False  # All labels stand in one column, and zeros and ones beside it are no classes.
     filled = [name for name in classes if (kinds[name] != BLANK).any()]
+    if are_sightings(sample, images[0], filled):
+        return False
     if not source.is_spreadsheet and not source.dialect.header:
         return len(filled) > 1  # A name and a number is a list of class numbers.
     if not is_image_name(images[0]) and any(_is_number(name) for name in classes):
@@ -98,6 +106,7 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
         source=source.path,
         line_of=lambda entry: table.line_of(int(at[entry])),
         step=_step(source, options, found),
+        remedy=_AGAINST_READERS if state_of[ZERO] == State.ABSENT else "",
         notes=[
             *table.notes,
             *found.notes(),

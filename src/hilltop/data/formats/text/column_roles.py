@@ -19,6 +19,7 @@ from hilltop.data.formats.text.known_names import (
     is_class_name,
     is_image_name,
     is_label_name,
+    is_species_name,
 )
 from hilltop.errors import OptionNeeded
 
@@ -109,7 +110,8 @@ def image_candidates(sample: Sample) -> list[str]:
         name
         for name, cells in sample.items()
         if OTHER in map(cell_kind, cells)
-        and not (is_label_name(name) or is_class_name(name) or are_bits(cells))
+        and not any(known(name) for known in (is_label_name, is_class_name, is_species_name))
+        and not are_bits(cells)
     ]
     pool = known or other
     files = [name for name in pool if _share(sample[name], looks_like_file) > _MOST]

@@ -14,7 +14,12 @@ from hilltop.data.formats.text.cell_values import OTHER, are_bits, cell_kind
 from hilltop.data.formats.text.column_roles import Sample, likely_image
 from hilltop.data.formats.text.dialect import is_labels_alone, looks_like_file, looks_numeric
 from hilltop.data.formats.text.json_shapes import flat, is_label_list, records_in
-from hilltop.data.formats.text.known_names import ROW_NUMBER, is_label_name, is_place_name
+from hilltop.data.formats.text.known_names import (
+    ROW_NUMBER,
+    is_label_name,
+    is_place_name,
+    is_species_name,
+)
 from hilltop.data.formats.text.sample import first_records, is_json_lines, peek_columns
 from hilltop.data.formats.text.separators import find_separator, likely_delimiter
 from hilltop.data.formats.text.wide_cells import is_class_like
@@ -177,6 +182,7 @@ def _nearest(sample: Sample, image: str, classes: list[str]) -> tuple[str, dict[
             "a table with a column for each class",
             {"class_columns": ",".join(chosen)} if chosen else {},
         )
+    named = named or [name for name in others if is_species_name(name)]
     label = (named or sorted(others, key=lambda name: _unlikely(name, sample[name])))[0]
     separator = find_separator(str(cell) for cell in sample[label] if cell is not None)
     unclear = (

@@ -149,8 +149,9 @@ def _are_file_names(value: Any) -> bool:
 
 
 def _parts(content: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Lists of objects: the document itself by its keys, and what stands under each key."""
-    for value in (content, *content.values()):
+    """Lists of objects: the document itself by its keys, what stands under each, and below it."""
+    inner = [one for value in content.values() if isinstance(value, dict) for one in value.values()]
+    for value in (content, *content.values(), *(one for one in inner if isinstance(one, list))):
         if isinstance(value, dict) and value and all(isinstance(x, dict) for x in value.values()):
             yield [{"key": key, **inner} for key, inner in value.items()]
         elif isinstance(value, list) and value and all(isinstance(x, dict) for x in value):

@@ -134,6 +134,10 @@ _NO_CLASS_NAMES = frozenset(
 _CLASS_NAMES = frozenset(
     ["class", "classname", "labelname", "classid", "categoryid", "categoryname", "objectclass"]
 )
+_SPECIES_NAMES = frozenset(
+    ["commonname", "scientificname", "vernacularname", "taxon", "taxonname", "originallabel"]
+)
+_RANKS = frozenset(["order", "family", "genus"])
 _PLACES = frozenset(
     ["bbox", "box", "boxes", "bndbox", "rle", "encodedpixels", "segmentation", "mask", "polygon"]
 )
@@ -165,6 +169,17 @@ def is_label_name(name: str) -> bool:
 def is_class_name(name: str) -> bool:
     """Whether a column of this name is known to hold one class a row, as in long tables."""
     return _plain(name) in _CLASS_NAMES
+
+
+def is_species_name(name: str) -> bool:
+    """Whether a column of this name says which animal or plant was seen, one a row."""
+    plain = _plain(name)
+    return plain in _SPECIES_NAMES or plain.endswith("species")
+
+
+def is_rank_name(name: str) -> bool:
+    """Whether a column of this name is a rank, so that one called "class" beside it is one, too."""
+    return _plain(name) in _RANKS
 
 
 def is_no_class_name(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,19 +14,18 @@ import pyarrow.compute as pc
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.formats.options import ReadOptions, ready_command
-from hilltop.data.formats.text.known_names import is_class_name
+from hilltop.data.formats.text.known_names import is_class_name, is_species_name
 from hilltop.data.formats.text.label_vectors import label_vectors, table_from_vectors
-from hilltop.data.formats.text.list_text import names_in_text
+from hilltop.data.formats.text.prose_lists import as_lists
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.separators import (
-    ANGLES,
-    JSON_TEXT,
     LINE_END,
     Separator,
     count_names,
     find_separator,
     likely_delimiter,
 )
+from hilltop.data.formats.text.split_cells import Entries, split_cells
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -34,7 +33,6 @@ from hilltop.errors import OptionNeeded
 
 _NOTHING = pa.array(["nan", "NaN", "NULL", "null", "<NA>"], pa.string())
 """What pandas and databases write where there is nothing."""
-Entries = tuple[npt.NDArray[np.int64], pa.Array]
 
 
 class ImageRows(Protocol):
@@ -71,9 +69,13 @@ def table_from_cells(
     """Build a table from columns whose cells list the classes in one state each."""
     images = rows.text(image_column).dictionary_encode()
     cells = {state: _cells(rows, name) for state, name in label_columns.items()}
+    prose = None
+    if options.delimiter is None and not _one_a_row(label_columns.values()):
+        cells[State.PRESENT], prose = as_lists(cells[State.PRESENT])
     named = {label_columns[state]: column for state, column in cells.items()}
     texts = {name: column for name, column in named.items() if column.type == pa.string()}
-    separator = _separator(rows, list(label_columns.values()), texts, options)
+    named_columns = list(label_columns.values())
+    separator = Separator(",") if prose else _separator(rows, named_columns, texts, options)
     vectors = label_vectors(cells[State.PRESENT], separator.mark) if len(cells) == 1 else None
     if vectors is not None:
         return table_from_vectors(rows, images, vectors, options, format=format)
@@ -100,6 +102,10 @@ def table_from_cells(
         step=Step("read", {"file": str(rows.path), "format": format}),
         notes=[
             *rows.notes,
+            *(
+                [f"{prose!r} before the last label of a cell separates, as commas do."]
+                * bool(prose)
+            ),
             *([f"labels within a cell are separated by {separator}."] * separator.inferred),
             *repetitions(images.dictionary, numbers, at, columns, states),
         ],
@@ -151,11 +157,16 @@ def _separator(
     if found.mark != LINE_END or not found.certain:
         for name, column in texts.items():
             _check_line_ends(rows, name, column)
-    if found.mark in (" ", ",") and all(map(is_class_name, names)):
+    if found.mark in (" ", ",") and _one_a_row(names):
         return Separator(None)  # One class a row, whatever its name is made of.
     if not found.certain:
         raise _unclear(rows.path, names, cells, found, options)
     return found
+
+
+def _one_a_row(names: Iterable[str]) -> bool:
+    """Whether columns are known to hold one class in each row."""
+    return all(is_class_name(name) or is_species_name(name) for name in names)
 
 
 def _unclear(
@@ -184,7 +195,7 @@ def _entries(
     """Row and class name of every label in one column."""
     kind = cells.type
     if kind == pa.string():
-        return _split(rows, name, cells, mark)
+        return split_cells(rows, name, cells, mark)
     if pa.types.is_integer(kind):
         at = np.flatnonzero(cells.is_valid().to_numpy(zero_copy_only=False))
         return at, _by_number(rows, name, at, cells.drop_null(), closed)
@@ -197,41 +208,6 @@ def _entries(
     if names.type != pa.string():
         raise data_error(rows.path, f"column {name!r} must hold lists of names, but holds {kind}.")
     return at, names
-
-
-def _split(rows: ImageRows, name: str, cells: pa.Array, mark: str | None) -> Entries:
-    cells = pc.utf8_trim_whitespace(cells)
-    at = np.flatnonzero(pc.not_equal(cells, "").to_numpy(zero_copy_only=False))
-    filled = cells.take(pa.array(at))
-    if mark is None:
-        return at, filled
-    if mark == JSON_TEXT:
-        lists = _json_lists(rows, name, at, filled)
-    elif mark == ANGLES:
-        lists = pc.split_pattern(pc.utf8_trim(filled, "<>"), mark)
-    elif mark == " ":
-        lists = pc.utf8_split_whitespace(filled)
-    else:
-        lists = pc.split_pattern(filled, mark)
-    names = lists.flatten()
-    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
-    return np.repeat(at, lengths), names if mark == JSON_TEXT else pc.utf8_trim_whitespace(names)
-
-
-def _json_lists(rows: ImageRows, name: str, at: npt.NDArray[np.int64], cells: pa.Array) -> pa.Array:
-    errors = ErrorCollector(rows.path)
-    lists: list[list[str]] = []
-    for row, cell in zip(at, cells.to_pylist(), strict=True):
-        names = names_in_text(cell)
-        if names is None:
-            errors.add(
-                f'column {name!r} must hold JSON lists such as ["cat", "dog"], as in other rows,'
-                f" but here it is {cell[:40]!r}.",
-                line=rows.line_of(int(row)),
-            )
-        lists.append(names or [])
-    errors.check()
-    return pa.array(lists, pa.list_(pa.string()))
 
 
 def _by_number(

@@ -29,6 +29,8 @@ from hilltop.data.formats.text.known_names import (
     is_label_name,
     is_no_class_name,
     is_place_name,
+    is_rank_name,
+    is_species_name,
 )
 from hilltop.data.formats.text.label_cells import ImageRows, lists_of, table_from_cells
 from hilltop.data.formats.text.list_text import names_in_text
@@ -80,6 +82,9 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
     names = [name for name in sample if name != image]
     known = [name for name in names if is_label_name(name)]
     known = known or [name for name in names if is_object_list(name)]
+    species = [name for name in names if is_species_name(name) and _is_filled(sample[name])]
+    if species and not any(_is_filled(sample[name]) for name in known):
+        known = []  # A column of tags that nobody filled in.
     if known:
         exact = [name for name in known if name.strip().lower() in LABEL_NAMES]
         return exact if len(exact) == 1 else known
@@ -87,18 +92,35 @@ def label_candidates(sample: Sample, image: str) -> list[str]:
     if bits:
         return bits
     single = [name for name in names if is_class_name(name)]
+    if species and any(map(is_rank_name, names)):
+        single = []  # The class of animals, such as mammals; and half of a name is no species.
+        species = [name for name in species if name.strip().lower() != "species"] or species
     if single:  # One class a row, and an image in several rows; names rather than numbers.
         words = [name for name in single if not _are_numbers(sample[name])]
         return words or single
     names = [name for name in names if not is_place_name(name)]
-    lists = [name for name in names if _holds_labels(sample[name])]
+    lists = [name for name in names if name not in species and _holds_labels(sample[name])]
     decimals = [name for name in lists if _are_decimals(sample[name])]
     if len(decimals) > 1:  # 0,98 and 1,5: shares, where a comma is the decimal point
         lists = [name for name in lists if name not in decimals]
-    if lists or not _are_files(sample.get(image, ())):
-        return lists
+    if lists or species or not _are_files(sample.get(image, ())):
+        return lists or species
     words = [name for name in names if _comes_back(sample[name])]
     return words if len(words) == 1 else []
+
+
+def are_sightings(sample: Sample, image: str, binary: Sequence[str]) -> bool:
+    """Whether a row is an animal that was seen, so that zeros and ones beside it are no classes.
+
+    Images stand in several rows, or there is hardly a column of zeros and ones.
+    """
+    images = sample.get(image, ())
+    named = any(is_species_name(name) for name in sample if name not in binary)
+    return named and (len(set(map(str, images))) < len(images) or len(binary) <= 1)
+
+
+def _is_filled(cells: Sequence[Any]) -> bool:
+    return any(cell is not None and cell != "" for cell in cells)
 
 
 def _are_numbers(cells: Sequence[Any]) -> bool:

@@ -13,6 +13,11 @@ JSON_TEXT = "JSON"
 """Stands for "every cell is a list in brackets" in place of a separator."""
 ANGLES = "><"
 """Stands between names that each have angle brackets of their own: ``<c#><winforms>``."""
+HASHTAGS = "#tags"
+"""Stands for "names are the words with a hash sign": ``What a day! #cat #dog``."""
+HASHTAG = re.compile(r"(?<!\S)#[^\W\d_]\w*")
+_TAGGED = 0.8
+"""Share of captions with a hashtag, so that the others have none on purpose."""
 _ANGLED = re.compile(r"(<[^<>]+>)+")
 _BRACKETS = re.compile(r"\[|\{\s*['\"\d}]|\{[^{}:'\"]*\}$|\(\s*['\"\d)]|set\(\)")
 RARE = ("+", "&", "/", "~", "^")
@@ -48,6 +53,7 @@ class Separator:
     def __str__(self) -> str:
         """Return it in words."""
         words = {" ": "blanks", ",": "commas", ";": "semicolons", "|": "bars", "\n": "line ends"}
+        words[HASHTAGS] = "hash signs, and words without one are no labels"
         return words.get(self.mark or "", repr(self.mark))
 
 
@@ -59,6 +65,8 @@ def find_separator(cells: Iterable[str]) -> Separator:
         return Separator(JSON_TEXT)
     if words and all(_ANGLED.fullmatch(word) for word in words):
         return Separator(ANGLES)
+    if _are_captions(words):
+        return Separator(HASHTAGS, inferred=True)
     if any(LINE_END in word for word in words):
         return Separator(LINE_END, certain=_are_lines(words), inferred=True)
     found = [mark for mark in ";|" if any(mark in word.strip(mark) for word in words)]
@@ -78,6 +86,14 @@ def find_separator(cells: Iterable[str]) -> Separator:
     # Within a name a comma is followed by a blank.
     back = _parts_come_back(words, likely) or not any(" " in word for word in words)
     return Separator(likely, certain=back, inferred=back, shared=_share_parts(words, likely))
+
+
+def _are_captions(words: Sequence[str]) -> bool:
+    """Whether most cells have hashtags, and most of these words beside them."""
+    tagged = [word for word in words if HASHTAG.search(word)]
+    more = [word for word in tagged if len(HASHTAG.sub(" ", word).split()) > 1]
+    plain = not any(mark in word for word in words for mark in ";|")
+    return plain and len(tagged) >= _TAGGED * len(words) and 2 * len(more) > len(tagged)
 
 
 def likely_delimiter(found: Separator) -> str:

@@ -40,6 +40,9 @@ _FEW = 2
 """Where few odd values occur this often each, they have a meaning; others are mistakes."""
 _NO_CLASS = 0.5
 """A column with a greater share of other values than 1, 0, -1 and blank is no class."""
+_TRUTHS = {"true", "false"}
+_OTHERS = 3
+"""So many columns of numbers stand beside one of TRUE and FALSE that is no class."""
 _RAW = {"1": ONE, "0": ZERO, "-1": MINUS_ONE, "blank": BLANK}
 _LIKELY = {"zero": "absent", "blank": "unknown", "minus_one": "unknown"}
 
@@ -53,12 +56,14 @@ class WideColumns:
         classes: All classes: those of the columns, or those of a closed list.
         number: Class number of each column.
         ignored: Columns that are no classes though nobody said so.
+        remarks: Those of them that hold TRUE and FALSE where classes have 1 and 0.
     """
 
     cells: dict[str, Kinds]
     classes: list[str]
     number: dict[str, int]
     ignored: list[str]
+    remarks: Sequence[str] = ()
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -74,6 +79,11 @@ class WideColumns:
             said.append(
                 f"{are} taken for no class: {', '.join(self.ignored)}."
                 " --class-columns names the columns that are."
+            )
+        if self.remarks:
+            said.append(
+                f"TRUE and FALSE stand in {', '.join(self.remarks)}, but 1 and 0 in the classes, so"
+                " that it is taken for a remark."
             )
         if counts[MINUS_ONE]:
             cells = pluralize(int(counts[ONE]), "cell", "cells")
@@ -105,6 +115,7 @@ def find_classes(table: TableFile, image: str, options: ReadOptions) -> WideColu
     for name in own_names(odd):
         cells[name] = np.where(cells[name] == OTHER, ONE, cells[name]).astype(np.int8)
     ignored: list[str] = []
+    remarks: list[str] = []
     if options.ignore_columns is not None:
         gone = resolve_columns(table.path, options.ignore_columns, table.names)
         cells = {name: kinds for name, kinds in cells.items() if name not in gone}
@@ -113,12 +124,25 @@ def find_classes(table: TableFile, image: str, options: ReadOptions) -> WideColu
         cells = {name: cells[name] for name in chosen if name in cells}
     else:
         kept = [name for name in cells if _is_chosen(name, cells[name], closed)]
+        remarks = _remarks(table, kept) if closed is None else []
+        kept = [name for name in kept if name not in remarks]
         ignored = [name for name in cells if name not in kept]
         cells = {name: cells[name] for name in kept}
     _check_columns(table, cells, ignored, closed)
     _check_cells(table, cells, options)
     classes = list(cells) if closed is None else closed
-    return WideColumns(cells, classes, _numbers(table.path, list(cells), options), ignored)
+    numbers = _numbers(table.path, list(cells), options)
+    return WideColumns(cells, classes, numbers, ignored, remarks)
+
+
+def _remarks(table: TableFile, names: Sequence[str]) -> list[str]:
+    """The few columns of TRUE and FALSE where all others are written with numbers."""
+    values = {name: {str(one).strip().lower() for one in table.distinct(name)} for name in names}
+    filled = {name: words - {""} for name, words in values.items() if words - {""}}
+    found = [name for name, words in filled.items() if words <= _TRUTHS]
+    numbers = [name for name, words in filled.items() if words <= set(_RAW)]
+    few = _OTHERS * len(found) <= len(numbers) and len(found) + len(numbers) == len(filled)
+    return found if few else []
 
 
 def _is_chosen(name: str, kinds: Kinds, closed: list[str] | None) -> bool:
