@@ -20,12 +20,8 @@ NOT_FILES = {
     *("class_folders", "class_lists", "nus", "tag_files", "voc", "voc_xml", "yolo"),
     *("class_values", "datumaro", "fasttext", "ground_truth", "json_files", "label_columns"),
     *("id_class", "labelbox", "libsvm", "matrix", "mulan", "named_arrays", "prodigy", "tfrecord"),
+    *("object_files", "object_values", "triples", "value_files", "via_three", "xml_records"),
     "xmp_files",
-    "object_files",
-    "triples",
-    "value_files",
-    "via_three",
-    "object_values",
 }
 """Formats that are written as a folder, or not at all."""
 NAMES = {"huggingface": "metadata.csv", "huggingface_dataset": "labels.parquet"}
