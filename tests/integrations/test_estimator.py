@@ -254,7 +254,8 @@ def test_float32_features_are_computed_with_in_float32_and_half_precision_too(
 ) -> None:
     exact = Quick().fit(small.X, small.Y).predict_proba(small.X)
     assert exact.dtype == np.float64
-    for dtype, tolerance in ((np.float32, 1e-4), (np.float16, 1e-2)):
+    # Adam makes much of roundings in its first steps; how much depends on the processor.
+    for dtype, tolerance in ((np.float32, 1e-3), (np.float16, 1e-2)):
         narrow = Quick().fit(small.X.astype(dtype), small.Y).predict_proba(small.X.astype(dtype))
         assert narrow.dtype == np.float32
         np.testing.assert_allclose(narrow, exact, atol=tolerance)
@@ -299,6 +300,12 @@ def test_mistakes_are_named(
         given[3, 1] = labels
     with pytest.raises(ArgumentError, match=message):
         Quick(**options).fit(small.X, given)
+
+
+def test_lists_of_names_are_told_how_to_become_a_matrix(small: Generated) -> None:
+    lists = [["cat", "dog"][: row % 3] for row in range(len(small.X))]
+    with pytest.raises(ArgumentError, match="MultiLabelBinarizer"):
+        Quick().fit(small.X, lists)
 
 
 def test_a_matrix_without_a_zero_is_refused(small: Generated) -> None:

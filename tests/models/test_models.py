@@ -14,6 +14,7 @@ from hilltop.losses import hill
 from hilltop.models import (
     FeatureHead,
     NormalisedInput,
+    Scaling,
     build_image_model,
     count_parameters,
 )
@@ -247,3 +248,34 @@ def test_the_size_of_features_does_not_matter_and_constant_ones_carry_nothing() 
     correlated = torch.corrcoef(torch.cat([scaled[:, :4], drawn[:, :4]], dim=1).T)
     torch.testing.assert_close(correlated[:4, 4:].diagonal(), torch.ones(4).double())
     assert scaled[:, :4].std(dim=0).max() / scaled[:, :4].std(dim=0).min() < 1.01
+
+
+def test_features_that_differ_beyond_single_precision_are_told_apart() -> None:
+    seconds = 1.7e9 + torch.linspace(0.0, 10.0, 50, dtype=torch.float64).unsqueeze(1)
+    head = FeatureHead(1, 1, hidden=None)
+    head.fit_scale(seconds)
+    scaled = head.scaled(seconds)
+    assert scaled.dtype == torch.float32
+    assert torch.allclose(scaled[:, 0], torch.linspace(-1.7, 1.7, 50), atol=0.05)
+    head.fit_scale(torch.full((50, 1), 0.1, dtype=torch.float64))  # constant but for rounding
+    assert float(head.std) == 1.0
+
+
+def test_a_scaling_is_kept_with_the_weights() -> None:
+    features = torch.randn(40, 80, generator=torch.Generator().manual_seed(0)).clamp(min=0)
+    head = FeatureHead(80, 2, hidden=None)
+    head.fit_scale(features, scaling=Scaling(same_length=False, keep_zeros=False))
+    nn.init.normal_(head.last.weight)
+    other = FeatureHead(80, 2, hidden=None)
+    other.load_state_dict(head.state_dict())
+    assert not other.same_length
+    assert torch.equal(other(features), head(features))
+    assert torch.allclose(head.scaled(features).mean(dim=0), torch.zeros(80), atol=1e-5)
+
+
+def test_weights_of_an_earlier_version_keep_rows_of_one_length() -> None:
+    head, other = FeatureHead(80, 2, hidden=None), FeatureHead(80, 2, hidden=None)
+    state = head.state_dict()
+    del state["length_power"]
+    other.load_state_dict(state)
+    assert other.same_length

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -186,3 +187,15 @@ def test_the_gradient_scaler_goes_on_where_it_stopped(tmp_path: Path) -> None:
     load_state(tmp_path / "s", {"model": model}, optimizer, {"scaler": fresh})
     assert fresh.state_dict() == scaler.state_dict()
     assert fresh.get_scale() == 2.0**7
+
+
+def test_a_full_disk_is_told_with_the_checkpoint(tmp_path: Path) -> None:
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    save_tensors(tmp_path / "a.safetensors", {"a": torch.ones(1)}, {})
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, usual[1]))
+    try:
+        with pytest.raises(DataError, match=r"a\.safetensors: it could not be written: .*large"):
+            save_tensors(tmp_path / "a.safetensors", {"a": torch.zeros(1000)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert load_tensors(tmp_path / "a.safetensors")[0]["a"].item() == 1

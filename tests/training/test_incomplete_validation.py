@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from hilltop.cli.main import main
+from hilltop.cli.train import describe_run
 from hilltop.data import LabelTable, State, assemble, keep_each, read_labels, write_labels
 from hilltop.metrics import mean_average_precision
 from hilltop.training.incomplete_validation import EstimatedMap, IncompleteValidation
@@ -45,6 +46,24 @@ def test_complete_or_few_labels_are_left_alone(kind: dict[str, object]) -> None:
     assert IncompleteValidation.of(simulated(**kind)[0]) is None  # type: ignore[arg-type]
 
 
+def test_many_classes_leave_enough_images_to_look_at() -> None:
+    targets = np.zeros((2000, 1500), dtype=np.float32)
+    targets[:, :3] = 1
+    validation = IncompleteValidation.of_targets(targets)
+    assert validation is not None
+    assert len(validation.rows) >= 60
+
+
+def test_intervals_are_wider_where_some_of_the_images_are_looked_at() -> None:
+    labels, probs, _ = simulated(images=400)
+    targets = labels.eval_targets()
+    alone = IncompleteValidation(np.arange(0, 400, 4), targets[::4])
+    within = alone.judge(probs)
+    shown = IncompleteValidation(np.arange(100), targets[::4]).judge(probs[::4])
+    assert shown.metrics["mAP"].estimate == within.metrics["mAP"].estimate
+    assert within.metrics["mAP"].low < shown.metrics["mAP"].low - 0.001
+
+
 def test_a_worse_epoch_gains_less_and_the_same_one_nothing() -> None:
     labels, probs, _ = simulated()
     validation = IncompleteValidation.of(labels)
@@ -77,12 +96,21 @@ def test_scores_of_epochs_add_up_what_the_best_ones_gained() -> None:
     assert third == pytest.approx(first, abs=1e-6)
 
 
+def test_the_best_epoch_of_a_run_is_the_one_that_estimates_chose(tmp_path: Path) -> None:
+    rows = [(1, 0.4, 0.5, 1), (2, 0.3, 0.6, 2)]  # labels as they are prefer the first
+    names = "epoch,mAP,mAP_estimate,best_epoch"
+    text = "".join(",".join(map(str, row)) + "\n" for row in rows)
+    (tmp_path / "metrics.csv").write_text(f"{names}\n{text}")
+    assert describe_run(tmp_path)["best"]["epoch"] == 2
+
+
 def test_a_run_on_incomplete_validation_labels_records_and_says_estimates(
     problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reduced = keep_each(read_labels(problem / "val.parquet"), 0.6, seed=0).table
     write_labels(reduced, tmp_path / "val.parquet")
-    words = command(problem, tmp_path / "run", "--epochs", 2, "--loss", "bce", report=True)
+    options = ("--epochs", 2, "--loss", "bce", "--ema", 0.9, "--ema-choice", "better")
+    words = command(problem, tmp_path / "run", *options, report=True)
     words[words.index("--val-labels") + 1] = str(tmp_path / "val.parquet")
     assert main(words) == 0
     with (tmp_path / "run" / "metrics.csv").open() as file:
@@ -91,10 +119,13 @@ def test_a_run_on_incomplete_validation_labels_records_and_says_estimates(
     assert last["mAP_low"] < last["mAP_estimate"] < last["mAP_high"]
     for name in ("CF1", "OF1"):
         assert last[f"{name}_low"] <= last[f"{name}_estimate"] <= last[f"{name}_high"]
+    for which in ("average", "plain"):
+        assert last[f"mAP_{which}"] < last[f"mAP_{which}_estimate"] < last[f"mAP_{which}_high"]
     assert last["best_epoch"] in (1, 2)
     said = capsys.readouterr().out
     assert "not known to be complete" in said
-    assert f"{100 * last['mAP']:.2f} by labels as they are" in said
+    interval = f"({100 * last['mAP_low']:.1f} to {100 * last['mAP_high']:.1f})"
+    assert f"{interval}, {100 * last['mAP']:.2f} by labels as they are" in said
     page = (tmp_path / "run" / "report.html").read_text()
     assert "by labels as they are" in page
     assert "90% intervals" in page

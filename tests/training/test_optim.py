@@ -34,6 +34,17 @@ def test_estimates_of_role_learn_ten_times_faster_through_the_whole_cycle() -> N
     assert max(rates) == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize("warmup", [0.0, 0.1, 0.2, 0.25, 0.5, 1.0])
+def test_a_cycle_may_have_any_number_of_steps(warmup: float) -> None:
+    for steps in range(1, 21):
+        optimizer = torch.optim.AdamW([nn.Parameter(torch.zeros(1))], lr=0.01)
+        schedule, rates = build_schedule(optimizer, steps=steps, warmup=warmup), []
+        for _ in range(steps):
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step(), schedule.step() if len(rates) < steps else None
+        assert 0 < max(rates) <= 0.01 + 1e-9
+
+
 def test_a_loss_without_parameters_adds_no_group() -> None:
     optimizer = build_optimizer(
         nn.Linear(4, 3), build("hill"), learning_rate=0.01, weight_decay=0.1

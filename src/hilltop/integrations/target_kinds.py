@@ -76,10 +76,15 @@ def read_labels(y: Any, rows: npt.NDArray[np.intp]) -> Labels:
         rows: The rows that count.
 
     Raises:
-        ArgumentError: A matrix holds something else, or a column one class only.
+        ArgumentError: A matrix holds something else, a column one class only, or rows are lists.
     """
     if sparse.issparse(y):
         return _matrix(sparse.csr_matrix(y)[rows], y.dtype)
+    if _holds_lists_of_names(y):
+        raise ArgumentError(
+            "y holds a list of labels for each row; HilltopClassifier needs a matrix with a column"
+            " for each class: sklearn.preprocessing.MultiLabelBinarizer().fit_transform(y)."
+        )
     values = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     if values.ndim == 1 or values.shape[1] == 1:
         return _column(column_or_1d(values, warn=True)[rows])
@@ -90,6 +95,13 @@ def read_truth(y: Any) -> npt.NDArray[np.float32]:
     """Read a matrix that scores are judged by."""
     matrix = y.toarray() if sparse.issparse(y) else np.asarray(y)
     return _checked(matrix).astype(np.float32)
+
+
+def _holds_lists_of_names(y: Any) -> bool:
+    if not isinstance(y, list | tuple) and getattr(y, "dtype", None) != np.dtype(object):
+        return False
+    nested = [one for one in y if isinstance(one, list | tuple | set | frozenset)]
+    return any(isinstance(name, str) for one in nested for name in one)
 
 
 def _column(values: npt.NDArray[Any]) -> Labels:

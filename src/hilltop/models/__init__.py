@@ -11,8 +11,8 @@ from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
     from hilltop.models.cut import block_names, cut_below, outputs_below
-    from hilltop.models.feature_rows import Features, SparseRows, take_rows
-    from hilltop.models.heads import FeatureHead
+    from hilltop.models.feature_rows import Features, SparseRows, input_rows, take_rows
+    from hilltop.models.heads import FeatureHead, Scaling, has_zeros
     from hilltop.models.images import (
         NormalisedInput,
         build_image_model,
@@ -25,13 +25,16 @@ __all__ = [
     "FeatureHead",
     "Features",
     "NormalisedInput",
+    "Scaling",
     "SparseRows",
     "block_names",
     "build_image_model",
     "classifier_parameters",
     "count_parameters",
     "cut_below",
+    "has_zeros",
     "hold_statistics",
+    "input_rows",
     "outputs_below",
     "take_rows",
 ]
@@ -40,13 +43,16 @@ _HOMES = {
     "FeatureHead": "heads",
     "Features": "feature_rows",
     "NormalisedInput": "images",
+    "Scaling": "heads",
     "SparseRows": "feature_rows",
     "block_names": "cut",
     "build_image_model": "images",
     "classifier_parameters": "images",
     "count_parameters": "images",
     "cut_below": "cut",
+    "has_zeros": "heads",
     "hold_statistics": "images",
+    "input_rows": "feature_rows",
     "outputs_below": "cut",
     "take_rows": "feature_rows",
 }

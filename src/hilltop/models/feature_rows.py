@@ -44,6 +44,16 @@ Features = Tensor | SparseRows
 """What a head learns from, one row an image."""
 
 
+def input_rows(features: Features, rows: Tensor) -> Tensor:
+    """Return some rows to compute with: float64 stays as it is, all others become float32.
+
+    Numbers such as times in seconds differ in digits that float32 does not have; a head takes their
+    scale off before it rounds.
+    """
+    chosen = features[rows]
+    return chosen if chosen.dtype == torch.float64 else chosen.float()
+
+
 def take_rows(features: Features, rows: Tensor) -> Features:
     """Return some of the rows; sparse ones stay sparse.
 

@@ -44,7 +44,10 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, A
     # One entry: the order of several is drawn anew for each file, and equal runs would differ.
     text = json.dumps({**note, _CHECKSUM: _checksum(own, note)})
     with replacing(path) as temporary:
-        save_file(own, temporary, metadata={"hilltop": text})
+        try:
+            save_file(own, temporary, metadata={"hilltop": text})
+        except SafetensorError as error:  # a full disk, by another name
+            raise OSError(str(error)) from None
 
 
 def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:

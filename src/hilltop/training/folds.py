@@ -16,7 +16,7 @@ from hilltop.errors import DataError
 from hilltop.losses import Loss
 from hilltop.losses.init import head_start, log_odds
 from hilltop.losses.row_weights import RowWeighted
-from hilltop.models import FeatureHead, Features
+from hilltop.models import FeatureHead, Features, input_rows
 from hilltop.progress import ProgressLog
 from hilltop.training.learner import Learner
 from hilltop.training.recipe import HEADS, Recipe
@@ -73,7 +73,6 @@ def out_of_fold_logits(
     scores = _one_hot(fold_of, folds)
     scores = scores if heads is None else scores[:, list(heads)]
     head = FeatureHead(features.shape[1], scores.shape[1] * classes, hidden=None)
-    head.fit_scale(features)
     learns = scores == 0
     with torch.no_grad():  # each head starts at the odds of the rows that it learns from
         plain = loss.ready() if isinstance(loss, RowWeighted) else loss
@@ -92,7 +91,7 @@ def out_of_fold_logits(
             loss.set_epoch(epoch)
             for rows in recipe.epoch_plan(len(features), seed, epoch):
                 mine = learns[rows]
-                logits = head(features[rows].float()).view(len(rows), -1, classes)[mine]
+                logits = head(input_rows(features, rows)).view(len(rows), -1, classes)[mine]
                 image = torch.arange(len(rows)).unsqueeze(1).expand_as(mine)[mine]
                 seen = None if observed is None else observed[rows][image]
                 learner.step(logits, targets[rows][image], observed=seen, index=rows[image])
@@ -115,6 +114,6 @@ def _unseen(heads: nn.Module, features: Features, scoring: Tensor, classes: int)
     """Mean logit of the heads that did not learn from an image."""
     logits = torch.empty(len(features), classes)
     for rows in torch.split(torch.arange(len(features)), 1024):
-        every = heads(features[rows].float()).view(len(rows), -1, classes)
+        every = heads(input_rows(features, rows)).view(len(rows), -1, classes)
         logits[rows] = torch.einsum("nhc,nh->nc", every, scoring[rows])
     return logits

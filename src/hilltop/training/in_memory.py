@@ -133,7 +133,6 @@ def _fit(
         torch.manual_seed(seed)
         head = FeatureHead(features.shape[1], classes, hidden=hidden).to(dtype)
         weight = None if row_weight is None else row_weight[chosen]
-        head.fit_scale(learned, weight=weight)
         if stats is not None:
             evidence = prepare_loss(loss, stats, lambda: features, labels, seed=seed)
     untrained = copy.deepcopy(loss)
@@ -141,7 +140,7 @@ def _fit(
     def batch_labels(batch: Tensor) -> tuple[Tensor, Tensor | None]:
         return labels(chosen[batch])
 
-    recipe = recipe.for_head(head, learned, batch_labels, seed=seed)
+    recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
     start_head(head, loss, batch_labels, rows, row_weight=weight)
     if row_weight is not None:
         loss = RowWeighted(loss, row_weight)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate
+from hilltop.metrics.incomplete.row_sample import row_errors, widened
 
 if TYPE_CHECKING:
     from hilltop.data import LabelTable
@@ -23,9 +24,11 @@ LEAST_IMAGES = 30
 """Fewer validation images tell too little; they are judged by their labels as they are."""
 LEAST_LABELS = 20
 """The same for labels."""
-MOST_PAIRS = 40_000
-"""About so many pairs of the validation images are looked at after an epoch, evenly spaced images;
-it takes one or two seconds."""
+MOST_PAIRS, FEWEST_IMAGES = 20_000, 60
+"""About so many pairs of the validation images are looked at after an epoch, evenly spaced images,
+and no fewer images than this where classes are many; intervals say how far off others may be."""
+EPOCH_DRAWS = 16
+"""Draws of the calibration: which epoch is better hardly depends on them."""
 ESTIMATED = ("mAP", "CF1", "OF1")
 """Metrics that are estimated."""
 
@@ -50,7 +53,8 @@ class IncompleteValidation:
     @classmethod
     def of_targets(cls, targets: npt.NDArray[np.float32]) -> IncompleteValidation | None:
         """Take labels of which some may be missing; None where they tell too little."""
-        rows = np.arange(0, len(targets), max(1, targets.size // MOST_PAIRS))
+        every = min(targets.size // MOST_PAIRS, len(targets) // FEWEST_IMAGES)
+        rows = np.arange(0, len(targets), max(1, every))
         targets = targets[rows]
         if len(rows) < LEAST_IMAGES or (targets == 1).sum() < LEAST_LABELS:
             return None
@@ -77,12 +81,14 @@ class IncompleteValidation:
         if readable.sum() < LEAST_IMAGES or not (targets == 1).any():
             return JudgedEpoch(dict.fromkeys(ESTIMATED, MetricEstimate(*[np.nan] * 3)), None)
         models = [one[readable] for one in models]
-        test = IncompleteTest(models, targets, threshold=threshold)
+        test = IncompleteTest(models, targets, threshold=threshold, draws=EPOCH_DRAWS)
         metrics = test.report().metrics
         gain = None
         if rival is not None:
             gain = metrics["mAP"].estimate - test.report(1).metrics["mAP"].estimate
-        return JudgedEpoch({name: metrics[name] for name in ESTIMATED}, gain)
+        errors = row_errors(test, images=len(probs))
+        found = {name: widened(metrics[name], errors[name]) for name in ESTIMATED}
+        return JudgedEpoch(found, gain)
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,12 @@ def _scores(
         return kept, learner.kept, {}
     plain = scores(learner.model)
     average, own = epoch_metrics(task, kept), epoch_metrics(task, plain, rival=kept)
-    both = {"mAP_average": average.columns["mAP"], "mAP_plain": own.columns["mAP"]}
+    both = {
+        name.replace("mAP", f"mAP_{which}"): found.columns[name]
+        for which, found in (("average", average), ("plain", own))
+        for name in ("mAP", "mAP_estimate", "mAP_low", "mAP_high")
+        if name in found.columns
+    }
     if own.is_better(judged_value(average.columns)):
         return plain, learner.model, both
     return kept, learner.kept, both

@@ -120,7 +120,10 @@ def build_schedule(optimizer: Optimizer, *, steps: int, warmup: float) -> OneCyc
     Its peak is that of an earlier cycle, or the learning rate that each group of the optimiser has.
     """
     peaks = [group.get("max_lr", group["lr"]) for group in optimizer.param_groups]
-    return OneCycleLR(optimizer, max_lr=peaks, total_steps=max(2, steps), pct_start=warmup)
+    total = max(2, steps)
+    if warmup * total == 1:  # OneCycleLR would divide by zero, the length of such a rise
+        warmup *= 1 + 1e-9
+    return OneCycleLR(optimizer, max_lr=peaks, total_steps=total, pct_start=warmup)
 
 
 def moving_average(model: nn.Module, decay: float, *, ramp: bool = True) -> AveragedModel:

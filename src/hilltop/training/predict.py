@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def load_run(path: Path, *, which: Which | None = None) -> TrainedModel:
         classes,
         int(note["epoch"]),
         load_truth(folder, which),
-        None if network is None else Backbone(**network),
+        None if network is None else Backbone.from_json(file, json.dumps(network)),
     )
 
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
-from hilltop.models import FeatureHead, Features
-from hilltop.training.penalty import choice_rows, choose_penalty
+from hilltop.models import FeatureHead, Features, Scaling, has_zeros, input_rows
+from hilltop.training.head_choice import HeadChoice, HeadSearch, choice_rows
 
 LabelBatch = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 """Gives targets, and which of them a person confirmed, for some rows."""
@@ -41,6 +41,8 @@ class Recipe:
         ema_ramp: Whether that decay grows in the first steps.
         least_steps: Steps of an epoch at the least, about: few rows are gone through several
             times.
+        scaling: How a head scales its features; None leaves it to cross-validation where that
+            chooses the penalty, and is the usual way elsewhere.
     """
 
     epochs: int = 20
@@ -53,6 +55,7 @@ class Recipe:
     ema: float = 0.0
     ema_ramp: bool = True
     least_steps: int = 50
+    scaling: Scaling | None = None
 
     def check(self) -> None:
         """Raise if a number cannot be used."""
@@ -64,36 +67,66 @@ class Recipe:
             check_number("weight_decay", self.weight_decay, low=0)
 
     def for_head(
-        self, head: FeatureHead, features: Features, labels: LabelBatch, *, seed: int
+        self,
+        head: FeatureHead,
+        features: Features,
+        labels: LabelBatch,
+        *,
+        seed: int,
+        row_weight: Tensor | None = None,
     ) -> Recipe:
-        """Return the same recipe with a rate and a decay for a head on these features.
+        """Scale the features of a head; return the recipe with a rate and a decay for it.
 
         With fewer features each weight has to be larger for logits of the same size; so for F
         features the rate is multiplied, and the decay divided, by sqrt(1280 / F).
 
         Args:
-            head: The head, whose scale was fitted.
+            head: The head.
             features: What it will learn from ``(N, F)``.
             labels: Their labels by row.
-            seed: The same seed chooses the same decay.
+            seed: The same seed chooses the same.
+            row_weight: How much each row counts for the scale ``(N,)``.
         """
-        factor = _width_factor(features.shape[1])
-        decay = self.weight_decay
-        if decay is None:
-            rows = choice_rows(len(features), seed)
-            decay = (
-                choose_penalty(
-                    head.scaled(features[rows].to(head.mean.dtype)),
-                    labels(rows)[0],
-                    rows=len(features),
-                    rate=HASTE * HEAD_RATE * factor,
-                    width=1 / factor,
-                    seed=seed,
-                )
-                / factor
+        head.fit_scale(features, weight=row_weight, scaling=self.scaling)
+        rate, decay, usual = self.rate_for(features.shape[1]), self.weight_decay, head.same_length
+        if decay is not None:
+            scaling = self.scaling or Scaling(usual)
+            return dataclasses.replace(
+                self, learning_rate=rate, weight_decay=decay, scaling=scaling
             )
-        rate = self.rate_for(features.shape[1])
-        return dataclasses.replace(self, learning_rate=rate, weight_decay=decay)
+        chosen = self._choose(head, features, labels, seed)
+        if chosen.scaling != (self.scaling or Scaling(usual)):
+            head.fit_scale(features, weight=row_weight, scaling=chosen.scaling)
+        decay = chosen.penalty / _width_factor(features.shape[1])
+        return dataclasses.replace(
+            self, learning_rate=rate * chosen.speed, weight_decay=decay, scaling=chosen.scaling
+        )
+
+    def _choose(
+        self, head: FeatureHead, features: Features, labels: LabelBatch, seed: int
+    ) -> HeadChoice:
+        """How the head should learn, by cross-validation on some rows."""
+        rows = choice_rows(len(features), seed)
+        some = input_rows(features, rows)
+        usual = self.scaling or Scaling(head.same_length)
+
+        def scaled(scaling: Scaling) -> Tensor:
+            if scaling == usual:
+                return head.scaled(some)
+            other = FeatureHead(features.shape[1], 1, hidden=None).to(head.mean.dtype)
+            other.fit_scale(some, scaling=scaling)
+            return other.scaled(some)
+
+        factor = _width_factor(features.shape[1])
+        search = HeadSearch(
+            scaled,
+            labels(rows)[0],
+            rows=len(features),
+            rate=HASTE * HEAD_RATE * factor,
+            width=1 / factor,
+            seed=seed,
+        )
+        return search.choose(usual, zeros=has_zeros(some), brisker=self.learning_rate is None)
 
     def rate_for(self, features: int) -> float:
         """Peak of the learning rate for a number of features.

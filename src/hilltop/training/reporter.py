@@ -11,7 +11,7 @@ from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
 from hilltop.progress import ProgressLog, say
 from hilltop.report import RunMeaning, write_run_report
-from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated, judged_value
+from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import load_truth, usual_weights
 from hilltop.training.run_folder import RunFolder
@@ -76,7 +76,8 @@ class Reporter:
 
     def epoch(self, row: dict[str, Any], seconds: float) -> None:
         """Report on a finished epoch."""
-        found = {"mAP_estimate": judged_value(row)} if is_estimated(row) else {}
+        columns = [f"mAP_{end}" for end in ("estimate", "low", "high")]
+        found = {name: row[name] for name in columns} if is_estimated(row) else {}
         self._folder.event(
             "epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"], **found
         )
@@ -89,11 +90,13 @@ class Reporter:
         self._said = now
         if self._progress is not None:
             self._progress.postpone()
-        naive = f" ({100 * row['mAP']:.2f} by labels as they are)" if is_estimated(row) else ""
+        # Thresholds come at the end; cut at one half, tags of incomplete labels look hopeless.
+        further = f"  OF1 {in_per_cent(row, 'OF1')}"
+        if is_estimated(row):
+            further = f", {100 * row['mAP']:.2f} by labels as they are"
         self._say(
             f"epoch {row['epoch']:3}/{self._config.epochs}  loss {row['loss']:.4f}"
-            f"  mAP {100 * judged_value(row):.2f}{naive}  OF1 {100 * judged_value(row, 'OF1'):.2f}"
-            f"  {seconds:.1f} s"
+            f"  mAP {in_per_cent(row)}{further}  {seconds:.1f} s"
         )
 
     def finish(self, rows: Sequence[dict[str, Any]], broken: Sequence[tuple[str, str]]) -> None:

@@ -8,14 +8,14 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write, holding
+from hilltop.data.files import atomic_write, holding_alone
 from hilltop.data.review_record import provenance_path
 
 
@@ -126,13 +126,8 @@ class RunFolder:
         Raises:
             DataError: Another process trains in it.
         """
-        with ExitStack() as held:
-            try:
-                held.enter_context(holding(self.path))
-            except BlockingIOError:
-                raise data_error(
-                    self.path, "another process trains in this folder. Wait for it, or stop it."
-                ) from None
+        busy = "another process trains in this folder. Wait for it, or stop it."
+        with holding_alone(self.path, busy):
             yield
 
     def discard(self) -> None:

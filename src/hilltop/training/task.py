@@ -127,7 +127,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             inputs = FeatureInputs(features, train.images)
             val_features = read_features(input_source(config, val=True))
             val_inputs: Inputs = FeatureInputs(val_features, val.images)
-            head = _feature_model(config, features, train, inputs)
+            head = _feature_model(config, features, train)
             train_inputs: Inputs = inputs
             model: nn.Module = head
             recipe = recipe.for_head(head, inputs.values, labels, seed=config.seed)
@@ -212,16 +212,12 @@ def training_batch(table: LabelTable, rows: npt.NDArray[np.int64]) -> tuple[Tens
     return torch.from_numpy(targets), torch.from_numpy(observed)
 
 
-def _feature_model(
-    config: TrainConfig, features: Features, train: LabelTable, inputs: FeatureInputs
-) -> FeatureHead:
+def _feature_model(config: TrainConfig, features: Features, train: LabelTable) -> FeatureHead:
     name = config.model.model
     if name not in ("linear", "mlp"):
         raise DataError(f"For features --model is linear or mlp, but got {name!r}.")
     hidden = config.model.hidden if name == "mlp" else None
-    head = FeatureHead(features.values.shape[1], len(train.classes), hidden=hidden)
-    head.fit_scale(inputs.values)
-    return head
+    return FeatureHead(features.values.shape[1], len(train.classes), hidden=hidden)
 
 
 def _features(

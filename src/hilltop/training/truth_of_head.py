@@ -13,7 +13,7 @@ from hilltop.losses.reduction import Reduction
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.losses.terms.negative import LogNegative
 from hilltop.losses.terms.positive import LogPositive
-from hilltop.models import FeatureHead, Features
+from hilltop.models import FeatureHead, Features, input_rows
 from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
 from hilltop.training.folds import assign_folds, out_of_fold_logits
 from hilltop.training.in_memory import fit_head
@@ -105,8 +105,7 @@ def _fold_by_fold(
     fold = assign_folds(len(features), _FOLDS, torch.Generator().manual_seed(seed))
     classes = labels(torch.arange(1))[0].shape[1]
     whole = FeatureHead(features.shape[1], classes, hidden=None)
-    whole.fit_scale(features, weight=row_weight)
-    recipe = recipe.for_head(whole, features, labels, seed=seed)
+    recipe = recipe.for_head(whole, features, labels, seed=seed, row_weight=row_weight)
     logits = torch.empty(len(features), classes)
     for number in range(_FOLDS):
         head = fit_head(
@@ -122,7 +121,7 @@ def _fold_by_fold(
         ).head
         rows = torch.nonzero(fold == number).squeeze(1)
         with torch.no_grad():
-            logits[rows] = head(features[rows].to(head.mean.dtype)).float()
+            logits[rows] = head(input_rows(features, rows)).float()
     return logits
 
 

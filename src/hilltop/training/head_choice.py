@@ -1,0 +1,190 @@
+"""How a head learns from its features: chosen by cross-validation on its own labels.
+
+The penalty first; then, only where labels clearly speak for it, another scaling of the features and
+a brisker rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from hilltop.models import Scaling
+from hilltop.training.trial_heads import FOLDS, TrialHeads
+
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+"""Decoupled penalties to choose from, for 1280 features."""
+USUAL_PENALTY = 10.0
+"""Where there are too few rows or labels to choose by."""
+BRISKER = ((4.0, 0.3), (16.0, 0.1))
+"""Factors on the rate, with their penalties, for where even the least penalty is too much: features
+with heavy tails, and rare classes that are told apart well, need large weights."""
+CLEARLY = 1.64
+"""Standard errors by which something else must be better than what is usual: 19 in 20."""
+_LEAST_ROWS, _MOST_ROWS = 100, 3000
+_MOST_WEIGHTS = 2_000_000  # of all heads together
+
+
+@dataclass(frozen=True)
+class HeadChoice:
+    """How a head learns.
+
+    Attributes:
+        penalty: Decoupled penalty on its weights, for 1280 features.
+        speed: Factor on the usual learning rate.
+        scaling: How its features are scaled.
+    """
+
+    penalty: float
+    speed: float
+    scaling: Scaling
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A choice, and the precision at each held-out label of heads that learned so."""
+
+    choice: HeadChoice
+    precision: Tensor
+
+
+class HeadSearch:
+    """Compares ways to learn from some rows, by cross-entropy on labels as they are.
+
+    Missing labels lower the precision at held-out labels for all ways alike.
+
+    Args:
+        scaled: Gives the features of some rows, in random order, scaled in a way ``(n, F)``.
+        targets: Their labels: 1, 0 or NaN ``(n, C)``.
+        rows: Number of rows that the head will learn from.
+        rate: Learning rate of these heads.
+        width: Factor on penalties for this number of features.
+        seed: Of the batches.
+    """
+
+    def __init__(
+        self,
+        scaled: Callable[[Scaling], Tensor],
+        targets: Tensor,
+        *,
+        rows: int,
+        rate: float,
+        width: float,
+        seed: int,
+    ) -> None:
+        """Keep what is compared by."""
+        self._scaled, self._targets, self._rows = scaled, targets, rows
+        self._rate, self._width, self._seed = rate, width, seed
+
+    @torch.no_grad()
+    def choose(self, usual: Scaling, *, zeros: bool, brisker: bool) -> HeadChoice:
+        """Return how a head should learn.
+
+        Args:
+            usual: How features are scaled where nothing speaks for another way.
+            zeros: Whether some features are mostly zero.
+            brisker: Whether the rate may be raised.
+        """
+        inputs = self._scaled(usual)
+        useful = _useful(self._targets, inputs.shape[1])
+        if len(inputs) < _LEAST_ROWS or not len(useful):
+            return HeadChoice(USUAL_PENALTY, 1.0, usual)
+        self._targets = self._targets[:, useful]
+        best = self._best_penalty(inputs, usual)
+        if best is None:  # a label a fold: none stands above another
+            return HeadChoice(USUAL_PENALTY, 1.0, usual)
+        best = self._if_better(best, scaling=Scaling(not usual.same_length, usual.keep_zeros))
+        if zeros:
+            kept = best.choice.scaling
+            best = self._if_better(best, scaling=Scaling(kept.same_length, keep_zeros=False))
+        if brisker and best.choice.penalty == min(PENALTIES):
+            for speed, penalty in BRISKER:
+                best = self._if_better(best, speed=speed, penalty=penalty)
+        penalty = penalty_for(best.choice.penalty, chosen_by=len(inputs), rows=self._rows)
+        return replace(best.choice, penalty=penalty)
+
+    def _best_penalty(self, inputs: Tensor, usual: Scaling) -> _Judged | None:
+        precision = self._judge(inputs, PENALTIES, 1.0)
+        scores = [float(self._class_means(one).mean()) for one in precision]
+        if not any(scores):
+            return None
+        best = max(range(len(PENALTIES)), key=scores.__getitem__)
+        return _Judged(HeadChoice(PENALTIES[best], 1.0, usual), precision[best])
+
+    def _if_better(
+        self,
+        best: _Judged,
+        *,
+        scaling: Scaling | None = None,
+        speed: float | None = None,
+        penalty: float | None = None,
+    ) -> _Judged:
+        """Another choice, if it is clearly better than the best so far."""
+        choice = best.choice
+        choice = replace(
+            choice,
+            scaling=scaling or choice.scaling,
+            speed=speed or choice.speed,
+            penalty=penalty or choice.penalty,
+        )
+        inputs = self._scaled(choice.scaling)
+        precision = self._judge(inputs, (choice.penalty,), choice.speed)[0]
+        gain = precision - best.precision
+        means = self._class_means(gain)
+        columns = self._labels()[1]
+        counts = torch.bincount(columns, minlength=len(means)).clamp(min=1)
+        spread = self._class_means((gain - means[columns]).square()) / counts
+        clear = means.mean() > CLEARLY * spread.sum().sqrt() / len(means)
+        return _Judged(choice, precision) if bool(clear) else best
+
+    def _judge(self, inputs: Tensor, penalties: tuple[float, ...], speed: float) -> Tensor:
+        """Precision at each label of heads that did not learn from it ``(penalties, labels)``."""
+        heads = TrialHeads(
+            inputs,
+            self._targets,
+            [penalty * self._width for penalty in penalties],
+            rate=speed * self._rate,
+        )
+        heads.train(torch.Generator().manual_seed(self._seed))
+        return heads.precisions(*self._labels())
+
+    def _labels(self) -> tuple[Tensor, Tensor]:
+        rows, columns = torch.nonzero(self._targets == 1, as_tuple=True)
+        return rows, columns
+
+    def _class_means(self, values: Tensor) -> Tensor:
+        """Means over the labels of each class."""
+        columns, classes = self._labels()[1], self._targets.shape[1]
+        sums = values.new_zeros(classes).index_add_(0, columns, values)
+        return sums / torch.bincount(columns, minlength=classes).clamp(min=1)
+
+
+def choice_rows(rows: int, seed: int) -> Tensor:
+    """The rows that a head's way to learn is chosen by, in random order."""
+    return torch.randperm(rows, generator=torch.Generator().manual_seed(seed))[:_MOST_ROWS]
+
+
+def penalty_for(penalty: float, *, chosen_by: int, rows: int) -> float:
+    """A penalty for more rows than it was chosen by: the more, the less is held back.
+
+    Args:
+        penalty: The penalty that was chosen.
+        chosen_by: Number of rows that took part, of which a fold was held out.
+        rows: Number of rows that the head will learn from.
+    """
+    return penalty * math.sqrt(chosen_by * (FOLDS - 1) / FOLDS / rows)
+
+
+def _useful(targets: Tensor, features: int) -> Tensor:
+    """Classes that take part: with labels in every fold, and not too many of them."""
+    counts = (targets == 1).sum(dim=0)
+    useful = torch.nonzero((counts >= FOLDS) & (counts <= len(targets) - FOLDS)).flatten()
+    most = max(8, _MOST_WEIGHTS // (FOLDS * len(PENALTIES) * features))
+    if len(useful) > most:  # evenly over common and rare classes
+        places = torch.linspace(0, len(useful) - 1, most).long()
+        useful = useful[counts[useful].argsort(stable=True)][places]
+    return useful
