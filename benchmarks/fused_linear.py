@@ -3,19 +3,20 @@
 FusedLinearLoss against ``nn.Linear`` with the released eager Hill, and with ours; features of
 length 512, batches of 64, five labels an image. Memory is what torch allocates beyond parameters
 and their gradients; with --resident N, what the process has. Run it with:
-python benchmarks/fused_linear.py [--quick] [--save] [--resident N]
+python benchmarks/fused_linear.py [--quick] [--save] [--resident N [--steps N] [--fused]]
 """
 
 from __future__ import annotations
 
 import resource
+import time
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from eager import eager_hill
-from hilltop.losses import FusedLinearLoss, hill
+from hilltop.losses import FusedLinearLoss, FusedSgd, hill
 from memory import MIB, torch_peak_mib
 from results import finish, parser
 from timing import Row, Work, compare
@@ -62,25 +63,34 @@ def measure(classes: int, seconds: float) -> list[Row]:
     return measured
 
 
-def resident(classes: int) -> float:
-    """GiB that a process has at most, from an empty one to the end of a step."""
+def resident(classes: int, steps: int, *, fused: bool) -> tuple[float, list[float]]:
+    """GiB that a process has at most, until the last step; processor seconds of each step."""
     torch.manual_seed(0)
     labels = [torch.randint(classes, (LABELS,)) for _ in range(IMAGES)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    head = FusedLinearLoss(INPUTS, classes, hill(reduction="sum"), labels=labels)
-    features = torch.randn(IMAGES, INPUTS, requires_grad=True)
-    head(features, labels).backward()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+    step = FusedSgd(learning_rate=1e-3) if fused else None
+    head = FusedLinearLoss(INPUTS, classes, hill(reduction="sum"), labels=labels, step=step)
+    seconds = []
+    for _ in range(steps):
+        features = torch.randn(IMAGES, INPUTS, requires_grad=True)
+        head.zero_grad()
+        began = time.process_time()
+        head(features, labels).backward()
+        seconds.append(time.process_time() - began)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20, seconds
 
 
 def main() -> None:
     """Measure at a thousand to half a million classes."""
     asked = parser(__doc__)
-    asked.add_argument("--resident", type=int, help="only the memory of a step of so many classes")
+    asked.add_argument("--resident", type=int, help="only the memory of steps of so many classes")
+    asked.add_argument("--steps", type=int, default=1, help="how many, with --resident")
+    asked.add_argument("--fused", action="store_true", help="with FusedSgd, and so no gradient")
     options = asked.parse_args()
     if options.resident:
-        most = resident(options.resident)
-        print(f"{options.resident:,} x {INPUTS}: {most:.2f} GiB more at most, in one step")
+        most, seconds = resident(options.resident, options.steps, fused=options.fused)
+        print(f"{options.resident:,} x {INPUTS}: {most:.2f} GiB more at most")
+        print("processor seconds of each step:", *(f"{one:.1f}" for one in seconds))
         return
     sizes = [500, 5_000] if options.quick else [500, 5_000, 50_000, 500_000]
     rows = []

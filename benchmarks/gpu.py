@@ -33,11 +33,10 @@ def contenders(name: str, classes: int) -> dict[str, Step]:
     def formula(logits: Tensor, targets: Tensor) -> Tensor:
         return loss.entries(loss.batch(logits, targets)).mean()
 
-    return {
-        f"{name}, kernel": loss,
-        f"{name}, torch operators": formula,
-        f"{name}, torch.compile": torch.compile(formula),
-    }
+    made: dict[str, Step] = {f"{name}, kernel": loss, f"{name}, torch operators": formula}
+    if not loss.counts_labels:  # compiled, it would have to allow for every possible count
+        made[f"{name}, torch.compile"] = torch.compile(formula)
+    return made
 
 
 def milliseconds(step: Step, logits: Tensor, targets: Tensor) -> float:

@@ -125,9 +125,8 @@ def compile_variant(variant: Variant, form: FusedLoss, target: GPUTarget) -> Any
     return triton.compile(source, target=target, options=dict(device.LAUNCH))
 
 
-def read_ptx(compiled: Any) -> Code:
-    """Read NVIDIA's assembly, and what the finished code says of registers and of a stack."""
-    text = compiled.asm["ptx"]
+def resources(compiled: Any) -> tuple[int, int]:
+    """Registers of a thread and bytes that it spills, as NVIDIA's finished code says."""
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     with tempfile.TemporaryDirectory() as scratch:
         binary = Path(scratch, "loss.cubin")
@@ -135,12 +134,16 @@ def read_ptx(compiled: Any) -> Code:
         command = [tool, "--dump-resource-usage", binary]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     used = {name: int(number) for name, number in re.findall(r"(REG|STACK|LOCAL):(\d+)", said)}
+    return used["REG"], used["STACK"] + used["LOCAL"]
+
+
+def read_ptx(compiled: Any, each: float = THREADS / triton_kernel.BLOCK) -> Code:
+    """Read NVIDIA's code; ``each`` is how many threads there are for a pair."""
+    text = compiled.asm["ptx"]
     lines = [line.strip() for line in text.splitlines() if line.startswith("\t")]
     run = [line for line in lines if line.endswith(";") and not line.startswith(".")]
-    each = THREADS / triton_kernel.BLOCK
     return Code(
-        used["REG"],
-        used["STACK"] + used["LOCAL"],
+        *resources(compiled),
         each * sum(_bytes(line, "ld") for line in run),
         each * sum(_bytes(line, "st") for line in run),
         each * len(run),

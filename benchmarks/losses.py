@@ -2,7 +2,8 @@
 
 Compared with the released eager formulations, torch's own BCE, and the losses of timm, torchvision
 and mlcpl. "One pass" reads logits and targets and writes a tensor of their size: no loss with a
-gradient can do with less. Run it with: python benchmarks/losses.py [--quick] [--save]
+gradient can do with less. Run it with:
+python benchmarks/losses.py [--quick] [--save] [--families "eager Hill" ...]
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from hilltop.losses import (
     focal,
     focal_released,
     hill,
-    kernel,
     ll_r,
     splc_released,
 )
+from hilltop.losses.engine import kernel
 from memory import saved_mib, torch_peak_mib
 from results import finish, installed, parser
 from timing import Row, Work, compare
@@ -55,6 +56,10 @@ def families() -> dict[str, dict[str, Loss]]:
             "hilltop asl_released": asl_released(reduction="sum"),
         },
         "BCEWithLogitsLoss": {"BCEWithLogitsLoss": plain, "hilltop bce": bce(reduction="sum")},
+        "BCEWithLogitsLoss, mean": {
+            "BCEWithLogitsLoss, mean": nn.BCEWithLogitsLoss(),
+            "hilltop hill, mean": hill(),
+        },
         "eager LL-R": {"eager LL-R": eager_rejection, "hilltop ll_r": rejection},
     }
     add_timm(made)
@@ -102,8 +107,10 @@ def add_mlcpl(made: dict[str, dict[str, Loss]]) -> None:
     made["eager LL-R"]["mlcpl LL-R"] = reject
 
 
-def measure(rows: int, classes: int, labels_per_image: float, seconds: float) -> list[Row]:
-    """Compare all losses at one size, on logits like those of a trained model."""
+def measure(
+    rows: int, classes: int, labels_per_image: float, seconds: float, only: list[str] | None
+) -> list[Row]:
+    """Compare all losses, or some, at one size, on logits like those of a trained model."""
     torch.manual_seed(0)
     logits = (2 * torch.randn(rows, classes) - 3).requires_grad_()
     targets = (torch.rand(rows, classes) < labels_per_image / classes).float()
@@ -118,6 +125,8 @@ def measure(rows: int, classes: int, labels_per_image: float, seconds: float) ->
 
     measured = []
     for baseline, losses in families().items():
+        if only and baseline not in only:
+            continue
         works = {name: work(loss) for name, loss in losses.items()}
         works[PASS] = lambda: torch.add(given, targets, out=written)
         found = compare(QUESTION, f"{rows}x{classes}", works, baseline, rounds=41, seconds=seconds)
@@ -138,14 +147,16 @@ def measure(rows: int, classes: int, labels_per_image: float, seconds: float) ->
 
 def main() -> None:
     """Measure at the size of COCO, of Open Images, of a tag vocabulary and of a huge one."""
-    options = parser(__doc__).parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--families", nargs="+", choices=list(families()), help="only these")
+    options = asked.parse_args()
     print("compiled kernel:", "yes" if kernel.library() else "no", flush=True)
     sizes = [(128, 80, 2.9), (128, 567, 2.5)]
     if not options.quick:
         sizes += [(256, 9605, 5.0), (64, 100_000, 5.0)]
     rows = []
     for size in sizes:
-        rows += measure(*size, seconds=0.5 if options.quick else 8.0)
+        rows += measure(*size, seconds=0.5 if options.quick else 8.0, only=options.families)
     finish(rows, options, ["torch", "timm", "torchvision", "mlcpl"])
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
     "audit": ("audit", "--labels", "left.parquet", "--features", "features.npz", "--out", "audit"),
     "queue": ("queue", "audit", "--out", "queue.csv"),
-    "review --static": ("review", "audit", "--static", "page.html"),
+    "review audit --static page.html": ("review", "audit", "--static", "page.html"),
     "apply": ("apply", "audit", "--candidates", "--format", "fiftyone", "--out", "applied.json"),
     "demo": ("demo", "--out", "demo"),
 }
@@ -56,8 +57,6 @@ BUSY_TOO = ("demo",)
 """What is measured beside busy loops, too: it has readers and drawers of its own."""
 
 Samples = list[tuple[float, float]]
-Measured = dict[str, tuple[float, Samples]]
-"""By command: the load of the machine before it, and its samples."""
 
 
 def tree_mib(pid: int) -> float:
@@ -106,49 +105,41 @@ def write_photos(folder: Path) -> None:
     torch.save(timm.create_model("resnet50").state_dict(), folder / "weights.pt")
 
 
-def measure(names: list[str], busy: bool, rows: int) -> Measured:
-    """Run commands in turn in a folder of their own, if asked beside a busy loop for each core."""
+def measure(names: list[str], busy: bool, rows: int) -> Iterator[tuple[str, float, Samples]]:
+    """Run commands in turn in a folder of their own, if asked beside a busy loop for each core.
+
+    Yields name, load of the machine before, and samples.
+    """
     spin = [sys.executable, "-c", "while True: pass"]
     loops = [subprocess.Popen(spin) for _ in range(busy * (os.cpu_count() or 1))]
-    found: Measured = {}
     try:
         with tempfile.TemporaryDirectory() as scratch:
             write_problem(Path(scratch), rows)
             if "features" in names:
                 write_photos(Path(scratch))
             for name in names:
-                found[name] = os.getloadavg()[0], sample(COMMANDS[name], Path(scratch))
-                load, samples = found[name]
-                peak, seconds = max(mib for _, mib in samples), samples[-1][0]
-                print(f"{name}: {peak:,.0f} MiB, {seconds:.0f} s, load {load:.1f}", flush=True)
+                yield name, os.getloadavg()[0], sample(COMMANDS[name], Path(scratch))
     finally:
         for loop in loops:
             loop.kill()
-    return found
 
 
-def as_rows(measured: dict[str, Measured]) -> list[Row]:
-    """One row a command and way; there is nothing to compare its time with."""
-    made = []
-    for way, commands in measured.items():
-        for name, (load, samples) in commands.items():
-            taken = 1e3 * samples[-1][0]
-            row = Row(QUESTION, way, name, name, taken, taken, 1.0, 1.0, 1.0)
-            peak = round(max(mib for _, mib in samples))
-            made.append(replace(row, peak_mib=peak, note=f"{load:.1f}"))
-    return made
+def as_row(way: str, name: str, load: float, samples: Samples) -> Row:
+    """A command in one way; there is nothing to compare its time with."""
+    taken = 1e3 * samples[-1][0]
+    row = Row(QUESTION, way, name, name, taken, taken, 1.0, 1.0, 1.0)
+    return replace(row, peak_mib=round(max(mib for _, mib in samples)), note=f"{load:.1f}")
 
 
-def save_curve(measured: dict[str, Measured]) -> None:
+def save_curve(way: str, samples: Samples) -> None:
     """Keep the demo's memory over time, the most within every two seconds, beside other ways'."""
     with CURVE.open(newline="") if CURVE.is_file() else io.StringIO() as file:
-        kept = [row for row in list(csv.reader(file))[1:] if row[0] not in measured]
-    for way, commands in measured.items():
-        most: dict[int, float] = {}
-        for seconds, mib in commands["demo"][1]:
-            at = int(seconds // CURVE_S)
-            most[at] = max(mib, most.get(at, 0.0))
-        kept += [[way, f"{at * CURVE_S:.0f}", f"{mib:.0f}"] for at, mib in most.items()]
+        kept = [row for row in list(csv.reader(file))[1:] if row[0] != way]
+    most: dict[int, float] = {}
+    for seconds, mib in samples:
+        at = int(seconds // CURVE_S)
+        most[at] = max(mib, most.get(at, 0.0))
+    kept += [[way, f"{at * CURVE_S:.0f}", f"{mib:.0f}"] for at, mib in most.items()]
     with CURVE.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([["way", "seconds", "mib"], *kept])
 
@@ -158,19 +149,21 @@ def main() -> None:
     made = parser(__doc__)
     made.add_argument("--way", choices=WAYS, help="one way to measure; both without it")
     made.add_argument("--only", choices=COMMANDS, help="one command that needs no other's files")
+    made.add_argument("--without", choices=COMMANDS, help="all commands but this one")
     options = made.parse_args()
     names = [options.only] if options.only else list(COMMANDS)
+    names = [name for name in names if name != options.without]
     rows = 400 if options.quick else ROWS
     if options.quick:
         names = [name for name in names if name not in LONG]
     ways = [options.way] if options.way else [PLAIN] if options.quick else list(WAYS)
-    measured = {}
     for way in ways:
         chosen = [name for name in names if way == PLAIN or name in BUSY_TOO]
-        measured[WAYS[way]] = measure(chosen, way == BUSY, rows)
-    finish(as_rows(measured), options, ["torch"])
-    if options.save and "demo" in names and not options.quick:
-        save_curve(measured)
+        for name, load, samples in measure(chosen, way == BUSY, rows):
+            # At once: a run that is cut short has measured what it has.
+            finish([as_row(WAYS[way], name, load, samples)], options, ["torch"])
+            if options.save and name == "demo" and not options.quick:
+                save_curve(WAYS[way], samples)
 
 
 if __name__ == "__main__":

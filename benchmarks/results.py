@@ -84,7 +84,7 @@ def _key(row: dict[str, object]) -> tuple[object, ...]:
 def _commit() -> str:
     """The commit, and whether the tree differs from it in more than what benchmarks write."""
     number = _git("rev-parse", "--short=10", "HEAD")
-    changed = _git("status", "--porcelain", "--", ":/", ":!/benchmarks/results.csv", ":!/docs")
+    changed = _git("status", "--porcelain", "--", ":/", ":!/benchmarks/*.csv", ":!/docs")
     return f"{number or 'unknown'}{'-dirty' if changed else ''}"
 
 

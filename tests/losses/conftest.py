@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 
 from hilltop.losses import LOSSES, LabelStats, Loss, MultiLabelLoss, build
 from hilltop.losses.deferred import TargetChecks
-from hilltop.losses.engine import device, kernel
+from hilltop.losses.engine import count_device, device, kernel
 
 
 class AsTrained:
@@ -102,8 +103,49 @@ def interpret_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("triton")
     if os.environ.get("TRITON_INTERPRET") != "1":
         pytest.skip("Triton's interpreter is off, since there is a GPU")
+    from triton.runtime.interpreter import InterpretedFunction
+
+    as_it_is = InterpretedFunction.__call__
+
+    def call_at_once(function: Any, *args: Any, **options: Any) -> Any:
+        """Call what a kernel calls, without making all of Triton's language ready once more."""
+        if function.fn.__module__.startswith("hilltop."):
+            return function.rewrite()(*args, **options)
+        return as_it_is(function, *args, **options)
+
+    monkeypatch.setattr(InterpretedFunction, "__call__", call_at_once)
     monkeypatch.setattr(device, "runs_on", lambda logits: takes_dtype(logits) and logits.numel())
+    reads = count_device.lanes_can_be_read()
+    monkeypatch.setattr(count_device, "_usable", lambda where: reads)  # no trial before the first
     monkeypatch.setattr(TargetChecks, "after", lambda self, _: self.raise_errors())
+
+
+class Spied:
+    """A kernel that says when it is launched."""
+
+    def __init__(self, kernel: Any, name: str, names: list[str]) -> None:
+        self.kernel, self.name, self.names = kernel, name, names
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        self.names.append(self.name)
+        return self.kernel[grid]
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the kernels that were launched, which is allowed on the CPU."""
+    interpret_kernels(monkeypatch)
+    from hilltop.losses.engine import triton_count, triton_kernel
+
+    names: list[str] = []
+    for module, name in (
+        (triton_kernel, "loss_kernel"),
+        (triton_kernel, "finish_kernel"),
+        (triton_kernel, "scale_kernel"),
+        (triton_count, "count_kernel"),
+    ):
+        monkeypatch.setattr(module, name, Spied(getattr(module, name), name, names))
+    return names
 
 
 def takes_dtype(logits: Tensor) -> bool:

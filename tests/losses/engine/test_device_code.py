@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 import torch
 
+from hilltop.losses.engine.count_device import MOST_CLASSES, lanes_can_be_read
 from tests.processes import HANGING_S, run, start
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "gpu_code.py"
+COUNTING = SCRIPT.with_name("gpu_count_code.py")
 pytest.importorskip("triton")
 
 
-def examined(scratch: Path, *arguments: str) -> list[dict[str, Any]]:
-    """What the script says, which compiles in a process without Triton's interpreter."""
-    printed = run(SCRIPT, "--json", "--cache", scratch, *arguments)
+def examined(scratch: Path, *arguments: str, script: Path = SCRIPT) -> list[dict[str, Any]]:
+    """What a script says, which compiles in a process without Triton's interpreter."""
+    printed = run(script, "--json", "--cache", scratch, *arguments)
     return [json.loads(line) for line in printed.splitlines()]
 
 
@@ -35,6 +37,33 @@ def test_compiled_code_reads_and_writes_no_byte_twice_and_spills_none(tmp_path: 
     rows = examined(tmp_path, "--losses", "hill", "splc_released", "--arch", "80", "90")
     assert len(rows) == 8
     check(rows)
+
+
+NO_GATHER = pytest.mark.skipif(not lanes_can_be_read(), reason="this Triton has no gather")
+
+
+def check_counting(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        assert row["spilled"] == 0, row
+        assert row["registers"] <= 255, row
+        if row["classes"] >= 128:  # below, threads stand idle and pairs are not read in fours
+            assert [row["loaded"], row["stored"]] == row["least"], row
+
+
+@NO_GATHER
+def test_the_count_kernel_compiles_and_spills_nothing(tmp_path: Path) -> None:
+    rows = examined(tmp_path, "--classes", "128", "--arch", "80", script=COUNTING)
+    assert len(rows) == 1
+    check_counting(rows)
+
+
+@NO_GATHER
+@pytest.mark.slow
+def test_the_count_kernel_compiles_for_every_rule_dtype_and_size(tmp_path: Path) -> None:
+    rows = examined(tmp_path, "--all", "--arch", "80", "90", script=COUNTING)
+    assert len(rows) == 2 * (7 + 6)
+    assert max(row["classes"] for row in rows) == MOST_CLASSES
+    check_counting(rows)
 
 
 @pytest.mark.slow

@@ -23,9 +23,7 @@ from tests.losses.conftest import label_stats
 pytest.importorskip("triton")
 FREE = {"aten.empty.memory_format", "aten.new_empty.default", "aten.detach.default"}
 """Operators that launch nothing, beside views."""
-# Labels are counted: how far the counts go decides the shape of what follows.
-WAITING = ["kept_by_count"]
-FEW = ["bce", "hill", "splc", "ll_r", "kept_independently"]
+FEW = ["bce", "hill", "splc", "ll_r", "kept_independently", "kept_by_count"]
 """Losses of the default run, one of each kind; a long one has all of them."""
 
 
@@ -97,11 +95,7 @@ def fake_batch(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, dict
 @pytest.mark.parametrize("reduction", ["mean", pytest.param("none", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name in FEW else pytest.param(name, marks=pytest.mark.slow)
-        for name in LOSSES
-        if name not in WAITING
-    ],
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in LOSSES],
 )
 def test_no_step_waits_for_the_device(mode: FakeTensorMode, name: str, reduction: str) -> None:
     loss = on_gpu(name, reduction=reduction)
@@ -133,7 +127,9 @@ def test_targets_are_looked_at_once_unless_every_batch_is_checked(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", ["bce", "hill", "splc_released", "asl", "kept_independently"])
+@pytest.mark.parametrize(
+    "name", ["bce", "hill", "splc_released", "asl", "kept_independently", "kept_by_count"]
+)
 def test_a_step_is_two_launches_and_one_and_keeps_one_tensor(
     mode: FakeTensorMode, name: str, dtype: torch.dtype
 ) -> None:
@@ -142,7 +138,8 @@ def test_a_step_is_two_launches_and_one_and_keeps_one_tensor(
     loss(logits, targets)  # what is made once
     with Recorder() as forward:
         value = loss(logits, targets)
-    assert forward.launching == ["hilltop.loss_and_grad.default"]  # two, test_device.py counts
+    operator = "count_loss_and_grad" if loss.counts_labels else "loss_and_grad"
+    assert forward.launching == [f"hilltop.{operator}.default"]  # two, test_device.py counts
     size = logits.numel() * logits.element_size()
     assert size <= forward.peak <= size + 64
     grad_loss = torch.empty_like(value)

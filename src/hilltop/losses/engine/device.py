@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -57,18 +58,27 @@ def _usable(index: int | None) -> bool:
 
 
 def works_on(device: torch.device) -> bool:
-    """Launch every kernel once: Triton also needs a C compiler, and versions that fit."""
+    """Launch every kernel of a sum over pairs once."""
+    return can_launch(_launch_once, device)
+
+
+def _launch_once(device: torch.device) -> None:
     from hilltop.losses.engine.kernel import FusedLoss
     from hilltop.losses.terms.base import FusedTerm
 
     term, one = FusedTerm("focal"), torch.zeros(1, 1, device=device)
     form = form_number(FusedLoss(term, term, term, None, math.inf, 0.0))
     masks_and_numbers = [None] * 7
+    _, scale, grad = torch.ops.hilltop.loss_and_grad(
+        one, one, *masks_and_numbers, torch.zeros(3, device=device), form, "mean", True
+    )
+    scale_grad(grad, scale, scale, torch.float32, in_place=False)
+
+
+def can_launch(launch: Callable[[torch.device], None], device: torch.device) -> bool:
+    """Whether a trial works: Triton also needs a C compiler, and versions that fit."""
     try:
-        _, scale, grad = torch.ops.hilltop.loss_and_grad(
-            one, one, *masks_and_numbers, torch.zeros(3, device=device), form, "mean", True
-        )
-        scale_grad(grad, scale, scale, torch.float32, in_place=False)
+        launch(device)
     except Exception as error:  # whatever Triton or the driver raise
         warnings.warn(
             f"Triton cannot run on {device}: {error}. Losses are computed by torch there, more"
@@ -132,7 +142,7 @@ def kept_dtype(logits: Tensor) -> torch.dtype:
     return torch.float32 if logits.dtype == torch.float16 else logits.dtype
 
 
-def _room(logits: Tensor, reduction: str, needs_grad: bool) -> tuple[Tensor, Tensor, Tensor]:
+def room(logits: Tensor, reduction: str, needs_grad: bool) -> tuple[Tensor, Tensor, Tensor]:
     """New tensors for the loss, for what its gradient is still to be multiplied by, and for it."""
     loss = logits.new_empty(logits.shape if reduction == "none" else (), dtype=torch.float32)
     scale = logits.new_empty((), dtype=torch.float32)
@@ -157,7 +167,7 @@ def _loss_and_grad(
 ) -> tuple[Tensor, Tensor, Tensor]:
     from hilltop.losses.engine import triton_kernel as kernels
 
-    loss, scale, grad = _room(logits, reduction, needs_grad)
+    loss, scale, grad = room(logits, reduction, needs_grad)
     size, by_entry = logits.numel(), reduction == "none"
     blocks = -(-size // kernels.BLOCK)
     partials = logits.new_empty(kernels.FIELDS * blocks, dtype=torch.float32)
@@ -165,20 +175,20 @@ def _loss_and_grad(
     numbers = class_weight, pos_weight, constants, rates, epoch
     written = grad if needs_grad else None, loss if by_entry else None, partials
     shape = size, logits.shape[-1] if logits.ndim else 1, blocks
-    with _on(logits):
+    with launching_on(logits):
         kernels.loss_kernel[(blocks,)](
             logits, targets, *masks, *numbers, *written, *shape,
             form=_forms[form], block=kernels.BLOCK, **LAUNCH,
         )  # fmt: skip
         total = scale if by_entry else loss  # nobody reads it where entries are wanted
         kernels.finish_kernel[(1,)](
-            partials, blocks, _divisor(logits, reduction), total, scale, extremes,
-            block=kernels.BLOCK, **LAUNCH,
+            partials, blocks, divided_by(logits, reduction), total, scale, extremes,
+            hard=False, block=kernels.BLOCK, **LAUNCH,
         )  # fmt: skip
     return loss, scale, grad
 
 
-def _divisor(logits: Tensor, reduction: str) -> int:
+def divided_by(logits: Tensor, reduction: str) -> int:
     """What the sum is divided by, 0 for the number of known targets."""
     if reduction == "mean":
         return 0
@@ -201,20 +211,20 @@ def _scale_grad(grad: Tensor, factor: Tensor, scale: Tensor, out: Tensor) -> Non
     from hilltop.losses.engine import triton_kernel as kernels
 
     blocks = -(-grad.numel() // kernels.BLOCK)
-    with _on(grad):
+    with launching_on(grad):
         kernels.scale_kernel[(blocks,)](
             grad, factor, scale, out, grad.numel(), block=kernels.BLOCK, **LAUNCH
         )
 
 
-def _on(tensor: Tensor) -> Any:
+def launching_on(tensor: Tensor) -> Any:
     """Triton launches on the current device, whatever the tensors are on."""
     return torch.cuda.device(tensor.device) if tensor.is_cuda else contextlib.nullcontext()
 
 
 def _fake_loss_and_grad(logits: Tensor, *given: Any) -> tuple[Tensor, Tensor, Tensor]:
     *_, reduction, needs_grad = given
-    return _room(logits, reduction, needs_grad)
+    return room(logits, reduction, needs_grad)
 
 
 def _fake_scale_grad(*_: Tensor) -> None:

@@ -115,15 +115,26 @@ def loss_kernel(
 
 
 @triton.jit
-def finish_kernel(partials, blocks, parts, loss, scale, extremes, block: tl.constexpr):
+def finish_kernel(
+    partials,
+    blocks,
+    parts,
+    loss,
+    scale,
+    extremes,
+    hard: tl.constexpr,
+    block: tl.constexpr,
+):
     """Add up what the blocks left, and widen the range of targets seen so far.
 
-    ``parts`` is what the sum is divided by; 0 stands for the number of known targets.
+    ``parts`` is what the sum is divided by; 0 stands for the number of known targets. With ``hard``
+    the blocks left the highest soft target, too.
     """
     total = tl.zeros([block], tl.float64)
     known = tl.zeros([block], tl.float64)
     below = tl.zeros([block], tl.float32)
     highest = tl.zeros([block], tl.float32)
+    soft = tl.zeros([block], tl.float32)
     for start in range(0, blocks, block):
         at = start + tl.arange(0, block)
         inside = at < blocks
@@ -131,6 +142,8 @@ def finish_kernel(partials, blocks, parts, loss, scale, extremes, block: tl.cons
         known += tl.load(partials + blocks + at, mask=inside, other=0.0).to(tl.float64)
         below = tl.maximum(below, tl.load(partials + 2 * blocks + at, mask=inside, other=0.0))
         highest = tl.maximum(highest, tl.load(partials + 3 * blocks + at, mask=inside, other=0.0))
+        if hard:
+            soft = tl.maximum(soft, tl.load(partials + 4 * blocks + at, mask=inside, other=0.0))
     divisor = tl.sum(known)
     if parts > 0:
         divisor = divisor * 0.0 + parts
@@ -139,6 +152,8 @@ def finish_kernel(partials, blocks, parts, loss, scale, extremes, block: tl.cons
     tl.store(scale, (1.0 / divisor).to(tl.float32))
     tl.store(extremes, tl.maximum(tl.load(extremes), tl.max(below)))
     tl.store(extremes + 1, tl.maximum(tl.load(extremes + 1), tl.max(highest)))
+    if hard:
+        tl.store(extremes + 2, tl.maximum(tl.load(extremes + 2), tl.max(soft)))
 
 
 @triton.jit

@@ -10,9 +10,9 @@ from torch import Tensor
 from hilltop.checks import check_whole
 from hilltop.losses.base import Loss, PairBatch, SumUp
 from hilltop.losses.catalogue import LOSSES, MethodCard
-from hilltop.losses.engine import kernel
+from hilltop.losses.engine import count_device, kernel
 from hilltop.losses.engine.count_kernel import count_loss_and_grad
-from hilltop.losses.engine.one_pass import Summed, grad_by_autograd
+from hilltop.losses.engine.one_pass import Evaluated, Summed, grad_by_autograd, needs_graph
 from hilltop.losses.likelihood.count_rows import ImageRows, image_entries, log_likelihood
 from hilltop.losses.likelihood.count_rule import CountRule
 from hilltop.losses.likelihood.independent import KeptIndependently, warm_share
@@ -94,10 +94,25 @@ class KeptByCount(Loss):
             warmed = (batch.epoch / self.warmup_epochs).clamp(max=1.0)
         return image_entries(self.rule, ImageRows.of(batch), warmed).view(batch.logits.shape)
 
+    def evaluate(self, batch: PairBatch) -> Tensor:
+        """Return the reduced loss; on a device without reduction, too, without waiting for it."""
+        logits, targets, observed = batch[:3]
+        opaque = self.reduction == "none" and not needs_graph(logits, targets)
+        if not opaque or not count_device.counts_on(logits):
+            return super().evaluate(batch)
+        entries: Tensor = count_device.CountEntries.apply(
+            logits, targets, observed, lambda needs_grad: self._on_device(batch, needs_grad)
+        )
+        return entries
+
     def kernel(self, batch: PairBatch) -> SumUp | None:
         """Return what sums the loss up in compiled code, where that runs."""
         # Without reduction an entry depends on all logits of its image: one gradient hides that.
-        if self.reduction == "none" or not _kernel_runs(batch.logits):
+        if self.reduction == "none":
+            return None
+        if count_device.counts_on(batch.logits):
+            return lambda needs_grad: Evaluated(*self._on_device(batch, needs_grad))
+        if not _kernel_runs(batch.logits):
             return None
         return lambda needs_grad: self._sum_by_kernel(batch, needs_grad)
 
@@ -145,6 +160,13 @@ class KeptByCount(Loss):
         if result.hard is not None:
             probable[result.hard] = self._posterior(rows.at(result.hard)) > 0.5
         return (probable & rows.candidates()).view(batch.logits.shape)
+
+    def _on_device(
+        self, batch: PairBatch, needs_grad: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor]:
+        seen = self.checks.seen(batch.logits.device)
+        form = count_device.CountForm.of(self.rule, self.warmup_epochs)
+        return count_device.count_loss_on_device(form, batch, seen, self.reduction, needs_grad)
 
     def _sum_by_kernel(self, batch: PairBatch, needs_grad: bool) -> Summed:
         """Loss and gradient together, by the compiled kernel; rows too hard for it by torch."""
