@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 
 import numpy as np
-from anybody import Array
+from lost_labels import Array
 
 Row = dict[str, str]
 WAY_NAMES = {
@@ -148,7 +148,9 @@ def draw_figure(rows: list[Row], path: Path) -> None:
         if one["metric"] == "mAP" and one["model"] == "bce" and one["sample"] != "even"
         and one["draw"] == "0" and one["seed"] == "0"
     ]  # fmt: skip
-    ways = [way for way in WAY_NAMES if any(one["way"] == way for one in mine)]
+    # One set alone says nothing of a way.
+    sets = {way: {one["set"] for one in mine if one["way"] == way} for way in WAY_NAMES}
+    ways = [way for way, names in sets.items() if len(names) > 1]
     figure, panels = plt.subplots(1, len(ways), figsize=(3.1 * len(ways), 3.4), sharey=True)
     for way, panel in zip(ways, np.atleast_1d(panels), strict=True):
         _draw_panel([one for one in mine if one["way"] == way], panel)

@@ -1,6 +1,6 @@
 """Are scores from incomplete test labels right, and their intervals?
 
-Takes a folder of ``.npz`` files as ``anybody.py`` does. Heads learn from incomplete training
+Takes a folder of ``.npz`` files as ``anybody.py`` does. Linear heads learn from incomplete training
 labels; those of the test rows are lost in the same way, and metrics are estimated from the rest:
 
 - with 0, 200 and 1,000 answers about pairs that ``plan`` chose, and as many chosen evenly: whether
@@ -20,89 +20,29 @@ import argparse
 import csv
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from anybody import WAYS, Array, Cell
+from incomplete_heads import Place, Tested, cells
 from incomplete_summary import draw_figure, print_table, read_rows, write_page
+from lost_labels import Array
 
-from hilltop.data import State
-from hilltop.losses import LabelStats
 from hilltop.metrics import average_precision, classification_report
 from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate, SampledAnswers
 from hilltop.metrics.incomplete.judged_model import TOP_KS, top_pairs
-from hilltop.training import fit_head
-from hilltop.training.learner import head_loss
 
 COLUMNS = (
     "set", "way", "seed", "model", "metric", "sample", "answers", "draw", "true", "naive",
     "estimate", "low", "high", "covered", "width",
 )  # fmt: skip
 THRESHOLD = 0.25
-MOST_TRAIN, MOST_TEST = 4000, 1500
 STOPPED = 3
 """Exit code where time was up."""
-MODELS = {"bce": ("bce", 1), "hill": ("hill", 1), "bce third": ("bce", 3)}
-"""Loss of each model, and of how many training rows it saw one."""
-
-
-@dataclass(frozen=True)
-class Tested:
-    """Models and the test set they are judged by."""
-
-    probs: dict[str, Array]
-    labels: Array
-    true: Array
-
-    @classmethod
-    def make(cls, place: Place) -> Tested:
-        """Train heads, and lose labels of the test rows."""
-        way, seed = place.way, int(place.seed)
-        cell = Cell.read(place.path, seed)
-        train = Cell(
-            cell.features[:MOST_TRAIN], cell.labels[:MOST_TRAIN], cell.features[:1], cell.labels[:1]
-        )
-        rows = cell.test_features[:MOST_TEST], cell.test_labels[:MOST_TEST]
-        left = WAYS[way](train, seed).table.dense() == State.PRESENT
-        test_left = WAYS[way](Cell(*rows, *rows), seed + 100).table.dense() == State.PRESENT
-        there = test_left.sum(axis=0) >= 3
-        probs = {
-            name: trained(train.features[::every], left[::every], loss, seed, rows[0])[:, there]
-            for name, (loss, every) in MODELS.items()
-        }
-        return cls(probs, test_left[:, there], rows[1][:, there])
-
-    @classmethod
-    def read(cls, path: Path) -> Tested:
-        """Take a file that holds them already."""
-        content = np.load(path)
-        probs = {name: content[name].astype(np.float64) for name in MODELS}
-        return cls(probs, content["labels"], content["true"])
-
-    def save(self, path: Path) -> None:
-        """Keep them for another time."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(path, labels=self.labels, true=self.true, **self.probs)
-
-
-def trained(features: Array, left: Array, name: str, seed: int, test: Array) -> Array:
-    """Probabilities on test rows, by a head that learned from incomplete labels."""
-    targets = torch.from_numpy(left).float()
-    unknown = torch.zeros(targets.shape, dtype=torch.bool)
-    fitted = fit_head(
-        torch.from_numpy(np.ascontiguousarray(features)),
-        lambda rows: (targets[rows], unknown[rows]),
-        head_loss(name, reduction="sum"),
-        classes=targets.shape[1],
-        stats=LabelStats.of(targets),
-        seed=seed,
-    )
-    with torch.no_grad():
-        return torch.sigmoid(fitted.head(torch.from_numpy(test))).double().numpy()
+SAMPLES = (("none", 0), *((sample, n) for sample in ("planned", "even") for n in (200, 1000)))
+"""How pairs are chosen to ask about, and how many."""
 
 
 def measured(probs: Array, labels: Array) -> dict[str, float]:
@@ -114,33 +54,30 @@ def measured(probs: Array, labels: Array) -> dict[str, float]:
     return found
 
 
-def judged(tested: Tested, draws: int) -> Iterator[dict[str, Any]]:
-    """Rows about one model, and about pairs of models."""
-    yield from one_model(tested, "bce", draws)
+def judged(tested: Tested) -> Iterator[dict[str, Any]]:
+    """Rows about one model each time that labels were lost, and about pairs of models once."""
+    for turn in range(len(tested.labels)):
+        yield from one_model(tested, "bce", turn)
     for first, second in combinations(tested.probs, 2):
         yield from two_models(tested, first, second)
 
 
-def one_model(tested: Tested, name: str, draws: int) -> Iterator[dict[str, Any]]:
+def one_model(tested: Tested, name: str, turn: int) -> Iterator[dict[str, Any]]:
     """Intervals of one model's metrics."""
-    probs = tested.probs[name]
-    true, naive = measured(probs, tested.true), measured(probs, tested.labels)
+    probs, labels = tested.probs[name], tested.labels[turn]
+    true, naive = measured(probs, tested.true), measured(probs, labels)
     by_class = average_precision(probs, tested.true)
-    test = IncompleteTest([probs], tested.labels, threshold=THRESHOLD)
-    for sample, number in (
-        ("none", 0),
-        *((s, n) for s in ("planned", "even") for n in (200, 1000)),
-    ):
-        for draw in range(draws if number else 1):
-            answers = answered(test, tested, sample, number, draw)
-            report = test.with_answers(answers).report()
-            keys = {"model": name, "sample": sample, "answers": number, "draw": draw}
-            for metric, found in report.metrics.items():
-                yield {**keys, "metric": metric, **row(found, true[metric], naive[metric])}
-            pairs = zip(report.average_precision, by_class, strict=True)
-            rows = [row(found, value, np.nan) for found, value in pairs if value == value]
-            means = {key: np.mean([one[key] for one in rows]) for key in rows[0]}
-            yield {**keys, "metric": "AP of a class", **means}
+    test = IncompleteTest([probs], labels, threshold=THRESHOLD)
+    for sample, number in SAMPLES:
+        answers = answered(test, tested, sample, number, turn)
+        report = test.with_answers(answers).report()
+        keys = {"model": name, "sample": sample, "answers": number, "draw": turn}
+        for metric, found in report.metrics.items():
+            yield {**keys, "metric": metric, **row(found, true[metric], naive[metric])}
+        pairs = zip(report.average_precision, by_class, strict=True)
+        rows = [row(found, value, np.nan) for found, value in pairs if value == value]
+        means = {key: np.mean([one[key] for one in rows]) for key in rows[0]}
+        yield {**keys, "metric": "AP of a class", **means}
 
 
 def two_models(tested: Tested, first: str, second: str) -> Iterator[dict[str, Any]]:
@@ -148,9 +85,9 @@ def two_models(tested: Tested, first: str, second: str) -> Iterator[dict[str, An
     both = [tested.probs[name] for name in (first, second)]
     true, naive = (
         float(np.subtract(*(measured(probs, labels)["mAP"] for probs in both)))
-        for labels in (tested.true, tested.labels)
+        for labels in (tested.true, tested.labels[0])
     )
-    test = IncompleteTest(both, tested.labels, threshold=THRESHOLD)
+    test = IncompleteTest(both, tested.labels[0], threshold=THRESHOLD)
     for number in (0, 500):
         answers = answered(test, tested, "planned", number, 0)
         found = test.with_answers(answers).compare().differences["mAP"]
@@ -159,18 +96,18 @@ def two_models(tested: Tested, first: str, second: str) -> Iterator[dict[str, An
 
 
 def answered(
-    test: IncompleteTest, tested: Tested, sample: str, number: int, draw: int
+    test: IncompleteTest, tested: Tested, sample: str, number: int, turn: int
 ) -> SampledAnswers:
     """Answers of somebody who knows the truth."""
     if not number:
         return SampledAnswers.none()
     if sample == "planned":
-        plan = test.plan(number, seed=draw)
+        plan = test.plan(number, seed=turn)
         rows, columns, sampled_with = plan.rows, plan.columns, plan.sampled_with
     else:
-        rows, columns = np.nonzero(~tested.labels)
+        rows, columns = np.nonzero(~tested.labels[turn])
         number = min(number, len(rows))
-        drawn = np.random.default_rng(draw).choice(len(rows), number, replace=False)
+        drawn = np.random.default_rng(turn).choice(len(rows), number, replace=False)
         sampled_with = np.full(number, number / len(rows))
         rows, columns = rows[drawn], columns[drawn]
     present = tested.true[rows, columns]
@@ -195,10 +132,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("reproduction/incomplete_tests.csv"))
-    parser.add_argument("--seeds", default="0,1")
+    parser.add_argument("--seeds", default="0")
     parser.add_argument("--sets", default=None)
-    parser.add_argument("--ways", default="r0.8,r1,class,clarity")
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--ways", default="r0.8,r1,class,salient")
     parser.add_argument("--cells", type=Path, default=Path("incomplete_cells"))
     parser.add_argument("--minutes", type=float, default=7.0)
     parser.add_argument("--train-only", action="store_true", help="fill --cells, and do no more")
@@ -230,41 +166,15 @@ def measure(given: argparse.Namespace) -> None:
         if given.train_only:
             cell.tested(given.cells)
         else:
-            fill(cell, given.out, given.cells, given.draws)
+            fill(cell, given.out, given.cells)
 
 
-@dataclass(frozen=True)
-class Place:
-    """A file, and how its labels are lost."""
-
-    path: Path
-    name: str
-    way: str
-    seed: str
-
-    def tested(self, kept: Path) -> Tested:
-        """Read scores, or train."""
-        path = kept / f"{self.name}.{self.way}.{self.seed}.npz"
-        if not path.is_file():
-            Tested.make(self).save(path)
-        return Tested.read(path)
-
-
-def cells(folder: Path, ways: list[str], seeds: list[str]) -> Iterator[Place]:
-    """What a folder offers."""
-    for seed in seeds:
-        for path in sorted(folder.glob("*.npz")):
-            if {"X", "X_train"} & set(np.load(path)):
-                name = path.stem.partition("_")[0]
-                yield from (Place(path, name, one, seed) for one in ways)
-
-
-def fill(cell: Place, out: Path, kept: Path, draws: int) -> None:
+def fill(cell: Place, out: Path, kept: Path) -> None:
     """Measure what the table does not hold yet."""
     keys = {"set": cell.name, "way": cell.way, "seed": cell.seed}
     if any(keys.items() <= one.items() for one in read_rows(out)):
         return
-    rows = [{**keys, **one} for one in judged(cell.tested(kept), draws)]
+    rows = [{**keys, **one} for one in judged(cell.tested(kept))]
     new = not out.is_file()
     with out.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")

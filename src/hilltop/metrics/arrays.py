@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from hilltop.checks import check_same_shape
 from hilltop.errors import ArgumentError
+from hilltop.machine import usable_cores
 
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
@@ -86,7 +86,9 @@ class ScoredTargets:
         """Apply ``measure`` to every class, in threads, and return the results in order."""
         entries = self.images * self.classes
         # Every worker holds copies of its columns: together they stay well below the scores.
-        workers = max(1, min(_cpus(), self.classes // 16, 1 + entries // _ENTRIES_WORTH_A_THREAD))
+        workers = max(
+            1, min(usable_cores(), self.classes // 16, 1 + entries // _ENTRIES_WORTH_A_THREAD)
+        )
         columns = max(1, min(_COLUMNS_AT_ONCE, self.classes // (8 * workers)))
         blocks = [slice(at, at + columns) for at in range(0, self.classes, columns)]
 
@@ -150,9 +152,3 @@ def _array(part: Any) -> npt.NDArray[Any]:
         part = part.cpu()
         return np.asarray((part.float() if str(part.dtype) == "torch.bfloat16" else part).numpy())
     return np.asarray(part)
-
-
-def _cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

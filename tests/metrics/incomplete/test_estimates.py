@@ -13,7 +13,7 @@ from hilltop.metrics.incomplete import IncompleteTest, SampledAnswers
 from hilltop.metrics.incomplete.class_sums import sum_up
 from hilltop.metrics.incomplete.judged_model import JudgedModel
 from hilltop.metrics.incomplete.ranked_column import RankedColumn
-from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit
+from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit, middle_odds
 from tests.metrics.incomplete.made_up import Array, answered, simulated
 
 
@@ -53,7 +53,14 @@ def test_corrections_are_unbiased_where_probabilities_are_wrong(batches: int) ->
     scores = rng.random((60, 1))
     true = rng.random((60, 1)) < scores**2
     odds = np.full((60, 1), -2.0)  # says 0.12 of each, whatever the scores
-    fixed = TruthPosterior.of(odds, np.zeros(1), common_error=1e-4, own_error=np.full(1, 1e-4))
+    fixed = TruthPosterior.of(
+        odds,
+        middle_odds(odds),
+        slope=0.0,
+        shift=np.zeros(1),
+        common_error=np.diag([0.4, 1e-4]) ** 2,
+        own_error=np.full(1, 1e-4),
+    )
     model = JudgedModel.of(scores, 0.5, np.ones((60, 1), dtype=bool))
     found = []
     for seed in range(300):

@@ -12,11 +12,6 @@ from hilltop.calibration.intervals import Z_90
 from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.moments import MetricEstimate, Moments
 
-ALONE_APART = 1.5
-"""Without answers, standard errors of differences are this much larger than their parts add up to:
-two models share most of what is uncertain, and small errors in what they do not share matter.
-Chosen on out-of-fold scores of training rows; with answers nothing is added."""
-
 
 @dataclass(frozen=True)
 class ModelComparison:

@@ -9,7 +9,12 @@ import torch
 from torch import Tensor
 
 from hilltop.calibration import Belief, believe
+from hilltop.calibration.profile import Shapes
+from hilltop.metrics.incomplete.class_scales import scale_by_class
+from hilltop.metrics.incomplete.truth_posterior import BEND_ERROR, OWN_SLOPE_ERROR
 
+SHAPES = Shapes(slope=OWN_SLOPE_ERROR, bend=BEND_ERROR, worth=100.0)
+"""What is uncertain of probabilities of truth is so where scores tell keep rates, too."""
 _MOST_ENTRIES = 1_000_000
 _NEWTON_STEPS = 12
 _ENOUGH = 1e-4
@@ -43,13 +48,15 @@ def reach_consensus(
         labels: 1 for labelled, 0 for not labelled, NaN for a pair that takes no part.
         confirmed: True where a person confirmed the label.
     """
-    if len(logits) == 1:
-        return Consensus(logits[0], believe(logits[0], labels, observed=confirmed), None)
-    near = torch.stack(list(logits)).clamp(-_FURTHEST, _FURTHEST)
+    scaled = [scale_by_class(one, labels) for one in logits]
+    if len(scaled) == 1:
+        belief = believe(scaled[0], labels, observed=confirmed, shapes=SHAPES)
+        return Consensus(scaled[0], belief, None)
+    near = torch.stack(scaled).clamp(-_FURTHEST, _FURTHEST)
     weights, shifts = blend_weights(near, labels)
     mean = torch.einsum("m,mnc->nc", weights, near) + shifts
     apart = weights.sum() * (near[0] - near[1])
-    return Consensus(mean, believe(mean, labels, observed=confirmed), apart)
+    return Consensus(mean, believe(mean, labels, observed=confirmed, shapes=SHAPES), apart)
 
 
 def blend_weights(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ from hilltop.metrics.incomplete.class_sums import (
     rank_column,
     sum_up,
 )
-from hilltop.metrics.incomplete.comparison import ALONE_APART, ModelComparison, compare_moments
+from hilltop.metrics.incomplete.comparison import ModelComparison, compare_moments
 from hilltop.metrics.incomplete.from_labels import truth_from_labels
 from hilltop.metrics.incomplete.judged_model import JudgedModel
 from hilltop.metrics.incomplete.metrics_of_sums import NAMES, metrics_of_sums, sums_of_model
@@ -39,7 +39,8 @@ from hilltop.metrics.incomplete.plan import (
     sampling_sizes,
 )
 
-_DRAWS = 48
+DRAWS = 48
+"""Draws of the calibration."""
 _LEAST_POSITIVES = 0.5  # a class is expected to have a positive entry, or is left out of means
 
 
@@ -77,6 +78,7 @@ class IncompleteTest:
         threshold: Above it is a prediction; one number, or one for each class.
         thresholds: The same for each model, where they differ.
         harmonic: Whether CF1 is the harmonic mean of CP and CR.
+        draws: Draws of the calibration; with fewer, ends of intervals are found less exactly.
 
     Raises:
         ArgumentError: There is no label at all, or scores are not probabilities.
@@ -102,6 +104,7 @@ class IncompleteTest:
         threshold: Any = 0.5,
         thresholds: Sequence[Any] | None = None,
         harmonic: bool = False,
+        draws: int = DRAWS,
     ) -> None:
         """Find out how labels were lost, and take in the answers."""
         labels = np.asarray(targets, dtype=np.float32)
@@ -123,7 +126,7 @@ class IncompleteTest:
         self.models = [
             JudgedModel.of(one, limit, known) for one, limit in zip(scores, limits, strict=True)
         ]
-        self._before, self._harmonic = before, harmonic
+        self._before, self._harmonic, self._draws = before, harmonic, draws
 
     def with_answers(self, answers: SampledAnswers) -> IncompleteTest:
         """Return the same test with other answers."""
@@ -134,7 +137,7 @@ class IncompleteTest:
 
     @cached_property
     def _sums(self) -> ClassSums:
-        places = self.truth.draws(_DRAWS, np.random.default_rng(0))
+        places = self.truth.draws(self._draws, np.random.default_rng(0))
         return sum_up(self.models, self.truth, self.answers, places, apart=self._apart)
 
     def report(self, model: int = 0) -> EstimatedReport:
@@ -144,7 +147,7 @@ class IncompleteTest:
         hits, positives = (estimate_by_class(self._sums, first + at).mean for at in (1, 2))
         return EstimatedReport(
             dict(zip(NAMES, found, strict=True)),
-            estimate_by_class(self._sums, first).shares(),
+            estimate_by_class(self._sums, first, shares=True).shares(),
             positives=np.maximum(positives, 0.0),
             hits=np.maximum(hits, 0.0),
             predicted=self.models[model].predicted.sum(axis=0).astype(np.float64),
@@ -153,7 +156,7 @@ class IncompleteTest:
     def compare(self, first: int = 0, second: int = 1) -> ModelComparison:
         """Say which of two models is better, how sure that is, and what it takes to be sure."""
         difference = self._difference(first, second)
-        moments = estimate_moments(self._sums, difference, alone=ALONE_APART)
+        moments = estimate_moments(self._sums, difference, shares=False)
         gradient, probs = self._open_gradients(difference)
         return compare_moments(NAMES, moments, gradient[:, 0], probs)
 

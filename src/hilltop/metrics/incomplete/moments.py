@@ -12,6 +12,7 @@ from torch import Tensor
 from hilltop.calibration.intervals import Z_90
 from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.class_sums import ClassSums
+from hilltop.metrics.incomplete.truth_posterior import expit
 
 MISFITS: Floats = np.geomspace(0.05, 8.0, 25)
 """How far off a model may be beyond what it says itself, in standard errors of answers; before
@@ -19,9 +20,6 @@ answers, every order of magnitude is as probable as any other."""
 SAME_ANSWERS = 0.9
 """Correlation of the errors of calibration and of correction, which come from the same answers: 0.8
 to 0.97 was seen."""
-ALONE = 0.8
-"""Standard errors without answers are this share of what their parts add up to, each of which is on
-the cautious side; chosen on out-of-fold scores of training rows."""
 _EDGE = 1e-4
 
 
@@ -78,31 +76,45 @@ class ModelMoments:
 
     Attributes:
         middle: At its most probable probabilities: what corrections are added to.
-        expected: The mean over its calibration.
-        calibration: Variance of that.
+        expected: The mean over its calibration; of log odds where metrics are shares: near 1 all
+            that is uncertain makes them smaller, and a mean of shares lies below nearly all draws.
+        calibration: Variance of metrics over calibrations.
         spread: Variance of the truth around it.
+        alone: Standard error without answers.
     """
 
     middle: Floats
     expected: Floats
     calibration: Floats
     spread: Floats
+    alone: Floats
 
     @classmethod
-    def of(cls, middle: Floats, draws: Floats, spread: Floats) -> ModelMoments:
+    def of(
+        cls, middle: Floats, draws: Floats, spread: Floats, *, shares: bool = True
+    ) -> ModelMoments:
         """Take draws of the calibration ``(draws, metrics)``."""
-        return cls(middle, draws.mean(axis=0), draws.var(axis=0), spread)
+        variance = draws.var(axis=0)
+        if not shares:
+            return cls(middle, draws.mean(axis=0), variance, spread, np.sqrt(variance + spread))
+        inside = np.clip(draws, _EDGE, 1 - _EDGE)
+        odds = np.log(inside) - np.log1p(-inside)
+        # What is the same in all draws, 0 say, stays that.
+        expected = np.where(np.ptp(draws, axis=0) > 0, expit(odds.mean(axis=0)), draws[0])
+        slope = expected * (1 - expected)  # of a share by its log odds
+        alone = np.sqrt(odds.var(axis=0) * slope**2 + spread)
+        return cls(middle, expected, variance, spread, alone)
 
 
 def estimate_moments(
-    sums: ClassSums, metrics: Callable[[Tensor], Tensor], *, alone: float = ALONE
+    sums: ClassSums, metrics: Callable[[Tensor], Tensor], *, shares: bool = True
 ) -> Moments:
     """Estimate metrics that follow from the numbers of classes.
 
     Args:
         sums: The numbers of classes.
         metrics: From ``(..., C, K)`` to ``(..., metrics)``.
-        alone: What standard errors are multiplied by without answers.
+        shares: Whether metrics lie between 0 and 1; differences do not.
     """
     draws = metrics(torch.from_numpy(sums.draws)).numpy()
     jacobian = jacobian_of(metrics, sums)
@@ -111,8 +123,8 @@ def estimate_moments(
     sampling = np.einsum("mck,sckl,mcl->sm", jacobian, sums.sampling, jacobian, optimize=True)
     correction = np.einsum("mck,ck->m", jacobian, sums.correction)
     middle = metrics(torch.from_numpy(sums.middle)).numpy()
-    model = ModelMoments.of(middle, draws, np.maximum(spread, 0.0))
-    return combine(model, correction, sampling.max(axis=0), alone=alone)
+    model = ModelMoments.of(middle, draws, np.maximum(spread, 0.0), shares=shares)
+    return combine(model, correction, sampling.max(axis=0))
 
 
 def jacobian_of(metrics: Callable[[Tensor], Tensor], sums: ClassSums) -> Floats:
@@ -123,18 +135,16 @@ def jacobian_of(metrics: Callable[[Tensor], Tensor], sums: ClassSums) -> Floats:
     return jacobian
 
 
-def estimate_by_class(sums: ClassSums, number: int) -> Moments:
-    """Estimate one number of every class."""
+def estimate_by_class(sums: ClassSums, number: int, *, shares: bool = False) -> Moments:
+    """Estimate one number of every class; ``shares`` for one that lies between 0 and 1."""
     draws = sums.draws[:, :, number]
     spread, correction = sums.spread[:, number, number], sums.correction[:, number]
     sampling = sums.sampling[:, :, number, number].max(axis=0)
-    model = ModelMoments.of(sums.middle[:, number], draws, spread)
+    model = ModelMoments.of(sums.middle[:, number], draws, spread, shares=shares)
     return combine(model, correction, sampling)
 
 
-def combine(
-    model: ModelMoments, correction: Floats, sampling: Floats, *, alone: float = ALONE
-) -> Moments:
+def combine(model: ModelMoments, correction: Floats, sampling: Floats) -> Moments:
     r"""Weigh what the model expects against what answers correct.
 
     .. math::
@@ -150,7 +160,6 @@ def combine(
         model: What the model expects.
         correction: Difference of the unbiased estimate from its most probable value.
         sampling: Variance S of the correction; 0 without answers.
-        alone: What standard errors are multiplied by without answers.
     """
     asked = sampling > 0
     noise = np.where(asked, sampling, 1.0)
@@ -167,5 +176,5 @@ def combine(
     variance = (weight * (left + (share * correction - shift) ** 2)).sum(axis=0)
     return Moments(
         np.where(asked, model.middle + shift, model.expected),
-        np.sqrt(np.where(asked, variance, alone**2 * (model.spread + model.calibration))),
+        np.where(asked, np.sqrt(variance), model.alone),
     )

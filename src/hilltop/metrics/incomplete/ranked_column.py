@@ -38,13 +38,15 @@ class RankedColumn:
         self._last = last[group]
         self._first = np.append(0, last[:-1] + 1)[group] if ranked.size else group
         self._rank = self._last + 1.0
+        self._tied = not ends.all()
 
     def average_precision(self, probs: Floats) -> Floats:
         """Return it for each row of probabilities ``(draws, N)``; 0 where there are none."""
         ranked = probs[:, self._order]
-        hits = np.cumsum(ranked, axis=1)[:, self._last]
-        found: Floats = (ranked * (hits + 1 - ranked) / self._rank).sum(axis=1)
-        positives = ranked.sum(axis=1)
+        summed = np.cumsum(ranked, axis=1, dtype=np.float64)
+        hits = summed[:, self._last] if self._tied else summed
+        found: Floats = (ranked * (hits + 1 - ranked)) @ (1 / self._rank)
+        positives = summed[:, -1] if ranked.shape[1] else np.zeros(len(ranked))
         np.divide(found, positives, out=found, where=positives > 0)
         return found
 
