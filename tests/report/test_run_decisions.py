@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def truth() -> TruthModel:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A run of one epoch with two validation images, one of which has a file."""
-    (tmp_path / "config.yaml").write_text("loss: auto\nlabels: labels.csv\nfeatures: f.npz\n")
+    (tmp_path / "config.yaml").write_text(
+        "loss: auto\nlabels: my labels.csv\nfeatures: f.npz\nreading:\n  unlisted: unknown\n"
+    )
     (tmp_path / "metrics.csv").write_text("epoch,loss,mAP\n1,0.5,0.8\n")
     images = ["a.jpg", "b.jpg"]
     table = LabelTable.from_lists(images, [["cat"], ["dog"]], CLASSES, unlisted="unknown")
@@ -57,7 +60,8 @@ def test_the_page_says_why_what_to_expect_and_what_next(folder: Path, truth: Tru
     recall = truth.decide().expected.recall
     assert f"{recall.value:.0%} {100 * recall.low:.0f}\N{EN DASH}{recall.high:.0%}" in text
     assert f"hilltop predict {folder} --features FILE --out tags.csv" in text
-    assert "hilltop audit --labels labels.csv" in text
+    audit = "hilltop audit --labels 'my labels.csv' --unlisted unknown --features f.npz --out audit"
+    assert audit in html.unescape(text)
     assert "<b>sofa</b>" not in page.read_text(encoding="utf-8")
 
 

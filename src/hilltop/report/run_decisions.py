@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from hilltop.calibration import NOTHING_MISSING, Decision, TruthModel
-from hilltop.data import LabelTable, State
+from hilltop.data import LabelTable, ReadOptions, State
+from hilltop.data.formats.options import option_words
 from hilltop.inputs.image_files import find_images
 from hilltop.report.figures import calibration_curve
 from hilltop.report.page import (
@@ -218,25 +221,41 @@ def _told(name: str, prob: float) -> str:
     return f"{name} {prob:.0%}"
 
 
-def next_steps(run: Path, labels: object, meaning: RunMeaning, kind: str) -> Html:
+def next_steps(run: Path, config: Mapping[str, Any], meaning: RunMeaning) -> Html:
     """What to do now, as commands.
 
     Args:
         run: Folder of the run.
-        labels: What it was trained with.
+        config: What it was trained with.
         meaning: What its scores mean; a run that knows photographs tags folders of others.
-        kind: ``images`` or ``features``, what it was trained on.
     """
-    truth, audited = meaning.truth, "--images DIR" if kind == "images" else "--features FILE"
-    source = audited if meaning.images is None else "--images DIR"
+    images = bool(config.get("images")) or meaning.images is not None
+    source = "--images DIR" if images else "--features FILE"
+    predict = shlex.join(["hilltop", "predict", str(run)])
     steps = [
-        ("Tag new images", f"hilltop predict {run} {source} --out tags.csv"),
-        ("Fewer, surer tags", f"hilltop predict {run} {source} --min-precision 0.9 --out tags.csv"),
+        ("Tag new images", f"{predict} {source} --out tags.csv"),
+        ("Fewer, surer tags", f"{predict} {source} --min-precision 0.9 --out tags.csv"),
     ]
+    truth = meaning.truth
     if truth is not None and truth.sentence != NOTHING_MISSING:
         none = truth.sentence.startswith("the labels show no sign")
         aim = "See whether labels are missing" if none else "Find the labels that are missing"
-        steps.append((aim, f"hilltop audit --labels {labels} {audited} --out audit"))
+        steps.append((aim, shlex.join([*_audit_words(config), "--out", "audit"])))
     return section(
         "Next", table(["what", "command"], [list(step) for step in steps], text_columns=2)
     )
+
+
+def _audit_words(config: Mapping[str, Any]) -> list[str]:
+    """An audit of the labels that a run was trained with, by what it learned from."""
+    words = ["hilltop", "audit", "--labels", str(config.get("labels", "LABELS"))]
+    words += option_words(ReadOptions(**(config.get("reading") or {})))
+    for name in ("format", "features", "images"):
+        if config.get(name):
+            words += [f"--{name}", str(config[name])]
+    model = config.get("model")
+    if config.get("images") and isinstance(model, Mapping):
+        weights = model.get("weights", "none")
+        words += ["--backbone", str(model.get("model"))]
+        words += ["--weights", "timm" if weights == "none" else str(weights)]
+    return [*words, "--allow-missing"] if config.get("allow_missing") else words

@@ -77,9 +77,8 @@ def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
     sections = [_result(rows, meaning, _few(read_labels(labels)) if labels.is_file() else "")]
     if scores.is_file() and labels.is_file():
         sections += _score_sections(ScoreTable.load(scores), read_labels(labels), meaning)
-    kind = "images" if config.get("images") else "features"
     if meaning.truth is not None:
-        sections.append(next_steps(folder, config.get("labels", "LABELS"), meaning, kind))
+        sections.append(next_steps(folder, config, meaning))
     sections += [section("By epoch", curves), _appendix(rows, config)]
     page = folder / "report.html"
     write_page(page, title=_title(config), lead=_lead(folder, config), sections=sections)
@@ -94,7 +93,7 @@ def _title(config: Mapping[str, Any]) -> str:
 
 def _lead(folder: Path, config: Mapping[str, Any]) -> str:
     seed = config.get("seed", "not recorded")
-    return f"Run {folder.resolve().name}, labels {config.get('labels', '?')}, seed {seed}."
+    return f"Run {folder}, labels {config.get('labels', '?')}, seed {seed}."
 
 
 def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:

@@ -2,46 +2,70 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
+import torch
 
-from hilltop.data import State, assemble, write_labels
+from hilltop.losses import bce
+from hilltop.training import fit_head
 from tests.processes import run
 
-SCRIPT = Path(__file__).parents[3] / "reproduction" / "ceiling.py"
-IMAGES, JUDGED, FEATURES, CLASSES = 300, 100, 16, 4
+FOLDER = Path(__file__).parents[3] / "reproduction"
+ROWS, FEATURES, CLASSES = 400, 16, 4
 
 
-def write_problem(folder: Path) -> list[str]:
+def write_set(path: Path) -> None:
     """Features in which every class has a direction of its own, and complete labels."""
     rng = np.random.default_rng(0)
-    true = rng.random((IMAGES + JUDGED, CLASSES)) < 0.4
+    true = rng.random((ROWS, CLASSES)) < 0.4
     directions = rng.standard_normal((CLASSES, FEATURES))
-    values = true @ directions + rng.standard_normal((len(true), FEATURES))
-    ids = np.array([f"{number:04}" for number in range(len(true))])
-    np.savez(folder / "features.npz", ids=ids, X=values.astype(np.float32))
-    for name, part in (("train", slice(IMAGES)), ("val", slice(IMAGES, None))):
-        rows, columns = np.nonzero(true[part])
-        classes = [f"c{number}" for number in range(CLASSES)]
-        images = pa.array(ids[part].tolist())
-        table = assemble(images, classes, rows, columns, State.PRESENT, unlisted=State.ABSENT)
-        write_labels(table, folder / f"{name}.parquet")
-    labels = ["--labels", "train.parquet", "--val-labels", "val.parquet"]
-    return [*labels, "--features", "features.npz"]
+    values = true @ directions + rng.standard_normal((ROWS, FEATURES))
+    np.savez(path, X=values.astype(np.float32), Y=true.astype(np.uint8))
+
+
+def values_of(path: Path) -> dict[str, float]:
+    with path.open(newline="") as file:
+        return {row["who"]: float(row["mAP"]) for row in csv.DictReader(file)}
 
 
 @pytest.mark.slow
 def test_whoever_has_all_answers_is_as_good_as_complete_labels(tmp_path: Path) -> None:
-    options = [*write_problem(tmp_path), "--keep", "single", "--seeds", "0"]
-    every_pair = str(IMAGES * CLASSES)
-    printed = run(SCRIPT, *options, "--answers", f"30,{every_pair}", folder=tmp_path)
-    first, *lines = printed.splitlines()
-    assert first.startswith("single label, 1 seed: ")
-    values = {line[2:18].strip(): float(line[18:24]) for line in lines}
-    names = ["bce", "auto", "audit", "30 answers", "1,200 answers", "told", "complete"]
-    assert list(values) == names
-    assert values["1,200 answers"] == pytest.approx(values["complete"], abs=0.02)
+    write_set(tmp_path / "drawn.npz")
+    options = ["drawn.npz", "--own-recipe", "--ways", "r1", "--seeds", "0", "--out", "answers.csv"]
+    lines = ["bce", "auto", "labels 30", "labels 1200", "model 1200", "told", "complete"]
+    run(FOLDER / "ceiling.py", *options, "--lines", ",".join(lines), folder=tmp_path)
+    values = values_of(tmp_path / "answers.csv")
+    assert list(values) == lines
+    for queue in ("labels", "model"):
+        assert values[f"{queue} 1200"] == pytest.approx(values["complete"], abs=0.02)
     assert values["bce"] < values["told"] < values["complete"]
+    printed = run(FOLDER / "ceiling.py", *options, "--lines", ",".join(lines), folder=tmp_path)
+    assert printed == ""  # nothing is made twice
+
+
+def test_heads_trained_together_are_those_trained_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    from heads_together import Task, own_recipe, train_side_by_side
+
+    rng = np.random.default_rng(1)
+    true = rng.random((ROWS, CLASSES)) < 0.3
+    values = true @ rng.standard_normal((CLASSES, FEATURES)) + rng.standard_normal((ROWS, FEATURES))
+    features, targets = torch.from_numpy(values).float(), torch.from_numpy(true).float()
+    others = {"all": targets, "half": targets * (torch.arange(ROWS) % 2).unsqueeze(1)}
+    heads = [
+        (Task(one, torch.ones_like(one)), own_recipe(features, one, 0)) for one in others.values()
+    ]
+    together = train_side_by_side(features, features, heads, seed=0)
+    for one, logits in zip(others.values(), together, strict=True):
+        alone = fit_head(
+            features,
+            lambda rows, one=one: (one[rows], None),
+            bce(reduction="sum"),
+            classes=CLASSES,
+            seed=0,
+        ).head
+        with torch.no_grad():
+            assert torch.allclose(alone(features), logits, atol=0.02)

@@ -41,17 +41,33 @@ def test_every_method_gets_its_rows_and_is_not_run_twice(
     stopped = tmp_path / "runs" / "complete-bce-0" / "config.yaml"  # in its first epoch
     stopped.parent.mkdir(parents=True)
     stopped.write_text("epochs: 2\n")
-    for methods in ("complete", "splc:tau=0.7", "splc:tau=0.7,complete"):
+    other = "splc:tau=0.7+average+boost"
+    for methods in ("complete", other, f"{other},complete"):
         monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, "--methods", methods)])
         runpy.run_path(str(SCRIPT), run_name="__main__")
     assert capsys.readouterr().out.count(" s of CPU") == 2
     with (tmp_path / "runs" / "from_block-0.4.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["level"], row["method"], row["rule"]) for row in rows] == [
-        ("0.4", "splc:tau=0.7", "last"),
-        ("0.4", "splc:tau=0.7", "best"),
+        ("0.4", other, "last"),
+        ("0.4", other, "best"),
         ("complete", "bce", "last"),
         ("complete", "bce", "best"),
     ]
     assert all(0 < float(row["mAP"]) <= 1 for row in rows)
     assert [bool(row["own_OF1"]) for row in rows] == [True, False] * 2
+    config = (tmp_path / "runs" / "0.4-splc-tau=0.7+average+boost-0" / "config.yaml").read_text()
+    assert "ask_average: true" in config
+    assert "boost: 5.0" in config
+
+
+def test_choosing_keeps_away_from_the_rows_that_judge_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [SCRIPT, "--choosing", "--training", 9000, "--aside", 1000, "--judging", 2001]
+    for name in ("--slice", "--images", "--weights", "--out"):
+        words += [name, tmp_path / "none"]
+    monkeypatch.setattr(sys, "argv", [str(word) for word in words])
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert "by the first 12,000 rows alone" in capsys.readouterr().err

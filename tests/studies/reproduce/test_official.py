@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import html
 from pathlib import Path
 
 import pytest
 
 from hilltop.cli.main import main
+from hilltop.studies.reproduce import layouts
 from tests.studies.reproduce import official_fakes as fakes
 
 # What makes a run small; everything else is the paper's.
@@ -45,6 +47,9 @@ def test_open_images_is_made_from_its_files_to_its_table(root: Path, tmp_path: P
     text = (out / "tables" / "openimages.md").read_text()
     assert "|  |  | BCE | Focal | ASL | Hill | SPLC |" in text
     assert "| Open Images | paper | 60.83 | 62.14 | 61.95 | 62.71 | 62.86 |" in text
+    page = (out / "report.html").read_text()
+    assert "5 training and 3 test images, 3 classes (the paper has 1,742,125" in page
+    assert "Data sets are the paper's as far as" in html.unescape(page)
     counted = (out / "tables" / "statistics.md").read_text()
     assert "| COCO: complete labels | 6 | 3 | 10 | 1.67 |" in counted
     assert "| VOC: complete labels | 5 | 2 | 7 | 1.40 |" in counted
@@ -87,9 +92,27 @@ def test_one_table_is_filled_as_each_of_its_data_sets_is_run(tmp_path: Path) -> 
     assert cells["Hill", "VOC-single"]
     assert not cells["Hill", "NUS-single"]
     fakes.nus(tmp_path / "second")
-    assert run("voc-nus", tmp_path / "second", out) == 0
+    fakes.voc(tmp_path / "second")  # not looked at: what was measured of it stays
+    assert run("nus", tmp_path / "second", out) == 0
     assert measured(out, "voc-nus")["Hill", "VOC-single"] == cells["Hill", "VOC-single"]
     assert all(measured(out, "voc-nus").values())
+
+
+def test_a_data_set_of_a_shared_table_is_run_alone_if_it_is_named(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("voc", root, tmp_path / "out", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "VOC, test_resnet" in said
+    assert "NUS-WIDE" not in said
+    assert run("nus voc", root, tmp_path / "out", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "VOC, test_resnet" in said
+    assert "NUS-WIDE, test_resnet" in said
+    assert run("voc", tmp_path / "out", tmp_path / "none", "--dry-run") == 1
+    said = capsys.readouterr().err
+    assert "VOC: there is no" in said
+    assert "NUS-WIDE" not in said
 
 
 def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
@@ -102,10 +125,21 @@ def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
         "COCO, test_resnet: 6 training and 4 test images, 3 classes; 28 runs, 0 finished; 1 epoch"
         " of 2 steps each, 62 steps to go."
     )
-    assert "when judged on this device: about 1 min." in lines[1]
-    assert [line.partition(",")[0] for line in lines[2:6:2]] == ["VOC", "NUS-WIDE"]
+    assert lines[1] == "  The paper has 82,081 and 40,137 images, 80 classes."
+    assert "when judged on this device: about 1 min." in lines[2]
+    assert [line.partition(",")[0] for line in lines[3:9:3]] == ["VOC", "NUS-WIDE"]
     assert lines[-1] == "All of it, one run after another: about 1 min."
     assert not list(out.rglob("runs"))
+
+
+def test_sizes_of_the_paper_are_said_only_where_they_differ(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(layouts.PAPER_SIZES, "voc", (5, 3, 2))
+    assert run("voc-nus", root, tmp_path / "out", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert said.count("The paper has") == 1
+    assert "The paper has 119,103 and 50,720 images, 81 classes." in said
 
 
 def test_what_is_missing_is_said_before_anything_else(
@@ -137,7 +171,7 @@ def test_figures_of_formulas_need_no_data(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(["reproduce", "negative-gradients", "--out", str(out)]) == 0
     assert (out / "figures" / "negative-gradients.png").is_file()
-    assert {path.name for path in out.iterdir()} == {"figures", "report.html"}
+    assert {path.name for path in out.iterdir()} == {"figures", "report.html", "report.json"}
 
 
 def test_embedded_pictures_are_not_drawn_for_figures_of_formulas(tmp_path: Path) -> None:

@@ -247,6 +247,14 @@ def _images_of(part: str, home: Path, tree: FolderTree) -> Path | None:
 
 _TITLES = {"coco": "COCO", "voc": "VOC", "nus": "NUS-WIDE", "openimages": "Open Images"}
 
+PAPER_SIZES = {
+    "coco": (82_081, 40_137, 80),
+    "voc": (5_717, 5_823, 20),
+    "nus": (119_103, 50_720, 81),
+    "openimages": (1_742_125, 37_306, 567),
+}
+"""Training images, test images and classes, as the paper's section on data has them."""
+
 DATA_SETS: dict[str, Callable[[FolderTree], Search]] = {
     "coco": _find_coco,
     "voc": _find_voc,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
 from hilltop.studies.compare.level import NAMED
-from hilltop.studies.reproduce.layouts import DATA_SETS, data_title
+from hilltop.studies.reproduce.layouts import DATA_SETS, PAPER_SIZES, data_title
 from hilltop.studies.reproduce.places import Layout, Search, Split
 from hilltop.studies.reproduce.source import Backbones, Source
 from hilltop.training.config import TrainConfig
@@ -33,7 +33,12 @@ _LABELS = "official"  # folder of the tables
 
 
 def official_sources(
-    groups: Sequence[Sequence[str]], root: Path, out: Path, base: TrainConfig
+    groups: Sequence[Sequence[str]],
+    root: Path,
+    out: Path,
+    base: TrainConfig,
+    *,
+    unnamed: Collection[str] = (),
 ) -> dict[str, Source]:
     """Find and read the data sets that tables and figures need.
 
@@ -45,6 +50,7 @@ def official_sources(
         root: Where they lie.
         out: Where the labels are kept, in a folder for each data set.
         base: How runs are trained.
+        unnamed: Those of them that are not looked for, even if they are there.
 
     Raises:
         DataError: Something is missing; all of it is named at once.
@@ -53,7 +59,8 @@ def official_sources(
         raise DataError(f"--root: there is no folder {str(root)!r}.")
     names = list(dict.fromkeys(name for group in groups for name in group))
     tree = FolderTree(root)
-    found = {name: DATA_SETS[name](tree) for name in names}
+    nothing = Search(None, (), begun=False)
+    found = {name: nothing if name in unnamed else DATA_SETS[name](tree) for name in names}
     _check_all_there(groups, found, out)
     sources: dict[str, Source] = {}
     faults: list[str] = []
@@ -138,6 +145,7 @@ def _from_tables(name: str, folder: Path, base: TrainConfig, images: Path | None
         pictures=images,
         backbones=Backbones(config),
         folder=name,
+        paper_sizes=PAPER_SIZES[name],
     )
 
 

@@ -20,7 +20,6 @@ from hilltop.losses import build
 from hilltop.models import build_image_model
 from hilltop.studies.compare import Cell, Study
 from hilltop.studies.compare.runs import read_result
-from hilltop.studies.compare.study import read_complete
 from hilltop.studies.reproduce.recipe import Recipe, Setting
 from hilltop.studies.reproduce.source import Source, all_levels
 from hilltop.training.config import ModelConfig, TrainConfig
@@ -99,7 +98,7 @@ def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
     total, paces = 0.0, dict[ModelConfig, Pace]()
     for job in jobs:
         config, waiting = job.study.base, job.waiting
-        train, val = _tables(config)
+        train, val = job.source.complete_labels(), job.source.test_labels()
         steps = math.ceil(len(train) / config.batch_size)
         epochs = sum(config.epochs * _stages(cell) for cell in waiting)
         runs = pluralize(len(job.cells), "run", "runs")
@@ -111,6 +110,8 @@ def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
             f" {pluralize(steps, 'step', 'steps')} each,"
             f" {pluralize(epochs * steps, 'step', 'steps')} to go."
         )
+        if job.source.other_sizes():
+            yield f"  The paper has {job.source.other_sizes()}."
         if measure and waiting and not job.source.only_read and config.kind == "images":
             if config.model not in paces:
                 paces[config.model] = measure_pace(config, train)
@@ -215,12 +216,6 @@ def _decoding(config: TrainConfig, train: LabelTable, augment: str | None) -> fl
         else:
             training_pixels(image, size, augment=augment, seed=0, epoch=0, row=0)
     return (time.perf_counter() - began) / max(1, len(rows))
-
-
-def _tables(config: TrainConfig) -> tuple[LabelTable, LabelTable]:
-    assert config.val_labels is not None
-    train = read_complete(config.labels, config)
-    return train, read_complete(config.val_labels, config)
 
 
 def _stages(cell: Cell) -> int:

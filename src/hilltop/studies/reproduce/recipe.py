@@ -220,14 +220,28 @@ def read_recipes(folder: Path | None = None) -> dict[str, Recipe]:
 
 
 def choose_recipes(names: Sequence[str], recipes: dict[str, Recipe]) -> list[Recipe]:
-    """Find recipes by name."""
+    """Find recipes by name; a data set that shares a table with others stands for that table."""
+    known = {**_shared_tables(recipes), **recipes}
     for name in names:
-        if name not in recipes:
+        if name not in known:
             raise ArgumentError(
-                f"There is no table or figure {name!r}.{did_you_mean(name, recipes)}"
+                f"There is no table or figure {name!r}.{did_you_mean(name, known)}"
                 " See hilltop reproduce --list."
             )
-    return [recipes[name] for name in dict.fromkeys(names)]
+    return list({known[name].name: known[name] for name in names}.values())
+
+
+def unnamed_data(names: Sequence[str], recipes: dict[str, Recipe]) -> set[str]:
+    """Data sets of a shared table that were not named, while another one of it was."""
+    chosen = {data for recipe in choose_recipes(names, recipes) for data in recipe.data_sets}
+    named = [recipes[name].data_sets if name in recipes else [name] for name in names]
+    return chosen - {data for group in named for data in group}
+
+
+def _shared_tables(recipes: dict[str, Recipe]) -> dict[str, Recipe]:
+    """Tables of several data sets, by the names of these."""
+    tables = [recipe for recipe in recipes.values() if len({c.data for c in recipe.columns}) > 1]
+    return {data: recipe for recipe in tables for data in recipe.data_sets}
 
 
 def _fill(method: str, facts: typing.Mapping[str, str]) -> str:

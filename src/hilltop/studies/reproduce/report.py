@@ -18,26 +18,41 @@ from hilltop.report.page import (
     write_page,
 )
 from hilltop.studies.reproduce.beside import COMMON_NOTES
+from hilltop.studies.reproduce.earlier import Shown, join_earlier
+from hilltop.studies.reproduce.recipe import read_recipes
 from hilltop.studies.reproduce.run import Made, Reproduction
+from hilltop.studies.reproduce.source import Source
 
 _COLUMN, _DPI = 4.5, 300  # inches that a figure for one column may have, and their usual dots
 
 
 def write_reproduction_report(path: Path, made: Reproduction) -> Path:
-    """Write the page and return its path."""
-    sections = [_overview(made), *(_item(item) for item in made.items)]
+    """Write the page, with what earlier calls made in its folder, and return its path."""
+    sources = {source.name: _about(source) for source in made.sources.values()}
+    shown = join_earlier(path.with_suffix(".json"), made.items, sources, read_recipes())
     write_page(
         path,
         title="Tables and figures of the paper, reproduced",
-        lead=" ".join(f"On {source.name}. {source.about}" for source in made.sources.values()),
-        sections=sections,
+        lead=" ".join(f"On {name}. {about}" for name, about in shown.sources.items()),
+        sections=[_overview(made, shown), *(_item(item) for item in shown.items)],
     )
     return path
 
 
-def _overview(made: Reproduction) -> Html:
-    tables = sum(bool(item.sheets) for item in made.items)
-    figures = sum(bool(item.png) for item in made.items)
+def _about(source: Source) -> str:
+    """A data set in words: where it is from, its size, and what is trained on it."""
+    if source.paper_sizes is None:
+        return source.about
+    train, other, base = source.complete_labels(), source.other_sizes(), source.base
+    sizes = f"{len(train):,} training and {len(source.test_labels()):,} test images"
+    paper = f"the paper has {other}" if other else "as in the paper"
+    model = f"{base.model.model} at {base.model.image_size} px, {base.epochs} epochs"
+    return f"{source.about} {sizes}, {len(train.classes)} classes ({paper}); {model}."
+
+
+def _overview(made: Reproduction, shown: Shown) -> Html:
+    tables = sum(bool(item.sheets) for item in shown.items)
+    figures = sum(bool(item.png) for item in shown.items)
     trained = sum(result.finished for result in made.results)
     numbers = [
         ("tables", str(tables)),
@@ -55,14 +70,12 @@ def _overview(made: Reproduction) -> Html:
 def _explained(made: Reproduction) -> list[str]:
     hours = sum(result.seconds for result in made.results) / 3600
     texts = [
-        "The paper's numbers are for its own data sets and networks; what was measured here is for"
-        f" {made.name}. Compare the order of methods and the gaps between them, not the"
-        " numbers themselves. Printed numbers with a letter are known misprints, kept as they are.",
+        f"{_comparable(made)} Printed numbers with a letter are known misprints, kept as they are.",
         "Levels are named as in the paper: of n labels of an image, floor(n (1 - r)) + 1 are kept,"
         " with r = 0.5 (75% labels left), 0.8 (40% labels left) and 1 (single label).",
         *COMMON_NOTES,
-        f"All runs together took {hours:.1f} hours of training time; a run that several tables need"
-        " was made once.",
+        f"The runs behind what was made last took {hours:.1f} hours of training time; a run that"
+        " several tables need was made once.",
     ]
     if made.stand_ins:
         pairs = ", ".join(f"{small} for {large}" for large, small in made.stand_ins.items())
@@ -70,6 +83,20 @@ def _explained(made: Reproduction) -> list[str]:
     if made.failed:
         texts.append(made.failed)
     return texts
+
+
+def _comparable(made: Reproduction) -> str:
+    """Whether numbers can be held against the paper's."""
+    if made.sources and all(source.paper_sizes for source in made.sources.values()):
+        return (
+            "Data sets are the paper's as far as their sizes above agree; docs/reproducing.md lists"
+            " every other difference."
+        )
+    return (
+        "The paper's numbers are for its own data sets and networks; what was measured here is for"
+        f" {made.name}. Compare the order of methods and the gaps between them, not the numbers"
+        " themselves."
+    )
 
 
 def _item(item: Made) -> Html:

@@ -161,7 +161,7 @@ def _left_blank(recipe: Recipe, sources: Mapping[str, Source], measured: Measure
     trained = {setting for found in measured.values() for setting in found.results}
     models = [column.model for column in recipe.columns if column.setting not in trained]
     sentences = [
-        f"{' and '.join(absent)}: not there, so its cells are blank." if absent else "",
+        f"{' and '.join(absent)}: not run, so its cells are blank." if absent else "",
         f"Not run on this source: {', '.join(dict.fromkeys(filter(None, models)))}."
         if any(models)
         else "",

@@ -32,6 +32,7 @@ class Source:
         backbones: For backbones of the paper, what is trained in their place and how.
         folder: Where its runs lie in the folder of a reproduction.
         only_read: Nothing is trained on it; what earlier calls measured is shown.
+        paper_sizes: Training images, test images and classes that the paper has of it.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Source:
     backbones: Mapping[str, TrainConfig] = field(default_factory=dict)
     folder: str = ""
     only_read: bool = False
+    paper_sizes: tuple[int, int, int] | None = None
 
     def level(self, name: str) -> Level:
         """The level of a name, with reduced labels where they were given."""
@@ -50,6 +52,20 @@ class Source:
     def complete_labels(self) -> LabelTable:
         """Read the complete training labels."""
         return read_complete(self.base.labels, self.base)
+
+    def test_labels(self) -> LabelTable:
+        """Read the labels to judge by."""
+        assert self.base.val_labels is not None
+        return read_complete(self.base.val_labels, self.base)
+
+    def other_sizes(self) -> str:
+        """What the paper has of it, in words; nothing if that is the same here, or not known."""
+        train = self.complete_labels()
+        own = (len(train), len(self.test_labels()), len(train.classes))
+        if self.paper_sizes in (None, own):
+            return ""
+        images, judged, classes = self.paper_sizes or own
+        return f"{images:,} and {judged:,} images, {classes} classes"
 
     def labels_at(self, level: Level, seed: int) -> LabelTable:
         """The training labels of a level."""
