@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from scipy import sparse
@@ -90,6 +91,25 @@ def test_every_kind_of_matrix_gives_the_same(
 ) -> None:
     again = find_missing_labels(kind(simulated.targets), features=simulated.features.numpy())
     assert pairs(again) == pairs(found)
+
+
+class Frame:
+    """What is asked of a data frame: columns, and an array that must not be written to."""
+
+    def __init__(self, values: npt.NDArray[Any], columns: list[str]) -> None:
+        self.values, self.columns = values.copy(), columns
+        self.values.flags.writeable = False
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> npt.NDArray[Any]:
+        return self.values
+
+
+def test_a_data_frame_gives_its_names(simulated: Simulated, found: Audited) -> None:
+    targets, features = simulated.targets.numpy(), simulated.features.numpy()
+    names = [f"class {number}" for number in range(targets.shape[1])]
+    again = find_missing_labels(Frame(targets, names), features=Frame(features, []))
+    assert [one.class_name for one in again.estimates] == names
+    assert again.total == found.total
 
 
 def test_a_table_gives_the_same_with_its_names(simulated: Simulated, found: Audited) -> None:

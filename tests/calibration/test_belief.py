@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -95,7 +96,7 @@ def test_a_count_rule_must_gain_what_is_asked_for(monkeypatch: pytest.MonkeyPatc
     first = torch.zeros_like(true).scatter_(1, true.argmax(dim=1, keepdim=True), 1.0)
     belief = believe(logits, first)
     assert belief.kind == "count"
-    gain = float(belief.sentence.split()[-4])  # "... by 0.53 nats an image"
+    gain = float(belief.sentence.partition(" nats an image")[0].split()[-1])
     for least, kind in ((gain - 0.02, "count"), (gain + 0.02, "independent")):
         monkeypatch.setattr(belief_module, "LEAST_GAIN", least)
         assert believe(logits, first).kind == kind
@@ -158,3 +159,24 @@ def test_training_distrusts_a_pair_only_as_far_as_all_models_do() -> None:
     for model in belief.agreeing:
         alone = replace(belief, agreeing=(model,)).absent_probability(logits, one)
         assert (weight >= alone - 1e-6).all()
+
+
+@pytest.mark.parametrize(("size", "kind"), [(0.3, "count"), (3.0, "nothing")])
+def test_one_label_each_is_told_whatever_is_believed(size: float, kind: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = size * torch.randn(600, 5, generator=generator) - 2
+    drawn_one = torch.multinomial(torch.softmax(logits, dim=1), 1, generator=generator)
+    one = torch.zeros(600, 5).scatter_(1, drawn_one, 1.0)
+    belief = believe(logits, one)
+    assert belief.kind == kind
+    assert "100% of the images have exactly one label" in belief.sentence
+    one[:100] = 0.0
+    assert "exactly one label" not in believe(logits, one).sentence
+
+
+def test_a_belief_goes_to_other_processes_with_its_truth() -> None:
+    logits, true = drawn(400, 3)
+    belief = believe(logits, kept(true, 0.5))
+    sent = pickle.loads(pickle.dumps(belief))
+    assert sent.sentence == belief.sentence
+    assert torch.equal(sent.find_truth().calibration(logits), belief.truth.calibration(logits))

@@ -124,7 +124,8 @@ def _tables_of(
 ) -> tuple[LabelTable, LabelTable | None]:
     """The labels of a matrix now and, if some are confirmed, before; images are named by row."""
     rows, columns, shape = _ones("labels", labels)
-    names = [str(number) for number in range(shape[1])] if class_names is None else class_names
+    columns_of_frame = getattr(labels, "columns", range(shape[1]))
+    names = [str(name) for name in columns_of_frame] if class_names is None else class_names
     check_same_shape("class_names", (len(names),), "a row of labels", shape[1:])
     images = pa.array([str(number) for number in range(shape[0])])
 
@@ -167,7 +168,10 @@ def _ones(name: str, matrix: Matrix) -> tuple[Places, Places, tuple[int, int]]:
 
 
 def _features(features: Matrix, images: int) -> Tensor:
-    inputs = torch.as_tensor(_two_dimensional("features", features)).float()
+    array = _two_dimensional("features", features)
+    if array.dtype.kind != "f":
+        array = array.astype(np.float64)
+    inputs = torch.from_numpy(array if array.flags.writeable else array.copy())
     if len(inputs) != images:
         raise ArgumentError(
             f"features must have a row for each of {images} images, not {len(inputs)}."

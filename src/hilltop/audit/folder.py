@@ -30,6 +30,7 @@ class AuditFolder:
         images_total: Number of images that were audited.
         keep_rate: Share of the true labels that was written down, as far as it is known.
         created: When the audit was made, in ISO format.
+        belief: How labels were lost, in the words of the audit.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class AuditFolder:
     images_total: int = 0
     keep_rate: float | dict[str, float] | None = None
     created: str = ""
+    belief: str = ""
 
     @property
     def candidates(self) -> Path:
@@ -82,6 +84,11 @@ class AuditFolder:
         return self.path / "decisions.sqlite"
 
     @property
+    def unfinished(self) -> Path:
+        """There while the files are being written, which belong together."""
+        return self.path / "audit.unfinished"
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The files of an audit that it makes or reads again."""
         own = (self.path / _ABOUT, self.audited_labels, self.decisions, self.sample)
@@ -109,10 +116,12 @@ class AuditFolder:
             "images_total": self.images_total,
             "keep_rate": self.keep_rate,
             "created": self.created,
+            "belief": self.belief,
         }
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
         atomic_write(self.path / _ABOUT, text)
+        self.unfinished.unlink(missing_ok=True)
 
     @classmethod
     def read(cls, path: Path) -> AuditFolder:
@@ -133,6 +142,12 @@ class AuditFolder:
                 " `hilltop audit` wrote.",
             )
         found = cls._parse(path, about)
+        if found.unfinished.exists():
+            raise data_error(
+                path,
+                "an audit was stopped while it wrote its files, or is writing them now. Run"
+                " `hilltop audit` again with this --out; answers stay.",
+            )
         errors = ErrorCollector(path)
         for needed in (found.candidates, found.audited_labels):
             if not needed.is_file():
@@ -163,6 +178,7 @@ class AuditFolder:
             images_total=int(content.get("images_total") or 0),
             keep_rate=content.get("keep_rate"),
             created=str(content.get("created", "")),
+            belief=str(content.get("belief", "")),
         )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from hilltop.calibration.keep_rate import KeepEstimate
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.data_errors import data_error
+from hilltop.data.files import holding_alone
 from hilltop.data.formats import LabelSource, recognise
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError, DataError, MissingExtra
@@ -80,8 +82,10 @@ class Audited:
 
 def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tuple[LabelTable, str]:
     """Read the labels, and return them with the name of their format."""
-    if str(path) == "-":
-        raise ArgumentError("An audit needs a label file to come back to, not standard input.")
+    if str(path) == "-" or path.is_fifo():
+        raise ArgumentError(
+            "An audit needs a label file to come back to, not standard input or a pipe."
+        )
     table = read_labels(path, format=format, options=options)
     if not table.count(State.PRESENT):
         raise data_error(path, "there is no label at all; nothing can be learned from it.")
@@ -98,12 +102,38 @@ def check_out(out: Path) -> None:
     check_shard_folder(out / PARTS)
     if (out / "features.json").is_file() or (out / PARTS).is_dir():  # of an audit that was stopped
         kept |= {"features.npz", "features.json"}
+    stopped = AuditFolder(out, labels=Path(), format="")
+    if stopped.unfinished.is_file():
+        kept |= {path.name for path in (stopped.unfinished, *stopped.files)}
     if out.is_dir() and not (out / "audit.json").is_file():
-        others = sorted(entry.name for entry in out.iterdir() if entry.name not in kept)
+        others = sorted(
+            entry.name
+            for entry in out.iterdir()
+            if entry.name not in kept and not entry.match(".*.writing")
+        )
         if others:
             raise data_error(
                 out, f"this folder holds other files, such as {others[0]!r}; choose a new one."
             )
+
+
+@contextlib.contextmanager
+def held_out(out: Path, ranks: Ranks) -> Iterator[None]:
+    """Keep the folder of an audit for the processes of one command; an empty one does not stay.
+
+    Raises:
+        DataError: Another command writes it.
+    """
+    if not ranks.first:
+        yield
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    with holding_alone(out, "another `hilltop audit` writes this folder. Wait for it."):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                out.rmdir()
 
 
 def score_by_folds(
@@ -227,8 +257,10 @@ def write_audit(
         images_total=len(table),
         keep_rate=asdict(audited.keep),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        belief=audited.belief.of_candidates,
     )
     out.mkdir(parents=True, exist_ok=True)
+    folder.unfinished.touch()  # a kill must not leave files of two audits side by side unsaid
     write_labels(table, folder.audited_labels, format="hilltop")
     write_candidates(audited.candidates, table, out)
     write_candidates(audited.wrong.suspects, table, out, name="suspects")

@@ -29,7 +29,9 @@ def print_summary(
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
     shown = [by_sample.get(one.class_name, one) for one in estimates]
     shown.sort(key=lambda one: (-one.missing, -one.high))
-    table = Table(title="Classes with most missing labels", title_justify="left")
+    any_missing = any(one.missing for one in shown)
+    title = "Classes with most missing labels" if any_missing else "Where most could be missing"
+    table = Table(title=title, title_justify="left")
     table.add_column("class")
     for name in ("labelled", "missing", "90% interval"):
         table.add_column(name, justify="right")

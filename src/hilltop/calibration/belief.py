@@ -7,8 +7,10 @@ Training, audit, advice and decisions all ask here, so that they say the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from hilltop.calibration.keep_posterior import Counts, KeepPosterior, MissingCou
 from hilltop.calibration.keep_rate import Fitted
 from hilltop.calibration.observation import TINY_RESTORE_PROB, describe_model
 from hilltop.calibration.posterior import present_probability
-from hilltop.calibration.profile import LOG_KEEP, Profile, profile
+from hilltop.calibration.profile import LOG_KEEP, Profile, Shapes, profile
 from hilltop.calibration.scaling import Calibration, calibrate
 from hilltop.calibration.truth_mean import mean_over_rates, mean_with_count_rule
 from hilltop.losses.likelihood.by_count import KeptByCount
@@ -36,10 +38,14 @@ OWN_KEEP, OWN_SHIFT = 0.3, 0.5
 put their pairs before all others."""
 LEAST_GAIN = 0.1
 """Nats a row by which a count rule must beat a keep rate of its own for each class."""
+ROUGH_STEPS = 12
+"""Steps of the fit when count rules are compared with each other."""
 MOST_EMPTY = 0.05
 """Share of rows without a label up to which a count rule, which leaves none empty, is believed."""
 CONTRADICTED = 3.0
 """Nats: scores contradict a keep rate that is worse than 1 by more."""
+SINGLE_SHARE = 0.95
+"""Share of rows with exactly one label from which it is said that this looks like a rule."""
 ASSUMED = "assumed: which labels were left out does not depend on how clear they are"
 """What scores cannot tell, and random samples of answers can."""
 
@@ -55,9 +61,10 @@ class Belief:
         missing: How many labels are missing, with intervals.
         agreeing: Models for training; a pair is distrusted as far as all of them agree. None of
             them for "nothing".
-        truth: The mean over all keep rates that are possible: its calibration gives the probability
-            that a label is true, for any row.
+        find_truth: Finds ``truth``, which not everybody needs.
         sentence: What was found, in words.
+        slopes: Slope of the calibration at each of ``LOG_KEEP``, as a share of that of the model;
+            None where no curve over keep rates was made.
     """
 
     kind: Kind
@@ -65,8 +72,31 @@ class Belief:
     posterior: KeepPosterior
     missing: MissingCounts
     agreeing: tuple[Fitted, ...]
-    truth: Fitted
+    find_truth: Callable[[], Fitted]
     sentence: str
+    slopes: Floats | None = None
+
+    @cached_property
+    def truth(self) -> Fitted:
+        """The mean over all keep rates that are possible, found when it is first asked for.
+
+        Its calibration gives the probability that a label is true, for any row.
+        """
+        return self.find_truth()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to other processes: the truth itself, since what finds it cannot go."""
+        return {**vars(self), "truth": self.truth, "find_truth": partial(_itself, self.truth)}
+
+    @property
+    def of_candidates(self) -> str:
+        """What was found, and how probabilities of candidates are meant where none is expected."""
+        if self.kind != "nothing":
+            return self.sentence
+        return (
+            f"{self.sentence}; probabilities of candidates are as if {1 - HIGHEST_KEEP:.0%} of the"
+            " labels were missing, to give an order"
+        )
 
     def present_probability(
         self, logits: Tensor, targets: Tensor, *, observed: Tensor | None = None
@@ -111,6 +141,7 @@ def believe(
     *,
     observed: Tensor | None = None,
     given: Likelihood | None = None,
+    shapes: Shapes | None = None,
 ) -> Belief:
     """Find out how labels were lost.
 
@@ -119,6 +150,7 @@ def believe(
         targets: 1 for labelled, 0 for not labelled, NaN for unknown.
         observed: True where a person confirmed that a pair is absent.
         given: How labels were lost, if that is known.
+        shapes: How far the curves of classes may differ from a common one; by nothing without it.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -134,35 +166,55 @@ def believe(
         return _modelled(
             model, logits, targets, observed, f"ranked by {describe_model(given)}, as asked"
         )
-    found = profile(logits, targets, observed=observed)
-    independent = _independent(logits, targets, found)
+    found = profile(logits, targets, observed=observed, shapes=shapes)
+    independent = _independent(logits, targets, found, shapes)
     counted = _counted(logits, targets, observed, found)
     if counted is None:
         return independent
     agreed = (*counted.agreeing, *independent.agreeing) if independent.agreeing else ()
-    truth = mean_with_count_rule(logits, targets, counted.truth, independent.truth)
+
+    def find_truth() -> Fitted:
+        return mean_with_count_rule(logits, targets, counted.truth, independent.truth)
+
     # Keep rates alone see too few missing labels where features are weak, a count rule too many.
     posterior = replace(counted.posterior, beside=independent.posterior)
     missing = posterior.missing(_labelled(targets))
-    return replace(counted, posterior=posterior, missing=missing, agreeing=agreed, truth=truth)
+    sentence = f"{_written_down(targets, missing)}, {counted.sentence}; {ASSUMED}"
+    sentence += _if_single(targets)
+    return replace(
+        counted,
+        posterior=posterior,
+        missing=missing,
+        agreeing=agreed,
+        find_truth=find_truth,
+        sentence=sentence,
+    )
 
 
-def _independent(logits: Tensor, targets: Tensor, found: Profile) -> Belief:
+def _itself(truth: Fitted) -> Fitted:
+    return truth
+
+
+def _independent(logits: Tensor, targets: Tensor, found: Profile, shapes: Shapes | None) -> Belief:
     """A keep rate for each class, or nothing missing."""
     labelled = _labelled(targets)
-    posterior = KeepPosterior.of(found.costs)
+    evidence = 1.0 if shapes is None else shapes.evidence(float(labelled.sum()))
+    posterior = KeepPosterior.of(evidence * found.costs)
     rates, missing = posterior.mean(), posterior.missing(labelled)
     model = _fitted(found, rates, labelled, least=-np.log(HIGHEST_KEEP))
-    truth = mean_over_rates(logits, targets, found, posterior)
+    slopes = found.slopes / float(model.calibration.slope)
+
+    def find_truth() -> Fitted:
+        return mean_over_rates(logits, targets, found, posterior)
+
     if not missing.any_missing:
         sentence = (
             "the labels show no sign that any is missing, though"
-            f" {missing.total[2]:,.0f} could be unnoticed"
+            f" {missing.total[2]:,.0f} could be unnoticed{_if_single(targets)}"
         )
-        return Belief("nothing", model, posterior, missing, (), truth, sentence)
-    share = labelled.sum() / (labelled.sum() + missing.total[1])
-    sentence = f"about {share:.0%} of the true labels were written down, each by itself; {ASSUMED}"
-    return Belief("independent", model, posterior, missing, (model,), truth, sentence)
+        return Belief("nothing", model, posterior, missing, (), find_truth, sentence, slopes)
+    sentence = f"{_written_down(targets, missing)}, each by itself; {ASSUMED}"
+    return Belief("independent", model, posterior, missing, (model,), find_truth, sentence, slopes)
 
 
 def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float) -> Fitted:
@@ -183,18 +235,22 @@ def _counted(
     if float((targets.nansum(dim=1) == 0).float().mean()) > MOST_EMPTY:
         return None
     start = Calibration(float(found.slopes[0]), torch.from_numpy(found.shifts[0]).float())
-    models = []
-    for ratio in RATIOS:
-        loss = summed_by_count(ratio, restore_prob=TINY_RESTORE_PROB)
-        made = calibrate(loss, logits, targets, observed=observed, start=start)
-        models.append((made.loss, ratio, Fitted(loss, made)))
-    cost, ratio, model = min(models, key=lambda one: one[0])
-    gain = (float(found.costs.min(axis=0).sum()) - cost) / len(targets)
+    rivals = float(found.costs.min(axis=0).sum())
+    rules = {ratio: summed_by_count(ratio, restore_prob=TINY_RESTORE_PROB) for ratio in RATIOS}
+    about = {
+        ratio: calibrate(loss, logits, targets, observed=observed, start=start, steps=ROUGH_STEPS)
+        for ratio, loss in rules.items()
+    }
+    ratio = min(RATIOS, key=lambda one: about[one].loss)
+    if (rivals - about[ratio].loss) / len(targets) <= LEAST_GAIN / 2:
+        return None  # far from it: not worth the last few nats
+    made = calibrate(rules[ratio], logits, targets, observed=observed, start=about[ratio])
+    model, gain = Fitted(rules[ratio], made), (rivals - made.loss) / len(targets)
     if gain <= LEAST_GAIN:
         return None
     sentence = (
-        f"of t labels of an image floor(t (1 - r)) + 1 were written down, r = {ratio}; scores"
-        f" prefer it to independent loss by {gain:.2f} nats an image"
+        f"of t labels of an image floor(t (1 - r)) + 1, r = {ratio}; scores prefer this to each by"
+        f" itself by {gain:.2f} nats an image"
     )
     belief = _modelled(model, logits, targets, observed, sentence)
     keep = _labelled(targets).sum() / (_labelled(targets).sum() + belief.missing.total[1])
@@ -215,7 +271,24 @@ def _modelled(
     posterior = KeepPosterior.around(log_keep)
     counts = posterior.missing(labelled)
     kind: Kind = "count" if isinstance(model.loss, KeptByCount) else "independent"
-    return Belief(kind, model, posterior, counts, (model,), model, sentence)
+    return Belief(kind, model, posterior, counts, (model,), lambda: model, sentence)
+
+
+def _if_single(targets: Tensor) -> str:
+    """A word where nearly every row has exactly one label: scores may not tell why."""
+    single = float((targets.nansum(dim=1) == 1).float().mean())
+    if single < SINGLE_SHARE or targets.shape[1] < 3:
+        return ""
+    return (
+        f"; {single:.0%} of the images have exactly one label: whether people stopped after one or"
+        " there is only one, answers to a random sample tell"
+    )
+
+
+def _written_down(targets: Tensor, missing: MissingCounts) -> str:
+    labelled = _labelled(targets).sum()
+    share = labelled / (labelled + missing.total[1])
+    return f"about {share:.0%} of the true labels were written down"
 
 
 def _labelled(targets: Tensor) -> Counts:

@@ -138,6 +138,7 @@ class KeepPosterior:
         labelled: Counts,
         *,
         down: float = 1.0,
+        up: float = 1.0,
         prior: Floats | None = None,
         seed: int = 0,
     ) -> Counts:
@@ -146,12 +147,13 @@ class KeepPosterior:
         Args:
             labelled: Labels of each class.
             down: How much further off keep rates may be towards more missing labels.
+            up: The same towards fewer.
             prior: How probable each of ``LOG_KEEP`` was before, if not all the same.
             seed: Of the random draws.
         """
         rng = np.random.default_rng(seed)
         error = LOG_KEEP[:, None] - LOG_KEEP  # truth less what scores show
-        std = np.where(error < 0, COMMON_ERROR * down, COMMON_ERROR)
+        std = np.where(error < 0, COMMON_ERROR * down, COMMON_ERROR * up)
         errors = np.exp(-0.5 * (error / std) ** 2)
         errors /= errors.sum(axis=1, keepdims=True)
         joint = self.weight[:, None, :] * errors  # spread, true centre, centre that scores show

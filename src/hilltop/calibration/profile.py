@@ -27,6 +27,28 @@ _STEEPEST = 4.0
 
 
 @dataclass(frozen=True)
+class Shapes:
+    """How far log odds of a class may differ from a straight line with the common slope.
+
+    Where scores are weak, a curve that is bent a little looks as if labels were missing.
+
+    Attributes:
+        slope: Standard deviation of the logarithm of its slope.
+        bend: Standard deviation of what its slope gains above the middle, as a share.
+        worth: As many labels tell as much of keep rates as any number of them: more of them make
+            the noise of a curve smaller, but not what is wrong with its form.
+    """
+
+    slope: float
+    bend: float
+    worth: float
+
+    def evidence(self, labels: float) -> float:
+        """Power of a likelihood of so many labels (a coarsened posterior)."""
+        return self.worth / (self.worth + labels)
+
+
+@dataclass(frozen=True)
 class Profile:
     """Cost of the labels at every keep rate.
 
@@ -41,20 +63,31 @@ class Profile:
     shifts: Floats
 
 
-def profile(logits: Tensor, targets: Tensor, *, observed: Tensor | None = None) -> Profile:
+def profile(
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    observed: Tensor | None = None,
+    shapes: Shapes | None = None,
+) -> Profile:
     """Find the cost of the labels at every keep rate, with scores calibrated anew at each.
 
     Args:
         logits: Scores that never saw these labels ``(N, C)``; about a million are looked at.
         targets: 1 for labelled, 0 for not labelled, NaN for unknown.
         observed: True where a person confirmed that a pair is absent.
+        shapes: How far the curves of classes may differ from a common one; by nothing without it.
     """
     every = max(1, -(-logits.numel() // _MOST_ENTRIES))
     scores = _Scores.of(logits[::every], targets[::every], observed, every)
     place = torch.zeros(logits.shape[1] + 2, dtype=torch.float64)
-    costs, slopes, shifts = [], [], []
-    for log_keep in LOG_KEEP.tolist():
-        place, cost = _fisher_scoring(scores, log_keep, place)
+    before, costs, slopes, shifts = place, [], [], []
+    for number, log_keep in enumerate(LOG_KEEP.tolist()):
+        # From the second rate on, places move on about as they did before.
+        start = 2 * place - before if number > 1 else place
+        before, (place, cost) = place, _fisher_scoring(scores, log_keep, start)
+        if shapes is not None:
+            cost = cost - _shape_gain(scores, log_keep, place, shapes)
         costs.append(every * cost.numpy())
         slopes.append(math.exp(place[0]))
         shifts.append((place[1] + place[2:]).numpy())
@@ -98,6 +131,28 @@ class _Scores:
         return (cost * self.known).sum(dim=0, dtype=torch.float64) + prior + slope
 
 
+def _shape_gain(scores: _Scores, log_keep: float, place: Tensor, shapes: Shapes) -> Tensor:
+    r"""What a slope and a bend of its own gain each class, on the mean over their prior.
+
+    .. math:: U^T (I + \Lambda)^{-1} U / 2 - \log |1 + I \Lambda^{-1}| / 2
+
+    U is the gradient and I the information that is left beside the shift of the class.
+    """
+    moved, hidden = scores.moved(place, log_keep)
+    grad, weight = _grad_and_weight(scores, moved, hidden, log_keep)
+    total = weight.sum(dim=0).clamp_(min=1e-9)
+    apart = scores.logits * math.exp(place[0])
+    apart = apart - (weight * apart).sum(dim=0) / total
+    features = torch.stack([shapes.slope * apart, shapes.bend * apart.clamp(min=0)])
+    features = features - ((weight * features).sum(dim=1) / total)[:, None]
+    gradient = (features * grad).sum(dim=1, dtype=torch.float64).T
+    information = torch.einsum("fnc,nc,gnc->cfg", features, weight, features).double()
+    information += torch.eye(2, dtype=torch.float64)
+    step = torch.linalg.solve(information, gradient)
+    gain: Tensor = ((gradient * step).sum(dim=1) - torch.logdet(information)) / 2
+    return gain
+
+
 def _fisher_scoring(scores: _Scores, log_keep: float, place: Tensor) -> tuple[Tensor, Tensor]:
     """The place at which the labels are most probable, and the cost of each class there."""
     moved, hidden = scores.moved(place, log_keep)
@@ -126,11 +181,7 @@ def _direction(
     scores: _Scores, moved: Tensor, hidden: Tensor, place: Tensor, log_keep: float
 ) -> Tensor:
     """Inverse Fisher information times the gradient: an arrow matrix, solved block by block."""
-    probs, keep = torch.sigmoid(moved), math.exp(log_keep)
-    grad = (probs - scores.targets - (1 - scores.targets) * torch.sigmoid(hidden)) * scores.known
-    # Information of one label about its logit: (d c p / d x)^2 / (c p (1 - c p)).
-    weight = keep * probs * (1 - probs).square() / (1 - keep * probs).clamp_(min=1e-12)
-    weight *= scores.known
+    grad, weight = _grad_and_weight(scores, moved, hidden, log_keep)
     by_slope = scores.logits * math.exp(place[0])  # derivative of the logit by the log slope
 
     def sums(values: Tensor) -> Tensor:
@@ -150,3 +201,14 @@ def _direction(
     )
     shared[0].clamp_(-1.0, 1.0)
     return torch.cat([shared, (own_grad - border.T @ shared) / own_weight])
+
+
+def _grad_and_weight(
+    scores: _Scores, moved: Tensor, hidden: Tensor, log_keep: float
+) -> tuple[Tensor, Tensor]:
+    """Derivative of the cost by each logit, and the information of one label about it."""
+    probs, keep = torch.sigmoid(moved), math.exp(log_keep)
+    grad = (probs - scores.targets - (1 - scores.targets) * torch.sigmoid(hidden)) * scores.known
+    # (d c p / d x)^2 / (c p (1 - c p)).
+    weight = keep * probs * (1 - probs).square() / (1 - keep * probs).clamp_(min=1e-12)
+    return grad, weight * scores.known

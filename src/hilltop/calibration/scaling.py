@@ -49,6 +49,7 @@ def calibrate(
     *,
     observed: Tensor | None = None,
     start: Calibration | None = None,
+    steps: int = 60,
 ) -> Calibration:
     r"""Fit slope and shifts by the likelihood of the labels.
 
@@ -60,6 +61,7 @@ def calibrate(
         targets: 1 for labelled, 0 for not labelled; with a keep rate of 1 also probabilities.
         observed: True where a person confirmed the target.
         start: A calibration that should be near.
+        steps: At most so many; fewer give a rough value.
 
     Example:
         >>> from hilltop.losses.likelihood.summed import summed_independently
@@ -79,7 +81,7 @@ def calibrate(
         numbers[1] = start.shift.mean()
         numbers[2:] = start.shift - start.shift.mean()
     numbers.requires_grad_()
-    search = torch.optim.LBFGS([numbers], max_iter=60, line_search_fn="strong_wolfe")
+    search = torch.optim.LBFGS([numbers], max_iter=steps, line_search_fn="strong_wolfe")
 
     def apart() -> Calibration:
         slope = float(numbers[0].detach().clamp(-3.0, 3.0).exp())

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hilltop.audit.decisions.store import Answer
+from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import State, read_labels
@@ -219,9 +220,15 @@ def test_all_but_these_a_search_without_matches_and_labels_that_are_wrong(
     names = labels.images.to_pylist()
     pairs = [(names[row], name, 0.3) for row in range(60) for name in labels.labels_of(row)]
     write_candidates(audit.suspects, pairs)
+    *others, last = labels.classes
+    said = [Estimate(name, 9, 0.0, 0.0, 4.2, "model", wrong=1.0) for name in others]
+    said.append(Estimate(last, 9, 0.0, 0.0, 4.2, "model", wrong=7.0))
+    write_estimates(said, audit.path / "estimates.csv")
     tab = Tab(browser)
     with serving(audit.path) as server:
         tab.open(server.address)
+        assert tab.page.locator("#totals").text_content().startswith("0 found, none expected")
+        assert "none expected, at most 4" in tab.page.locator("#figures").text_content()
         tab.press(["n", "Shift+ArrowRight", "i"])  # all but the two with the focus
         tab.answer_selected("y")
         tab.saved()
@@ -236,8 +243,12 @@ def test_all_but_these_a_search_without_matches_and_labels_that_are_wrong(
         tab.page.click("[data-view=wrong]")
         tab.until("document.getElementById('question').textContent.startsWith('Is the label')")
         tab.page.wait_for_selector(".tile:focus")
+        assert tab.page.locator(".tile .chance").first.text_content() == "30% wrong"
+        first = tab.page.locator("#class-list button").first
+        assert first.get_attribute("aria-label").startswith(f"{last}: 0 struck of about 7 wrong")
         tab.press(["n"])
         tab.saved()
+        assert tab.page.locator("#totals").text_content().startswith("1 label struck")
         other = Tab(browser)
         other.page.goto(server.address)
         other.page.fill("#name", "Ann")

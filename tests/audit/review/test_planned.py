@@ -78,3 +78,21 @@ def test_answers_of_an_audit_without_a_plan_are_refused(audit: AuditFolder) -> N
 
     with pytest.raises(DataError, match="was never given a plan"):
         answered_plans(audit)
+
+
+def test_a_plan_never_takes_the_place_of_another(audit: AuditFolder, tmp_path: Path) -> None:
+    table, plan = audit.table(), tmp_path / "plan.csv"
+    labels = {(row, name) for row in range(len(table)) for name in table.labels_of(row)}
+    name = table.classes[0]
+    free = [row for row in range(len(table)) if (row, name) not in labels]
+    for row in free[:3]:
+        image = table.images[row].as_py()
+        plan.write_text(f"image,class,sampled_with\n{image},{name},0.5\n")
+        keep_plan(audit, plan)
+    first, _, last = audit.plans
+    before = last.read_text()
+    first.unlink()
+    plan.write_text(f"image,class,sampled_with\n{table.images[free[3]].as_py()},{name},0.5\n")
+    keep_plan(audit, plan)
+    assert last.read_text() == before
+    assert len(audit.plans) == 3

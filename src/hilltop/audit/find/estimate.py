@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from hilltop.audit.decisions.answers import Sample
 from hilltop.calibration.intervals import binomial_interval, weighted_interval
-from hilltop.calibration.keep_posterior import MissingCounts
-from hilltop.calibration.keep_rate import KeepEstimate
 from hilltop.data.csv_rows import format_rows, read_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
+
+if TYPE_CHECKING:  # they need torch; the review page reads estimates without it
+    from hilltop.calibration.keep_posterior import MissingCounts
+    from hilltop.calibration.keep_rate import KeepEstimate
 
 Sums = npt.NDArray[np.float64]
 Source = Literal["model", "sample"]
@@ -173,6 +175,7 @@ def total_of_samples(
 
 def keep_of(total: Estimate) -> KeepEstimate:
     """Return the share of the true labels that is there."""
+    from hilltop.calibration.keep_rate import KeepEstimate
 
     def share(missing: float) -> float:
         return total.labelled / max(1.0, total.labelled + missing)

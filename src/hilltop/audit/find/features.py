@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def cached_features(
     left out again. Several processes share the images, and each gets all features.
     """
     file, about = out / "features.npz", out / "features.json"
-    described = {**asdict(backbone), "images": str(folder.resolve())}
+    described = {**backbone.as_dict(), "images": str(folder.resolve())}
     earlier = _described_before(about)
     before = pa.array(earlier.pop("left_out", []), pa.string())
     if earlier == described and file.is_file():
@@ -52,16 +51,17 @@ def cached_features(
             rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
             return torch.from_numpy(kept.values[rows]), wanted
     shards = FeatureShards(folder, images, backbone, out / "parts")
-    values, names = shared_features(
-        shards, ranks, workers=workers, skip_broken=skip_broken, say=say
-    )
-    if not ranks.first:
-        return values, names
-    about.unlink(missing_ok=True)  # a crash between the two files must not pair old with new
-    write_features(file, values, names)
-    left_out = images.filter(pc.invert(pc.is_in(images, names)))
-    atomic_write(about, json.dumps({**described, "left_out": left_out.to_pylist()}, indent=2))
-    shards.discard()
+    with shards.held(ranks):
+        values, names = shared_features(
+            shards, ranks, workers=workers, skip_broken=skip_broken, say=say
+        )
+        if ranks.first:
+            about.unlink(missing_ok=True)  # a crash between two files must not pair old with new
+            write_features(file, values, names)
+            left_out = images.filter(pc.invert(pc.is_in(images, names)))
+            told = {**described, "left_out": left_out.to_pylist()}
+            atomic_write(about, json.dumps(told, indent=2))
+            shards.discard()
     return values, names
 
 

@@ -19,7 +19,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable
 from hilltop.data.csv_rows import csv_text, format_rows, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, holding_alone
 
 _NEEDED = ("image", "class", "sampled_with")
 _WORDS = {"present": "yes", "absent": "no", "unsure": "unsure", "disputed": "unsure"}
@@ -54,10 +54,15 @@ def keep_plan(folder: AuditFolder, path: Path) -> int:
                 " among the pairs that the audit lists.",
                 line=line,
             )
-    if text not in [csv_text(plan) for plan in folder.plans]:
-        place = folder.path / "plans" / f"{len(folder.plans) + 1:03}.csv"
-        place.parent.mkdir(exist_ok=True)
-        atomic_write(place, text)
+    kept = folder.path / "plans"
+    kept.mkdir(exist_ok=True)
+    with holding_alone(kept, "another command takes in a plan. Try again."):
+        if text not in [csv_text(plan) for plan in folder.plans]:
+            # The next after the last, not their number: somebody may have removed one.
+            last = max(
+                (int(plan.stem) for plan in folder.plans if plan.stem.isdecimal()), default=0
+            )
+            atomic_write(kept / f"{last + 1:03}.csv", text)
     return len(lines)
 
 

@@ -39,7 +39,7 @@ class Ranking:
         self._orders: dict[int, Ints] = {}
         self._probs: dict[int, npt.NDArray[np.float32]] = {}
         self._leaders: dict[int, Ints] = {}
-        self._expected: dict[int, float] = {}
+        self._found: dict[int, tuple[float, float]] = {}
         self._shown: dict[int, int] = {}
         self._learned: dict[int, int] = {}
         self._lock = threading.Lock()
@@ -70,12 +70,13 @@ class Ranking:
         with self._lock:
             return self._probs.get(column, self._index.class_probabilities(column))
 
-    def expected(self, column: int) -> float:
-        """Number of missing labels of a class, found ones among them, as far as answers tell."""
+    def learned(self, column: int) -> tuple[float, float] | None:
+        """Labels found by what a class was last learned from, and what the open pairs add up to.
+
+        None if nothing was learned yet.
+        """
         with self._lock:
-            if column not in self._expected:
-                self._expected[column] = self._index.expected(column)
-            return self._expected[column]
+            return self._found.get(column)
 
     def show(self, column: int, end: int) -> None:
         """Take note that the first pairs of a class are on somebody's page."""
@@ -97,10 +98,10 @@ class Ranking:
         before = self._index.class_probabilities(column)
         inputs = self._directions[self._index.class_rows(column)]
         probs = learn_from_answers(inputs, before, places, present)
-        outcome = probs.astype(np.float64)
-        outcome[places] = present
+        still = probs.astype(np.float64)
+        still[places] = 0.0
         with self._lock:
-            self._expected[column] = float(outcome.sum())
+            self._found[column] = float(present.sum()), float(still.sum())
             order = self._order(column)
             shown = self._shown.get(column, 0)
             rest = order[shown:]

@@ -24,6 +24,7 @@ from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.find.directions import read_directions
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.examples import labelled_examples
+from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.image_pages import ImagePages
 from hilltop.audit.review.planned import planned_places
 from hilltop.audit.review.planting import Planting
@@ -82,7 +83,8 @@ class Review:
         self._examples = lru_cache(maxsize=64)(
             partial(labelled_examples, self.labels, self.suspects, self.pictures)
         )
-        self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking)
+        said = Expectations.read(folder, self.labels, self.index)
+        self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking, said)
         self._summary = self._summaries.of
         self._planting = Planting(read_planted(folder))
 
@@ -101,6 +103,7 @@ class Review:
             return {
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
+                "belief": self.folder.belief,
                 "views": [*self._views.offered(), IMAGE_VIEW],
                 "names": self.labels.classes,
                 "classes": [

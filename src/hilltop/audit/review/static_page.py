@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from hilltop.audit.find.candidate_index import Ints
+from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.page_files import PAGE, SCRIPTS
 from hilltop.audit.review.queue_table import Queue
 from hilltop.audit.review.queues import Purpose, build_queue
@@ -53,11 +54,14 @@ def write_static_review(
     check_folder(out)
     labels = folder.table()
     queue = build_queue(folder, purpose, top, classes=classes)
-    shown = _classes(labels, queue)
+    path = folder.suspects if purpose == "wrong" else folder.candidates
+    said = Expectations.read(folder, labels, CandidateIndex.read_file(path, labels))
+    shown = _classes(labels, queue, said, wrong=purpose == "wrong")
     pictures = _pictures(folder, labels, images, shown)
     content = {
         "audit": folder.created,
         "labels": folder.labels.name,
+        "belief": folder.belief,
         "classes": shown,
         "pictures": pictures,
     }
@@ -67,13 +71,24 @@ def write_static_review(
     return len(queue)
 
 
-def _classes(labels: LabelTable, queue: Queue) -> list[dict[str, Any]]:
-    """The pairs of a queue, each class with its own."""
+def _classes(
+    labels: LabelTable, queue: Queue, said: Expectations, *, wrong: bool
+) -> list[dict[str, Any]]:
+    """The pairs of a queue, each class with its own, and what the audit expects among them."""
+    told = said.wrong if wrong else said.missing
+    factors = told / np.maximum(said.listed, 1e-9)
     return [
         {
             "number": int(column),
             "name": labels.classes[column],
-            "expected": round(float(queue.probabilities[mine].sum(dtype=np.float64)), 1),
+            "expected": round(
+                min(
+                    len(mine),
+                    factors[column] * queue.probabilities[mine].sum(dtype=np.float64),
+                ),
+                1,
+            ),
+            "most": None if told[column] or wrong else round(float(said.most[column]), 1),
             "pairs": [_pair(labels, queue, int(at)) for at in mine],
         }
         for column in np.unique(queue.columns)

@@ -6,6 +6,7 @@ from typing import Any
 
 from hilltop.audit.decisions.answers import Answers
 from hilltop.audit.find.candidate_index import CandidateIndex
+from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.progress import ClassProgress, RunningProgress
 from hilltop.audit.review.queues import worth_of_answer
 from hilltop.audit.review.ranking import Ranking
@@ -22,8 +23,10 @@ class Summaries:
         index: CandidateIndex,
         suspects: CandidateIndex | None,
         ranking: Ranking,
+        expectations: Expectations,
     ) -> None:
         """Start without answers."""
+        self._said = expectations
         self._labels, self._index, self._suspects = labels, index, suspects
         self._ranking, self._labelled = ranking, labels.counts_by_class(State.PRESENT)
         # Answers to candidates find missing labels, answers to labels wrong ones.
@@ -51,7 +54,7 @@ class Summaries:
             "number": column,
             "name": self._labels.classes[column],
             "candidates": candidates,
-            "expected": round(max(self._ranking.expected(column), done.present), 1),
+            **self._expected(column, done),
             "present": done.present,
             "absent": done.absent,
             "unsure": done.unsure,
@@ -73,6 +76,24 @@ class Summaries:
     def _progress(self, column: int) -> ClassProgress:
         return self._found[self._labels.classes[column]].progress()
 
+    def _expected(self, column: int, done: ClassProgress) -> dict[str, Any]:
+        """What may be found in all: what the audit said, or what follows from answers since.
+
+        ``most`` is there where the audit expects none; ``listed`` is for the order of classes.
+        """
+        said, learned = float(self._said.missing[column]), self._ranking.learned(column)
+        expected, most = said, None
+        if learned is not None:
+            found, still = learned
+            expected = found + still * (self._said.factor(column) if said else 1.0)
+        elif not said:
+            most = round(float(self._said.most[column]), 1)
+        return {
+            "expected": round(max(expected, done.present), 1),
+            "most": most,
+            "listed": round(float(self._said.listed[column]), 3),
+        }
+
     def _worth(self, column: int, done: ClassProgress) -> float:
         """What the next answer to a class helps the model, see the queue for the model."""
         asked = done.present + done.absent
@@ -88,7 +109,7 @@ class Summaries:
         suspects = self._suspects
         return {
             "labels": 0 if suspects is None else suspects.count(column),
-            "expected": 0.0 if suspects is None else round(suspects.expected(column), 1),
+            "expected": round(float(self._said.wrong[column]), 1),
             "right": checked.present,
             "struck": checked.absent,
         }

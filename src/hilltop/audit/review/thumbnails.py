@@ -19,13 +19,14 @@ from hilltop.audit.find.candidate_index import Ints
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error
 from hilltop.inputs.image_files import find_images
+from hilltop.machine import usable_cores
 
 Size = Literal["small", "large"]
 SIDES_PX: dict[Size, int] = {"small": 360, "large": 1600}
 _CACHE_BYTES = 96 << 20
 MOST_PIXELS = 100_000_000
 """Of one image, and of all that are decoded at the same time: about 4 bytes each."""
-DECODERS = max(1, min(3, (os.cpu_count() or 2) - 1))
+DECODERS = max(1, min(3, usable_cores() - 1))
 """Images that are decoded at the same time; one core is left for the answers."""
 Image.init()
 FORMATS = tuple(name for name in ("JPEG", "PNG", "WEBP", "BMP") if name in Image.OPEN)

@@ -3,7 +3,7 @@
 window.Hilltop = window.Hilltop || {};
 
 (() => {
-  const { about, make, number, percent, plural, visible } = window.Hilltop;
+  const { about, hoped, make, number, percent, plural, visible } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
 
   class ClassList {
@@ -15,6 +15,7 @@ window.Hilltop = window.Hilltop || {};
       this.places = new Map();
       this.current = -1;
       this.purpose = "labels";
+      this.wrong = false;
       this.filter.addEventListener("input", () => this.#filter());
       this.filter.addEventListener("keydown", (event) => {
         const first = this.buttons.find((button) => !button.parentElement.hidden);
@@ -28,6 +29,11 @@ window.Hilltop = window.Hilltop || {};
       });
     }
 
+    // What the audit said of how labels were lost; it stands where nothing is expected.
+    believe(belief) {
+      this.belief = belief;
+    }
+
     // For labels, the classes with the most missing ones to be found come first; for the model,
     // those of which an answer teaches it most.
     order(purpose) {
@@ -36,9 +42,21 @@ window.Hilltop = window.Hilltop || {};
       this.choose(this.current);
     }
 
-    show(classes) {
+    // Whether the list is of labels that are wrong; then classes with most of them come first.
+    ask(wrong) {
+      if (wrong === this.wrong) return;
+      this.wrong = wrong;
+      this.order(this.purpose);
+    }
+
+    #before(a, b) {
+      if (this.wrong) return b.wrong.expected - a.wrong.expected || b.wrong.labels - a.wrong.labels;
       const key = this.purpose === "model" ? "worth" : "expected";
-      this.classes = [...classes].sort((a, b) => b[key] - a[key] || a.number - b.number);
+      return b[key] - a[key] || b.listed - a.listed; // where nothing is expected, by what is listed
+    }
+
+    show(classes) {
+      this.classes = [...classes].sort((a, b) => this.#before(a, b) || a.number - b.number);
       this.places = new Map(this.classes.map((one, place) => [one.number, place]));
       this.buttons = this.classes.map((one) => {
         const button = make("button");
@@ -69,19 +87,31 @@ window.Hilltop = window.Hilltop || {};
 
     #write(summary) {
       const button = this.buttons[this.places.get(summary.number)];
-      const wanted = Math.max(summary.expected, summary.present, 1);
-      button.querySelector(".count").textContent = `${number(summary.present)} / ${about(summary.expected)}`;
-      button.querySelector("i").style.width = `${(100 * Math.min(1, summary.present / wanted)).toFixed(1)}%`;
-      button.classList.toggle("done", !summary.worthwhile);
+      const { found, of, words } = this.#task(summary);
+      const wanted = Math.max(of ?? 0, found, 1);
+      button.querySelector(".count").textContent = `${number(found)} / ${of === null ? "–" : about(of)}`;
+      button.querySelector("i").style.width = `${(100 * Math.min(1, found / wanted)).toFixed(1)}%`;
+      button.classList.toggle("done", !summary.worthwhile && !this.wrong);
       button.classList.toggle("disputed", summary.disputed > 0);
       const parts = [
-        `${visible(summary.name)}: ${summary.present} found of about ${about(summary.expected)} expected`,
+        `${visible(summary.name)}: ${words}`,
         `${summary.mine} answered by you`,
         summary.disputed ? plural(summary.disputed, "disagreement", "disagreements") : "",
-        summary.worthwhile ? "" : "hardly worth more time",
+        summary.worthwhile || this.wrong ? "" : "hardly worth more time",
       ];
       button.setAttribute("aria-label", parts.filter(Boolean).join(", "));
       button.title = parts.slice(1).filter(Boolean).join(", ");
+    }
+
+    // What was found of a class, of how many; null where none is expected.
+    #task({ wrong, present, expected, most }) {
+      if (this.wrong) {
+        const of = wrong.expected || null;
+        return { found: wrong.struck, of, words: `${wrong.struck} struck${of ? ` of about ${about(of)} wrong` : ", no sign of wrong ones"}` };
+      }
+      const words = hoped({ expected, most });
+      return most === null ? { found: present, of: expected, words: `${present} found ${words} expected` }
+        : { found: present, of: null, words: `${present} found, ${words}` };
     }
 
     choose(chosen) {
@@ -115,10 +145,22 @@ window.Hilltop = window.Hilltop || {};
       this.#totals();
     }
 
+    // Whether the audit expects no missing label, and no answer has changed that.
+    get nothing() {
+      return this.classes.length > 0 && this.classes.every((one) => one.most !== null);
+    }
+
     #totals() {
       const sum = (key) => this.classes.reduce((total, one) => total + one[key], 0);
-      byId("totals").textContent = `${number(sum("present"))} found of about ${about(sum("expected"))}`
-        + ` expected, ${number(sum("mine"))} answered by you${this.agreement || ""}`;
+      if (this.wrong) {
+        const [struck, wrong] = ["struck", "expected"].map((key) => this.classes.reduce((all, one) => all + one.wrong[key], 0));
+        byId("totals").textContent = `${plural(struck, "label", "labels")} struck, ${wrong ? `about ${about(wrong)} wrong` : "no sign of wrong ones"}`;
+        return;
+      }
+      const among = this.nothing ? ", none expected" : ` of about ${about(sum("expected"))} expected`;
+      const belief = this.nothing && this.belief ? `. ${this.belief[0].toUpperCase()}${this.belief.slice(1)}` : "";
+      byId("totals").textContent = `${number(sum("present"))} found${among},`
+        + ` ${number(sum("mine"))} answered by you${this.agreement || ""}${belief}`;
     }
 
     // Show all classes again. Not left to the browser, which empties the field without a word.

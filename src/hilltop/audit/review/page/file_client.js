@@ -61,7 +61,7 @@ window.Hilltop = window.Hilltop || {};
     const found = recent.filter((answer) => answer === "present").length;
     return {
       number: one.number, name: one.name, candidates: one.pairs.length,
-      expected: Math.max(one.expected, count("present")),
+      expected: Math.max(one.expected, count("present")), most: one.most ?? null, listed: one.expected,
       present: count("present"), absent: count("absent"), unsure: count("unsure"), disputed: 0,
       mine: words.length, ranked: { present: count("present"), absent: count("absent") },
       recent: { present: found, answers: recent.length },
@@ -118,7 +118,7 @@ window.Hilltop = window.Hilltop || {};
       start: async (reviewer) => {
         reviewing = reviewer;
         return {
-          audit: `${data.audit}:${data.id}`, labels: data.labels, undoable: undoable(reviewer),
+          audit: `${data.audit}:${data.id}`, labels: data.labels, belief: data.belief, undoable: undoable(reviewer),
           classes: data.classes.map((one) => summary(one, reviewer)),
         };
       },

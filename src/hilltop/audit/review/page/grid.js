@@ -32,8 +32,10 @@ window.Hilltop = window.Hilltop || {};
       });
     }
 
-    show(pairs) {
+    // Probabilities are of being missing, or with a word behind them of something else.
+    show(pairs, chance = "") {
       this.pairs = pairs;
+      this.chance = chance;
       this.selection.clear();
       this.tiles = pairs.map((pair, place) => this.#tile(pair, place));
       this.element.replaceChildren(...this.tiles);
@@ -56,7 +58,7 @@ window.Hilltop = window.Hilltop || {};
       const others = (pair.others || []).map((one) => `${one.reviewer} says ${WORDS[one.answer]}`);
       tile.setAttribute("aria-label", [
         visible(pair.image),
-        pair.probability === null ? "" : `probability ${percent(pair.probability)}`,
+        pair.probability === null ? "" : `probability ${percent(pair.probability)}${this.chance}`,
         pair.labels.length ? `known labels ${pair.labels.map(visible).join(", ")}` : "no known labels",
         pair.answer ? `answered ${WORDS[pair.answer]}` : "not answered",
         pair.waiting ? "waiting to be saved" : "",
@@ -207,7 +209,7 @@ window.Hilltop = window.Hilltop || {};
       frame.append(missing, make("span", "mark"), make("span", "alike-count"));
       const caption = make("span", "caption");
       caption.append(fileName(visible(pair.image)));
-      if (pair.probability !== null) caption.append(make("span", "chance", percent(pair.probability)));
+      if (pair.probability !== null) caption.append(make("span", "chance", `${percent(pair.probability)}${this.chance}`));
       const known = make("span", "chips");
       known.append(...chips(pair.labels));
       tile.append(frame, caption, known, make("span", "others"));

@@ -43,6 +43,7 @@
       queue ??= new Queue(client, started.audit, { changed: showQueue, stored });
       state.undoable = started.undoable;
       client.views = started.views || client.views;
+      classes.believe(started.belief);
       classes.show(started.classes);
       whole.offer(started.names || []);
       classes.agree(started.agreement);
@@ -86,7 +87,7 @@
       Object.assign(state, { number: classes.current, view: "image", page: null, fault: "", turning: false });
       showView("image");
       whole.show(page);
-      window.Hilltop.showImageHead(page);
+      window.Hilltop.showImageHead(page, classes.nothing);
       remember();
     } catch (error) {
       if (ticket === loading) later(error, () => openImage(place));
@@ -112,7 +113,7 @@
     const name = visible(page.class.name);
     const [before, behind] = asked(view);
     byId("question").replaceChildren(before, window.Hilltop.make("b", "", name), behind);
-    byId("purpose").parentElement.hidden = client.views.length < 2;
+    byId("purpose").parentElement.hidden = client.views.length < 2 || view === "wrong";
     byId("picked").textContent = name;
     showView(view);
     showPager(page);
@@ -128,7 +129,8 @@
 
   function showView(view) {
     window.Hilltop.showViews(client.views, view);
-    grid.show(view === "image" ? [] : state.page.pairs);
+    classes.ask(view === "wrong");
+    grid.show(view === "image" ? [] : state.page.pairs, view === "wrong" ? " wrong" : "");
   }
 
   function showSummary() {

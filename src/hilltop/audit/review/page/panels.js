@@ -3,7 +3,7 @@
 window.Hilltop = window.Hilltop || {};
 
 (() => {
-  const { about, make, number, percent, plural, visible } = window.Hilltop;
+  const { about, hoped, make, number, percent, plural, visible } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
   const TOLD_MS = 5000;
 
@@ -24,7 +24,7 @@ window.Hilltop = window.Hilltop || {};
     const { ranked, recent, sample } = summary;
     if (view === "wrong") {
       const { labels, expected, right, struck } = summary.wrong;
-      shown.push(figure("Struck", number(struck), `of about ${about(expected)} wrong`));
+      shown.push(figure("Struck", number(struck), expected ? `of about ${about(expected)} wrong` : "no sign of wrong ones"));
       shown.push(figure("Right", number(right)));
       shown.push(figure("Labels", number(labels)));
     } else if (view === "random") {
@@ -37,7 +37,7 @@ window.Hilltop = window.Hilltop || {};
       shown.push(figure("Unlabelled", number(summary.candidates)));
     } else {
       const decided = ranked.present + ranked.absent;
-      shown.push(figure("Found", number(summary.present), `of about ${about(summary.expected)}`));
+      shown.push(figure("Found", number(summary.present), hoped(summary)));
       shown.push(figure("Precision so far", share(ranked.present, decided),
         decided ? `${ranked.present} of ${decided}` : ""));
       shown.push(figure(`Last ${recent.answers || 20}`, share(recent.present, recent.answers)));
@@ -107,11 +107,11 @@ window.Hilltop = window.Hilltop || {};
     if (view === "image") ["pager", "empty", "hint", "examples"].forEach((id) => { byId(id).hidden = true; });
   }
 
-  function showImageHead({ place, total, items }) {
+  function showImageHead({ place, total, items }, nothing) {
     byId("question").replaceChildren("What else is in this picture?");
     byId("picked").textContent = "Classes";
     const open = items.filter((item) => !item.label && !item.answer);
-    const lacking = open.reduce((sum, item) => sum + (item.probability || 0), 0);
+    const lacking = nothing ? 0 : open.reduce((sum, item) => sum + (item.probability || 0), 0);
     byId("figures").replaceChildren(
       figure("Picture", number(place + 1), `of ${number(total)}, those that lack most first`),
       figure("Probably lacks", lacking < 0.05 ? "nothing" : lacking.toFixed(1),

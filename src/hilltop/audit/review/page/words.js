@@ -38,7 +38,10 @@ window.Hilltop = window.Hilltop || {};
 
   const number = (value) => Math.round(value).toLocaleString("en-GB");
   const about = (value) => (value < 1 ? "under 1" : number(value));
+  // What may be found of a class: nothing, where the labels show no sign that any is missing.
+  const hoped = ({ expected, most }) => (most === null || most === undefined ? `of about ${about(expected)}`
+    : `none expected, ${most < 1 ? "hardly one" : `at most ${number(most)}`}`);
   const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
 
-  Object.assign(window.Hilltop, { WORDS, about, chips, fileName, make, number, percent, plural, visible });
+  Object.assign(window.Hilltop, { WORDS, about, chips, fileName, hoped, make, number, percent, plural, visible });
 })();
