@@ -9,6 +9,10 @@ them: from these alone thresholds are found. The other rows judge, with complete
 Run it with: python reproduction/from_block.py --slice coco16k_lite0.npz --images images
     --weights efficientnet-lite0-57934424.pth --out runs [--methods bce,hill] [--seeds 0,1]
 
+``auto+boost`` boosts class activations (BoostLU), ``splc_bounded+average`` lets corrections ask the
+moving average. With ``--choosing`` other training rows judge instead, with complete labels: by
+these one may choose.
+
 A run that is there already is not made again, and one that was stopped goes on from its last epoch;
 ``from_block-0.4.csv`` in the folder has all that any call finished.
 """
@@ -38,12 +42,14 @@ TRAINING = 12_000  # rows of the slice that may be learned from; the others judg
 LISTS = {"0.4": "Y_04left", "single": "Y_single", "complete": "Y_full"}
 METHODS = "bce,hill,splc,splc_bounded,gr,auto,complete"
 COLUMNS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
+BOOST = 5.0  # as its authors have it
 OWN = ("own_CF1", "own_OF1")
 HEADER = ("level", "method", "seed", "rule", "epoch", *COLUMNS, *OWN)
 
 
-def write_tables(given: Path, folder: Path, training: int, aside: int, judging: int) -> None:
+def write_tables(given: Path, folder: Path, words: argparse.Namespace) -> None:
     """Write the labels to learn from, those set aside, and those to judge by."""
+    training, aside, judging = words.training, words.aside, words.judging
     content = np.load(given)
     ids = [Path(str(name)).name for name in content["ids"]]
     held = slice(training, training + aside)
@@ -54,7 +60,8 @@ def write_tables(given: Path, folder: Path, training: int, aside: int, judging: 
             table = _table(ids[rows], labels, State.ABSENT if complete else State.UNKNOWN)
             write_labels(table, folder / f"{part}-{level}.parquet")
     # Images that are set aside are scored along, but unknown: they take no part in judging.
-    rows = slice(TRAINING, TRAINING + judging)
+    first = training + aside if words.choosing else TRAINING
+    rows = slice(first, first + judging)
     judge = content["Y_full"][rows].astype(np.int8)
     unknown = np.full((aside, judge.shape[1]), State.UNKNOWN, dtype=np.int8)
     table = _table(ids[rows] + ids[held], np.concatenate([judge, unknown]), State.ABSENT)
@@ -70,13 +77,17 @@ def _table(ids: list[str], states: npt.NDArray[np.int8], unlisted: State) -> Lab
 
 def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> TrainConfig:
     """The run of a method; everything that is not said is the default for pretrained weights."""
-    parsed = Method.parse(method)
+    name, *more = method.split("+")
+    if unknown := set(more) - {"boost", "average"}:
+        raise SystemExit(f"{method}: behind + stands boost or average, but not {unknown.pop()}.")
+    parsed = Method.parse(name)
     return TrainConfig(
         labels=words.out / f"train-{level}.parquet",
         val_labels=words.out / "judge.parquet",
         images=words.images,
         loss=parsed.loss,
         loss_options=dict(parsed.options),
+        ask_average="average" in more,
         epochs=words.epochs,
         batch_size=64,
         seed=seed,
@@ -87,12 +98,15 @@ def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> 
             weights=str(words.weights),
             image_size=words.image_size,
             train_from=words.train_from,
+            boost=BOOST if "boost" in more else 1.0,
         ),
     )
 
 
 def own_decisions(words: argparse.Namespace, folder: Path, level: str) -> dict[str, float]:
-    """F1 of the last epoch at thresholds that were found from the labels set aside."""
+    """F1 of the last epoch at thresholds from the labels set aside; nothing if none were."""
+    if not words.aside:
+        return {}
     scores = ScoreTable.load(RunFolder(folder).last_scores)
     logits = score_logits(torch.from_numpy(np.array(scores.values)))
     judge = read_labels(words.out / "judge.parquet")
@@ -125,7 +139,7 @@ def rows_of(words: argparse.Namespace, level: str, method: str, seed: int) -> li
     rows = []
     for rule, row in chosen.items():
         values = [f"{row[column]:.6f}" for column in COLUMNS]
-        values += [f"{own[column]:.6f}" if rule == "last" else "" for column in OWN]
+        values += [f"{own[name]:.6f}" if rule == "last" and own else "" for name in OWN]
         cells = map(str, [level, method, seed, rule, row["epoch"], *values])
         rows.append(dict(zip(HEADER, cells, strict=True)))
     return rows
@@ -159,18 +173,21 @@ def main() -> None:
     parser.add_argument("--training", type=int, default=11_000, help="images to learn from")
     parser.add_argument("--aside", type=int, default=1000, help="images that thresholds come from")
     parser.add_argument("--judging", type=int, default=4000, help="images to judge by")
+    parser.add_argument("--choosing", action="store_true", help="judge by other training rows")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--image-size", type=int, default=128)
     parser.add_argument("--train-from", default="blocks.6")
     words = parser.parse_args()
+    if words.choosing and words.training + words.aside + words.judging > TRAINING:
+        parser.error(f"one may choose by the first {TRAINING:,} rows alone; take fewer")
     words.out.mkdir(parents=True, exist_ok=True)
     if not (words.out / "judge.parquet").exists():
-        write_tables(words.slice, words.out, words.training, words.aside, words.judging)
+        write_tables(words.slice, words.out, words)
     for seed in map(int, words.seeds.split(",")):
         for method in words.methods.split(","):
             level = words.level
-            if method == "complete":
-                level, method = "complete", "bce"
+            if method.startswith("complete"):
+                level, method = "complete", method.replace("complete", "bce")
             rows = rows_of(words, level, method, seed)
             add_to_table(words.out / f"from_block-{words.level}.csv", rows)
 

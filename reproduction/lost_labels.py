@@ -37,6 +37,8 @@ from hilltop.training.learner import head_loss
 
 Array = npt.NDArray[Any]
 LEAST_LABELS, TRAIN_SHARE = 10, 0.6
+LEARN_SHARE, LEAST_LEARNED = 0.75, 5
+"""Share of held-out cells that learns, and labels that a class needs there."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,19 @@ class Cell:
             None if sizes is None else sizes[:, wide],
             {name: left[:, wide] for name, left in released.items()},
         )
+
+    def held_out(self, seed: int, *, most: int | None = None) -> Cell:
+        """Training rows split once more, to choose by; the test rows take no part.
+
+        Args:
+            seed: Of the split.
+            most: How many training rows to take.
+        """
+        rows = np.random.default_rng(seed).permutation(len(self.features))[:most]
+        learn, judge = np.split(rows, [int(LEARN_SHARE * len(rows))])
+        wide = self.labels[learn].sum(axis=0) >= LEAST_LEARNED
+        parts = (self.features[learn], self.labels[learn][:, wide])
+        return Cell(*parts, self.features[judge], self.labels[judge][:, wide])
 
     def table(self) -> LabelTable:
         """The complete labels to train with, as a table."""

@@ -7,21 +7,24 @@ scores. ``missing`` is the average precision of missing labels, which must not s
 Run it with: python reproduction/wrong_labels.py --sets sets/scene.npz,sets/emotions.npz
     [--keep all,0.4] [--shares 0,0.02,0.05,0.1] [--seeds 0] [--out wrong_labels.csv]
 Each set is an .npz with features X and complete labels Y. cleanlab is needed: pip install cleanlab.
+Lines that the file has already are not made again.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from cleanlab.internal.multilabel_scorer import ClassLabelScorer
+from growing_csv import add_lines, made_keys
 from sklearn.metrics import average_precision_score
 
+from hilltop.audit.find.suspects import LEAST_LABELS
 from hilltop.calibration.belief import believe
 from hilltop.calibration.false_labels import find_false_labels
 from hilltop.data import State, assemble, drop_positives
@@ -36,6 +39,8 @@ CLEANLAB = {
     "adjusted": (ClassLabelScorer.SELF_CONFIDENCE, True),
 }
 """Its scorers of single labels, and whether probabilities are adjusted for the class."""
+
+COLUMNS = ("set", "keep", "share", "seed", "who", "value")
 
 
 def thinned(true: Any, keep: str, seed: int) -> Any:
@@ -72,7 +77,9 @@ def measure(features: Any, true: Any, labels: Any, seed: int) -> Iterator[tuple[
     found = find_false_labels(logits, targets, keep)
     there = labels == 1
     wrong = (true == 0)[there]
-    yield "share found", float(found.rates @ labels.sum(axis=0) / labels.sum()) * found.any_wrong
+    counts = labels.sum(axis=0)
+    rates = np.where(counts >= LEAST_LABELS, found.rates, 0.0)  # as the audit says it
+    yield "share found", float(rates @ counts / counts.sum()) * found.any_wrong
     if wrong.any():
         suspicion = found.wrong_probability(logits).numpy()[there]
         yield "hilltop", average_precision_score(wrong, suspicion)
@@ -103,21 +110,22 @@ def main() -> None:
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--out", type=Path, default=Path("wrong_labels.csv"))
     given = parser.parse_args()
-    with given.out.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["set", "keep", "share", "seed", "who", "value"])
-        for path in map(Path, given.sets.split(",")):
-            content = np.load(path)
+    made = made_keys(given.out)
+    cells = product(
+        map(Path, given.sets.split(",")),
+        given.keep.split(","),
+        given.shares.split(","),
+        given.seeds.split(","),
+    )
+    for path, keep, share, seed in cells:
+        key = (path.stem, keep, share, seed)
+        if (*key, "share found") not in made:
+            content, number = np.load(path), int(seed)
             features, true = content["X"].astype(np.float32), content["Y"].astype(int)
-            for keep in given.keep.split(","):
-                for share in map(float, given.shares.split(",")):
-                    for seed in map(int, given.seeds.split(",")):
-                        rng = np.random.default_rng([3, seed])
-                        labels = with_wrong(thinned(true, keep, seed), true, share, rng)
-                        for who, value in measure(features, true, labels, seed):
-                            row = [path.stem, keep, share, seed, who, f"{value:.4f}"]
-                            writer.writerow(row)
-                            print(*row, flush=True)
+            rng = np.random.default_rng([3, number])
+            labels = with_wrong(thinned(true, keep, number), true, float(share), rng)
+            found = measure(features, true, labels, number)
+            add_lines(given.out, COLUMNS, [(*key, who, f"{value:.4f}") for who, value in found])
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ MUTANTS = (
     ),
     Mutant("training/recipe.py", "HEAD_RATE = 3e-4", "HEAD_RATE = 1e-3", "tests/test_defaults.py"),
     Mutant(
-        "training/penalty.py",
+        "training/head_choice.py",
         "USUAL_PENALTY = 10.0",
         "USUAL_PENALTY = 1.0",
         "tests/test_defaults.py",

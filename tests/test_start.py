@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from hilltop.cli.main import main
+from hilltop.cli.start_notes import StepNotes
 
 COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 
@@ -69,7 +70,20 @@ def test_start_ends_with_tags_of_every_photo(
     assert (out / "audit" / "candidates.csv").is_file()
 
     assert main(words) == 0  # what is there is not made again
-    assert "is there already" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("is there already") == 3
+
+    labels.write_text(labels.read_text(encoding="utf-8").replace("red", "crimson"), "utf-8")
+    assert main(words) == 0  # but what was made from other labels is, and nothing is lost
+    said = capsys.readouterr().out
+    assert said.count("is there already") == 1
+    assert f"{out / 'run'} was made from something else: it is now {out / 'run-1'}" in said
+    assert "crimson" in (out / "tags.csv").read_text(encoding="utf-8")
+    assert "red" in (out / "audit-1" / "candidates.csv").read_text(encoding="utf-8")
+
+    (out / "run" / "report.html").unlink()  # as if it had been killed
+    assert main(words) == 0
+    assert (out / "run" / "report.html").is_file()
+    assert "run-2" not in capsys.readouterr().out
 
 
 def test_what_unlisted_means_is_asked_for(
@@ -77,7 +91,8 @@ def test_what_unlisted_means_is_asked_for(
 ) -> None:
     folder, labels = photos
     assert main(["start", str(folder), str(labels), "--out", str(tmp_path / "out")]) == 2
-    assert "--unlisted unknown" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"hilltop start {folder} {labels} --unlisted unknown --out {tmp_path / 'out'}" in said
     assert not (tmp_path / "out").exists()
 
 
@@ -141,3 +156,29 @@ def test_names_in_several_spellings_are_one_class_and_photos_are_found_in_any_ca
     assert "1 class is written in several ways, as 'Red' and 'red'" in said
     assert "1 of 121 labelled images has no image here" in said
     assert "--merge-names" in asked[1]
+
+
+def test_files_beside_photos_do_not_make_their_features_anew(
+    photos: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder, _ = photos
+    out = folder / "results"
+    notes = StepNotes(out, folder)
+    words = ["features", str(folder), "--out", str(out / "features.npz")]
+    notes.begin(words)
+    (out / "features.npz").write_bytes(b"1")
+    (folder / "tags.csv").write_text("image,class\n", encoding="utf-8")
+    assert notes.is_same(words)
+    (folder / "2024" / "0.png").write_bytes((folder / "2024" / "1.png").read_bytes() + b"0")
+    assert not notes.is_same(words)
+
+
+def test_label_files_in_a_folder_count(tmp_path: Path) -> None:
+    notes, folder = StepNotes(tmp_path / "out"), tmp_path / "labels"
+    folder.mkdir()
+    (folder / "a.txt").write_text("red", encoding="utf-8")
+    words = ["train", "--labels", str(folder)]
+    notes.begin(words)
+    assert notes.is_same(words)
+    (folder / "a.txt").write_text("blue", encoding="utf-8")
+    assert not notes.is_same(words)

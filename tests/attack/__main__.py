@@ -18,6 +18,8 @@ from tests.attack.options import odd_options
 from tests.attack.outcome import Outcome
 from tests.attack.overwriting import overwriting
 from tests.attack.server import killed_servers, odd_images, strangers
+from tests.attack.small_disk import small_disks
+from tests.attack.starting import killed_starts
 from tests.attack.training import changed_checkpoints, killed_runs
 
 ATTACKS: dict[Callable[[Path, int], Outcome], int] = {
@@ -26,10 +28,12 @@ ATTACKS: dict[Callable[[Path, int], Outcome], int] = {
     odd_images: 30,
     killed_runs: 5,
     changed_checkpoints: 20,
+    killed_starts: 5,
     damaged_labels: 2000,
     damaged_arrays: 500,
     overwriting: 200,
     odd_options: 300,
+    small_disks: 100,
 }
 """Every attack, and how often it is tried at a scale of 1."""
 

@@ -117,8 +117,8 @@ MENDS = (
     ("data/csv_rows.py", '_FORMULA = ("=", ', "_FORMULA = (", ANSWERS),
     (
         "training/run_folder.py",
-        "held.enter_context(holding(self.path))",
-        "pass",
+        "with holding_alone(self.path, busy):",
+        "with suppress():",
         "tests/training/test_faulty_runs.py",
     ),
     (
@@ -129,5 +129,49 @@ MENDS = (
     ),
     # 12. What a gradient scaler remembers.
     ("training/checkpoint.py", 'other.load_state_dict(note["others"][name])', "pass", DAMAGED),
+    # Folders that one command works in, and what belongs together in them.
+    (
+        "inputs/shards.py",
+        "with holding_alone(self.parts, busy):",
+        "with contextlib.nullcontext():",
+        "tests/inputs/test_shards.py",
+    ),
+    (
+        "inputs/backbone.py",
+        "if backbone.digest is not None and",
+        "if False and",
+        "tests/inputs/test_shards.py",
+    ),
+    (
+        "audit/run.py",
+        "folder.unfinished.touch()",
+        "pass",
+        "tests/audit/test_stopped_audit.py",
+    ),
+    (
+        "audit/review/planned.py",
+        "{last + 1:03}",
+        "{len(folder.plans) + 1:03}",
+        f"{REVIEW}/test_planned.py",
+    ),
+    (
+        "data/scores.py",
+        "_remove_other_names(_names_path(target), names)",
+        "pass",
+        "tests/data/test_files.py",
+    ),
+    (
+        "cli/start.py",
+        "if tags.exists() and not notes.wrote(tags):",
+        "if False:",
+        "tests/test_start_again.py",
+    ),
+    ("inputs/images.py", ", usable_cores())", ")", "tests/inputs/test_images.py"),
+    (
+        "training/optim.py",
+        "if warmup * total == 1:",
+        "if False:",
+        "tests/training/test_optim.py",
+    ),
 )
 """File, text, what it becomes, and tests, as in :class:`tests.mutants.Mutant`."""

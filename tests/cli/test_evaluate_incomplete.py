@@ -71,6 +71,20 @@ def test_answers_to_a_plan_narrow_the_interval_around_the_truth(
     assert set(after["classes"]) == set(CLASSES)
 
 
+def test_labels_that_list_positives_alone_give_no_number_without_an_estimate(
+    true: np.typing.NDArray[np.bool_], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate("--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    exact, beside = mean_average_precision(np.load("one.npy"), true), found["estimates"]["mAP"]
+    assert found["mAP"] < beside["estimate"]
+    assert beside["low"] < exact < beside["high"]
+    assert evaluate() == 0
+    assert "the true values are about: mAP " in capsys.readouterr().out
+    assert evaluate("--json", unlisted="absent") == 0
+    assert json.loads(capsys.readouterr().out)["estimates"] == {}
+
+
 def test_two_files_are_compared(
     true: np.typing.NDArray[np.bool_], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +138,7 @@ def test_a_plan_names_the_images_it_means_where_some_have_no_scores(
     [
         ("bare.npy", None, "no names beside these scores, bare.npy.names.parquet. Give a table"),
         ("words.csv", "image,cat\n0.jpg,yes\n", "the column 'cat' is not of numbers"),
+        ("t.csv", "file,tags,probabilities\n0.jpg,cat,0.9\n", "hilltop predict RUN --images DIR"),
         ("thin.csv", "image\n0.jpg\n", "a table of scores has a column of image ids"),
         ("twice.csv", "image,cat\na,0.5\na,0.5\n", "some image names are blank, or stand more"),
         ("gone.csv", None, "gone.csv: there is no such file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,8 @@ def test_a_run_on_features_of_a_known_network_tags_photographs(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, features = tmp_path / "photos", tmp_path / "features.npz"
+    weights = shutil.copy(words[3], tmp_path)
+    words = [*words[:3], weights, *words[4:]]
     folder.mkdir()
     for number in range(12):
         picture(number).save(folder / f"{number:02}.png")
@@ -129,3 +132,7 @@ def test_a_run_on_features_of_a_known_network_tags_photographs(
     assert tagged[0] == tagged[1]
     assert tagged[0].count('"file"') == 12
     assert "12 images, 12 tags" in capsys.readouterr().out
+    save_file(timm.create_model("resnet10t").state_dict(), weights)  # others, under the same name
+    again = ["predict", str(tmp_path / "run"), "--images", str(folder), "--out"]
+    assert main([*again, str(tmp_path / "t.csv")]) == 1
+    assert "not the weights that the features were made with" in capsys.readouterr().err

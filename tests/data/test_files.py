@@ -184,3 +184,24 @@ def test_another_file_is_replaced_only_when_asked(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="pass --force to replace it"):
         check_outputs([out], [], force=False)
     check_outputs([out], [], force=True)
+
+
+def test_scores_never_stand_beside_names_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, values = tmp_path / "s.npy", np.ones((2, 1), dtype=np.float32)
+    ScoreTable(pa.array(["a", "b"]), ("cat",), values).save(path)
+    replace, moved = os.replace, []
+
+    def killed_at_the_second(source: object, target: Path) -> None:
+        moved.append(target)
+        if len(moved) == 2:
+            raise SystemExit
+        replace(source, target)  # type: ignore[call-overload]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed_at_the_second)
+        with pytest.raises(SystemExit):
+            ScoreTable(pa.array(["c", "d"]), ("cat",), 0 * values).save(path)
+    with pytest.raises(DataError, match="there is no such file"):
+        ScoreTable.load(path)

@@ -191,3 +191,15 @@ def test_the_command_joins_with_options_of_single_sources(
     assert joined.count(State.ABSENT) == 3  # of the second source alone
     assert joined.not_looked_for().tolist() == [0, 2, 2, 2]
     assert main(["join", "a.csv", "--unlisted", "unknown", "--out", "j.parquet"]) == 2
+
+
+def test_a_file_may_be_called_like_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a:split=1.csv").write_text("image,labels\n1.jpg,cat;dog\n")
+    Path("b.csv").write_text("image,labels\n2.jpg,cat\n")
+    words = ["join", "a:split=1.csv", "b.csv", "--unlisted", "unknown", "--out"]
+    assert main([*words, "a:split=1.csv", "--force"]) == 2  # and is not written over
+    assert main([*words, "j.parquet"]) == 0
+    assert len(read_labels("j.parquet")) == 2

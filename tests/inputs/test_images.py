@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from pathlib import Path
 
@@ -70,6 +71,16 @@ def test_batches_come_in_the_order_of_the_plan(folder: Path, workers: int) -> No
     batches = list(inputs_of(folder, workers=workers).loader(plan, 0))
     assert [rows.tolist() for rows, _ in batches] == plan
     assert all(rows.dtype == np.int64 for rows, _ in batches)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be taken away here")
+def test_one_core_is_not_asked_for_more_workers(folder: Path) -> None:
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:  # torch warns of more workers than cores, and a warning is an error here
+        assert len(list(inputs_of(folder, workers=2).loader([[0], [1], [2]], None))) == 3
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 def test_pixels_depend_on_seed_epoch_and_row_only(folder: Path) -> None:

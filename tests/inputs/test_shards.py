@@ -12,9 +12,12 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from hilltop.cli.main import main
 from hilltop.data.data_errors import DataError
+from hilltop.data.files import holding
 from hilltop.inputs import Backbone, FeatureShards, Ranks, read_features, shared_features
 from hilltop.inputs import shards as shards_module
+from hilltop.inputs.backbone import FeatureExtractor
 from tests.data.conftest import picture
 from tests.forked import fork, run_forked
 
@@ -123,3 +126,45 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
 def test_every_job_falls_to_one_process() -> None:
     jobs = [list(Ranks(number, 3).share(range(8))) for number in range(3)]
     assert sorted(job for mine in jobs for job in mine) == list(range(8))
+
+
+def test_two_commands_do_not_share_shards(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = tmp_path / "f.shards"
+    parts.mkdir()
+    with holding(parts):
+        assert main([*words, "--out", str(tmp_path / "f.npz")]) == 1
+    assert "another command computes these features" in capsys.readouterr().err
+    assert not list(parts.iterdir())
+
+
+def test_other_weights_under_the_same_name_give_no_part_of_the_features(tmp_path: Path) -> None:
+    weights, made = tmp_path / "w.pt", []
+    for content in (b"one", b"another"):
+        weights.write_bytes(content)
+        backbone = Backbone("resnet50", str(weights), 224).with_digest()
+        shards = FeatureShards(tmp_path, pa.array(["a", "b"]), backbone, tmp_path / "parts", 1)
+        shards.begin()
+        made.append(shards.file(0).is_file())
+        shards.compute(0, Looked(backbone), **OPTIONS)
+    assert made == [False, False]
+
+
+def test_a_network_whose_weights_changed_looks_at_nothing(tmp_path: Path) -> None:
+    weights = tmp_path / "w.pt"
+    weights.write_bytes(b"one")
+    backbone = Backbone("resnet50", str(weights), 224).with_digest()
+    weights.write_bytes(b"another")
+    with pytest.raises(DataError, match="not the weights that the features were made with"):
+        FeatureExtractor(backbone)
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", '{"name": 1}', "{", '{"name":"a","weights":"b","image_size":"c"}']
+)
+def test_a_backbone_that_cannot_be_read_is_said(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "f.npz"
+    np.savez(path, ids=np.array(["a"]), X=np.ones((1, 2)), backbone=np.array(text))
+    with pytest.raises(DataError, match="what it says of its backbone cannot be read"):
+        read_features(path)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from hilltop.data import LabelTable, State, read_labels
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.drawing import Glyphs, draw_picture
 from hilltop.inputs.synthetic import CLASSES, SCENES, SYMBOLS, choose_classes, write_dataset
 
@@ -113,3 +113,14 @@ def test_impossible_arguments_are_named(
 ) -> None:
     with pytest.raises(ArgumentError, match=f"^{name} must be at least"):
         write_dataset(tmp_path, **arguments)
+
+
+def test_a_full_disk_is_told_with_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")  # as Pillow does, without a name
+
+    monkeypatch.setattr(Image.Image, "save", full)
+    with pytest.raises(DataError, match=r"00000\d\.jpg: it could not be written: No space left"):
+        write_dataset(tmp_path, images=2, size=16, seed=0)

@@ -95,18 +95,21 @@ class Audit:
         from hilltop.inputs.ranks import joined_ranks
 
         with joined_ranks() as ranks:
-            return self._run(ranks)
+            from hilltop.audit.folder import AuditFolder
+            from hilltop.audit.run import check_out, held_out
+
+            self._check()
+            check_out(self.out)
+            written = AuditFolder(self.out, labels=self.labels, format="").files
+            check_written(self, *written, force=True)
+            with held_out(self.out, ranks):
+                return self._run(ranks)
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:
-        from hilltop.audit.folder import AuditFolder
-        from hilltop.audit.run import PARTS, audit, check_out, read_audited, write_audit
+        from hilltop.audit.run import PARTS, audit, read_audited, write_audit
         from hilltop.calibration.observation import build_likelihood
 
-        self._check()
         given = build_likelihood(self.loss, r=self.r, keep=self.keep)
-        check_out(self.out)
-        written = AuditFolder(self.out, labels=self.labels, format="").files
-        check_written(self, *written, force=True)
         table, format = read_audited(self.labels, format=self.format, options=self.reading)
         for mistake in name_mistakes(table):
             say_of_inputs(f"{self.labels}: {mistake}")
@@ -118,7 +121,7 @@ class Audit:
         found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
-        print(f"{found.belief.sentence}.")
+        print(f"{found.belief.of_candidates}.")
         folder = write_audit(
             found,
             table,
@@ -190,7 +193,8 @@ class Audit:
             from hilltop.inputs.backbone import Backbone, check_weights
 
             assert self.images is not None
-            backbone = Backbone(self.backbone, check_weights(self.weights), self.image_size)
+            weights = check_weights(self.weights)
+            backbone = Backbone(self.backbone, weights, self.image_size).with_digest()
             rows = self._matching(table, self.images)
             values, names = cached_features(
                 self.images,

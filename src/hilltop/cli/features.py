@@ -76,12 +76,13 @@ class Features:
                 self._write(values, names, ranks, None)
             else:
                 shards = self._shards()
-                values, names = shared_features(
-                    shards, ranks, workers=self.workers, skip_broken=self.skip_broken, say=say
-                )
-                self._write(values, names, ranks, shards.backbone)
-                if ranks.first:
-                    shards.discard()
+                with shards.held(ranks):
+                    values, names = shared_features(
+                        shards, ranks, workers=self.workers, skip_broken=self.skip_broken, say=say
+                    )
+                    self._write(values, names, ranks, shards.backbone)
+                    if ranks.first:
+                        shards.discard()
         return {"out": self.out, "images": len(names), "numbers": values.shape[1]}
 
     def _write(
@@ -110,6 +111,6 @@ class Features:
         weights = check_weights(self.weights)
         if Path(weights).is_file():
             weights = str(Path(weights).resolve())  # the file is asked for from other folders
-        backbone = Backbone(self.backbone, weights, self.image_size)
+        backbone = Backbone(self.backbone, weights, self.image_size).with_digest()
         parts = self.out.parent / f"{self.out.stem}.shards"
         return FeatureShards(self.images, chosen, backbone, parts, self.shard)

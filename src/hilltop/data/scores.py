@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 from hilltop.checks import check_same_shape, pluralize
 from hilltop.data.array_files import read_npy
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import replacing
+from hilltop.data.files import replacing, sync_file
 from hilltop.errors import DataError
 
 Values = npt.NDArray[np.floating[Any]]
@@ -47,10 +48,13 @@ class ScoreTable:
 
     def save(self, path: Path | str) -> None:
         """Write ``path``, a .npy file, and the names beside it in ``path.names.parquet``."""
-        target = Path(path)
-        with replacing(target) as values, replacing(_names_path(target)) as beside:
+        target, names = Path(path), self._names()
+        with replacing(_names_path(target)) as beside, replacing(target) as values:
             np.save(values, self.values)
-            pq.write_table(self._names(), beside)
+            pq.write_table(names, beside)
+            sync_file(values)  # from here on nothing is left that could fail
+            sync_file(beside)
+            _remove_other_names(_names_path(target), names)
 
     @classmethod
     def create(
@@ -145,6 +149,16 @@ def _check_parts(path: Path, images: pa.Array, classes: tuple[Any, ...], values:
             f"expected numbers for {len(images)} images and {len(classes)} classes, as the names"
             f" beside it say, but got {kind} of shape {shape}.",
         )
+
+
+def _remove_other_names(path: Path, names: pa.Table) -> None:
+    """Remove names that new values must not stand beside, even if a kill comes between the two."""
+    try:
+        same = pq.read_table(path).equals(names, check_metadata=True)
+    except (OSError, pa.ArrowException):
+        same = False
+    if not same:
+        Path(os.path.realpath(path)).unlink(missing_ok=True)
 
 
 def _names_path(path: Path) -> Path:

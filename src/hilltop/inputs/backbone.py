@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.errors import HilltopWarning, OptionNeeded
+from hilltop.errors import DataError, HilltopWarning, OptionNeeded
 from hilltop.progress import ProgressLog
 
 BATCH = 64
@@ -32,11 +33,40 @@ class Backbone:
         name: Name that timm knows.
         weights: ``timm`` for its pretrained weights, a file, or an installed package with one.
         image_size: Images are squashed to this many pixels a side.
+        digest: Checksum of the file of weights, where it is known: another file under the same name
+            gives features that mean something else.
     """
 
     name: str
     weights: str
     image_size: int
+    digest: str | None = None
+
+    def with_digest(self) -> Backbone:
+        """Return the backbone with the checksum of its weights; as it is where they are no file."""
+        from hilltop.models.weights import find_weights
+
+        file = find_weights(self.weights)
+        if self.weights == "timm" or not file.is_file():
+            return self
+        with file.open("rb") as content:
+            return replace(self, digest=hashlib.file_digest(content, "sha256").hexdigest()[:32])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is known of it, for JSON."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @staticmethod
+    def from_json(path: Path, text: str) -> Backbone:
+        """Read what :func:`write_features` wrote of a backbone; the path is for messages."""
+        try:
+            found = Backbone(**json.loads(text))
+        except (ValueError, TypeError, RecursionError):
+            raise data_error(path, "what it says of its backbone cannot be read.") from None
+        kinds = (str, str, int, str | None)
+        if not all(map(isinstance, asdict(found).values(), kinds)) or found.image_size < 1:
+            raise data_error(path, "what it says of its backbone cannot be read.")
+        return found
 
 
 def check_weights(weights: str) -> str:
@@ -127,6 +157,11 @@ def _frozen(backbone: Backbone) -> nn.Module:
     """The backbone without its classifier."""
     from hilltop.models import build_image_model
 
+    if backbone.digest is not None and backbone.with_digest().digest != backbone.digest:
+        raise DataError(
+            f"{backbone.weights}: these are not the weights that the features were made with. Put"
+            " those back, or compute the features anew and train on them."
+        )
     with warnings.catch_warnings():
         # That the classifier starts anew does not matter where none is used.
         warnings.simplefilter("ignore", HilltopWarning)
@@ -157,7 +192,7 @@ def write_features(
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {"ids": np.array(images.to_pylist(), dtype=str), "X": values.numpy()}
     if backbone is not None:
-        arrays["backbone"] = np.array(json.dumps(asdict(backbone)))
+        arrays["backbone"] = np.array(json.dumps(backbone.as_dict()))
     if folder is not None:
         arrays["images"] = np.array(str(folder.resolve()))
     with replacing(path) as temporary:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.formats import FORMATS, LabelSource
 from hilltop.data.formats.source import read_lines
 from hilltop.data.formats.text.table_file import read_parquet
+from hilltop.inputs.backbone import Backbone
 from hilltop.inputs.image_files import ENDINGS, fold_id
+from hilltop.models import input_rows
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -142,7 +143,7 @@ class FeatureInputs:
         """Yield the batches of ``plan``."""
         for rows in plan:
             chosen = np.asarray(rows, dtype=np.int64)
-            yield chosen, self.values[torch.from_numpy(chosen)].float()
+            yield chosen, input_rows(self.values, torch.from_numpy(chosen))
 
 
 def _without_endings(images: pa.StringArray) -> pa.StringArray:
@@ -162,10 +163,8 @@ def _folded(images: pa.StringArray) -> pa.StringArray:
 def _read_npz(path: Path) -> Features:
     ids, values = read_npz(path, ("ids", "X"))
     told = read_npz_texts(path, ("backbone", "images"))
-    try:
-        backbone = json.loads(told["backbone"]) if "backbone" in told else None
-    except (ValueError, RecursionError):
-        raise data_error(path, "what it says of its backbone is not valid JSON.") from None
+    known = "backbone" in told
+    backbone = Backbone.from_json(path, told["backbone"]).as_dict() if known else None
     return Features(path, _as_ids(path, ids), values, backbone, told.get("images"))
 
 

@@ -14,6 +14,9 @@ from hilltop.errors import DataError
 
 __all__ = ["ENDINGS", "find_images", "fold_id", "list_images", "missing_images"]
 
+MADE_BY_START = "start.json"
+"""Stands in the folder of results of ``hilltop start``, see ``cli/start_notes.py``."""
+
 
 def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
     """Return the file of each image, relative to ``folder``; null where there is none.
@@ -74,14 +77,24 @@ def fold_id(name: str) -> str:
 
 
 def list_images(folder: Path) -> pa.StringArray:
-    """Return the ids of all images below a folder: their paths in it, in alphabetical order."""
+    """Return the ids of all images below a folder: their paths in it, in alphabetical order.
+
+    What ``hilltop start`` has made inside it, such as curves of its training, is passed over.
+    """
     if not folder.is_dir():
         raise data_error(folder, "there is no such folder of images.")
-    found = sorted(
-        file.relative_to(folder).as_posix()
-        for file in folder.rglob("*")
-        if file.suffix.lower() in ENDINGS and file.is_file()
-    )
+    found = []
+    for parent, folders, names in os.walk(folder):
+        if MADE_BY_START in names and parent != str(folder):
+            folders.clear()
+            continue
+        files = [Path(parent, name) for name in names]
+        found += [
+            file.relative_to(folder).as_posix()
+            for file in files
+            if file.suffix.lower() in ENDINGS and file.is_file()
+        ]
+    found.sort()
     if not found:
         raise data_error(folder, f"there are no images ({', '.join(ENDINGS)}) here.")
     return pa.array(found, pa.string())

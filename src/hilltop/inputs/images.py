@@ -25,6 +25,7 @@ from hilltop.inputs.transforms import (
     model_input,
     training_pixels,
 )
+from hilltop.machine import usable_cores
 
 Item = tuple[int, Tensor | str]  # row, and its pixels or why there are none
 Batch = tuple[Ints, Tensor, dict[int, str]]
@@ -156,7 +157,7 @@ class ImageInputs:
             dataset,
             batch_sampler=[list(map(int, rows)) for rows in plan],
             collate_fn=dataset.collate,
-            num_workers=min(self.workers, len(plan)),
+            num_workers=min(self.workers, len(plan), usable_cores()),
             generator=torch.Generator(),  # without its own it would draw from the global state
         )
         for rows, pixels, failed in batches:

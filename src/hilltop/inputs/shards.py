@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from hilltop.data.array_files import read_npz
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import atomic_write
+from hilltop.data.files import atomic_write, holding_alone
 from hilltop.inputs.backbone import BATCH, Backbone, FeatureExtractor, write_features
 from hilltop.inputs.ranks import Ranks
 
@@ -71,13 +72,30 @@ class FeatureShards:
         """Return where a shard is kept."""
         return self.parts / f"shard-{number:06}.npz"
 
+    @contextlib.contextmanager
+    def held(self, ranks: Ranks) -> Iterator[None]:
+        """Keep the folder, which is made if need be, for the processes of one command.
+
+        Raises:
+            DataError: Another command works in it.
+        """
+        if not ranks.first:
+            yield
+            return
+        self.parts.mkdir(parents=True, exist_ok=True)
+        busy = "another command computes these features. Wait for it, or choose another --out."
+        with holding_alone(self.parts, busy):
+            yield
+
     def begin(self) -> None:
         """Make the folder; shards in it that belong to something else are removed."""
         about, described = self.parts / _ABOUT, json.dumps(self._described(), indent=2)
         if not about.is_file() or about.read_bytes() != described.encode():
             check_shard_folder(self.parts)
-            shutil.rmtree(self.parts, ignore_errors=True)
-            self.parts.mkdir(parents=True)
+            self.parts.mkdir(parents=True, exist_ok=True)
+            # The folder itself stays: it is what this command holds.
+            for entry in self.parts.iterdir():
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
             atomic_write(about, described)
 
     def compute(
@@ -118,7 +136,7 @@ class FeatureShards:
 
     def _described(self) -> dict[str, object]:
         ids = hashlib.blake2b("\n".join(self.images.to_pylist()).encode(), digest_size=16)
-        settings = {**asdict(self.backbone), "images": str(self.folder.resolve())}
+        settings = {**self.backbone.as_dict(), "images": str(self.folder.resolve())}
         return {**settings, "ids": ids.hexdigest(), "size": self.size}
 
 
@@ -148,7 +166,8 @@ def shared_features(
 ) -> tuple[Tensor, pa.StringArray]:
     """Compute what is missing of the shards, in all processes, and return the whole in each.
 
-    The shards stay, until the caller has put the result to use and discards them.
+    The shards stay, until the caller has put the result to use and discards them; it holds them
+    meanwhile, see :meth:`FeatureShards.held`.
     """
     if ranks.first:
         shards.begin()

@@ -9,6 +9,7 @@ import numpy as np
 
 from hilltop.checks import check_number
 from hilltop.data.assemble import assemble
+from hilltop.data.files import naming
 from hilltop.data.formats import write_labels
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
@@ -75,7 +76,8 @@ def write_dataset(folder: Path, *, images: int, size: int, seed: int) -> LabelTa
         rng = np.random.default_rng([seed, number])
         classes = choose_classes(rng)
         picture = draw_picture(glyphs, classes, size=size, rng=rng)
-        picture.save(target / names[number], quality=90)
+        with naming(target / names[number]):
+            picture.save(target / names[number], quality=90)
         return classes
 
     with ThreadPoolExecutor(2) as pool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -152,6 +154,15 @@ def test_standard_input_is_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch
     pipe("image,cat,dog\na.jpg,1,0\n")
     with pytest.raises(OptionNeeded, match=r"^standard input: 0 stands .* inspect - --unlisted"):
         read_labels("-")
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("image,cat,dog\na.jpg,1,0\n",))
+    writer.start()
+    assert read_labels(pipe, options=ReadOptions(unlisted="unknown")).labels_of(0) == ("cat",)
+    writer.join()
 
 
 @pytest.mark.parametrize("name", ["labels.xlsx", "labels.csv.gz"])

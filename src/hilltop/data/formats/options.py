@@ -126,9 +126,11 @@ def option_words(options: ReadOptions, **further: str) -> list[str]:
     }
     words = []
     for name, value in {**said, **further}.items():
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            words.append(str(value))
+        option = f"--{name.replace('_', '-')}"
+        if str(value).startswith("-"):  # as a word of its own it would be taken for an option
+            words.append(f"{option}={value}")
+        else:
+            words += [option] if value is True else [option, str(value)]
     return words
 
 

@@ -78,6 +78,10 @@ def read_labels(
     options = options or ReadOptions()
     if str(path) == "-":
         return _read_copy(sys.stdin.buffer.read(), _STDIN, _STDIN, "-", format, options)
+    if Path(path).is_fifo():  # as `<(command)` of a shell is; it can be read but once
+        shown = shlex.quote(str(path))
+        content = Path(path).read_bytes()
+        return _read_copy(content, Path(path).name, str(path), shown, format, options)
     if options.encoding is not None and Path(path).is_file():
         return _read_decoded(Path(path), format, options)
     try:
