@@ -123,8 +123,7 @@ def test_the_cost_at_each_rate_is_the_likelihood_of_the_labels() -> None:
     found = profile(logits, labels)
     for number in (0, 4, 12):
         keep = float(np.exp(LOG_KEEP[number]))
-        moved = found.slopes[number] * logits.double() + torch.from_numpy(found.shifts[number])
-        probs = keep * torch.sigmoid(moved)
+        probs = keep * torch.sigmoid(found.calibration(number)(logits).double())
         cost = -(labels * probs.log() + (1 - labels) * torch.log1p(-probs)).sum(dim=0).numpy()
         shift = found.shifts[number] - found.shifts[number].mean()
         slope = np.log(found.slopes[number]) ** 2 / 2 / len(cost)
@@ -141,7 +140,7 @@ def test_no_other_calibration_makes_the_labels_more_probable() -> None:
         keep, slope = float(np.exp(LOG_KEEP[number])), float(found.slopes[number])
         model = summed_independently(keep)
         searched = calibrate(model, logits, labels)
-        mine = model(slope * logits + torch.from_numpy(found.shifts[number]).float(), labels)
+        mine = model(found.calibration(number)(logits), labels)
         assert float(mine) <= searched.loss + 1.0
         assert slope == pytest.approx(float(searched.slope), rel=0.05)
 

@@ -211,7 +211,7 @@ def test_scores_in_any_unit_give_the_same_tags(half_kept: Drawn) -> None:
     assert usual.scale_.factor == 1.0
     assert not bool(usual.scale_.offset.any())
     assert 100 < tiny.scale_.factor < 3000
-    assert np.abs(tiny.transform(logits / 1000) - usual.transform(logits)).mean() < 0.01
+    assert np.abs(tiny.transform(logits / 1000) - usual.transform(logits)).mean() < 0.02
 
 
 @pytest.mark.parametrize("offset", [torch.tensor(100.0), torch.tensor([-300.0, 0, 0, 90, 50, 7])])
@@ -267,7 +267,7 @@ def test_where_nothing_tells_keep_rates_apart_truth_is_their_mean() -> None:
     targets[:40] = 1
     rates = np.exp(LOG_KEEP)
     shifts = np.log(0.1 / rates / (1.001 - 0.1 / rates).clip(1e-3))[:, None]
-    found = Profile(np.zeros((21, 1)), np.ones(21), shifts)
+    found = Profile(np.zeros((21, 1)), np.ones(21), shifts, torch.zeros(1))
     truth = mean_over_rates(logits, targets, found, KeepPosterior.of(found.costs))
     prob = float(torch.sigmoid(truth.calibration(logits))[0, 0])
     at_mean_rate = 0.1 / float(np.exp(LOG_KEEP.mean()))

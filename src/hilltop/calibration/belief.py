@@ -22,7 +22,7 @@ from hilltop.calibration.keep_rate import Fitted
 from hilltop.calibration.observation import TINY_RESTORE_PROB, describe_model
 from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.profile import LOG_KEEP, Profile, Shapes, profile
-from hilltop.calibration.scaling import Calibration, calibrate
+from hilltop.calibration.scaling import calibrate
 from hilltop.calibration.truth_mean import mean_over_rates, mean_with_count_rule
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.summed import Likelihood, summed_by_count, summed_independently
@@ -224,7 +224,7 @@ def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float)
     at = int(np.abs(LOG_KEEP - min(common, -least)).argmin())
     middle = float(np.median(found.shifts[at]))
     shift = middle + OWN_SHIFT * (found.shifts[at] - middle)
-    calibration = Calibration(float(found.slopes[at]), torch.from_numpy(shift).float())
+    calibration = found.calibration(at, shift)
     return Fitted(summed_independently(torch.from_numpy(np.exp(own)).float()), calibration)
 
 
@@ -234,7 +234,7 @@ def _counted(
     """A count rule, where scores support it much better than keep rates, and nothing forbids it."""
     if float((targets.nansum(dim=1) == 0).float().mean()) > MOST_EMPTY:
         return None
-    start = Calibration(float(found.slopes[0]), torch.from_numpy(found.shifts[0]).float())
+    start = found.calibration(0)
     rivals = float(found.costs.min(axis=0).sum())
     rules = {ratio: summed_by_count(ratio, restore_prob=TINY_RESTORE_PROB) for ratio in RATIOS}
     about = {

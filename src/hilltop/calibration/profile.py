@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.calibration.arrays import Floats
-from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD
+from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD, Calibration, class_levels
 
 LOG_KEEP: Floats = np.linspace(0.0, -3.0, 21)
 """Logarithms of the keep rates that are tried: 1 ("nothing is missing"), 0.86, ... 0.05."""
@@ -56,11 +56,23 @@ class Profile:
         costs: Negative log likelihood of the labels of each class ``(rates, C)``.
         slopes: Slope of the calibration at each rate ``(rates,)``.
         shifts: Its shift for each class ``(rates, C)``.
+        levels: What logits of each class are stretched about ``(C,)``.
     """
 
     costs: Floats
     slopes: Floats
     shifts: Floats
+    levels: Tensor
+
+    def calibration(self, at: int, shift: Floats | None = None) -> Calibration:
+        """The calibration at one of the rates.
+
+        Args:
+            at: Number of the rate.
+            shift: Another shift for each class.
+        """
+        chosen = torch.from_numpy(self.shifts[at] if shift is None else shift).float()
+        return Calibration.about(self.levels, float(self.slopes[at]), chosen)
 
 
 def profile(
@@ -91,14 +103,15 @@ def profile(
         costs.append(every * cost.numpy())
         slopes.append(math.exp(place[0]))
         shifts.append((place[1] + place[2:]).numpy())
-    return Profile(np.array(costs), np.array(slopes), np.array(shifts))
+    return Profile(np.array(costs), np.array(slopes), np.array(shifts), scores.levels)
 
 
 @dataclass(frozen=True)
 class _Scores:
     """Scores with their labels; places are log slope, common shift, and a shift for each class."""
 
-    logits: Tensor
+    centred: Tensor
+    levels: Tensor
     targets: Tensor
     known: Tensor
     absent: Tensor | None
@@ -109,15 +122,16 @@ class _Scores:
         known = ~targets.isnan()
         targets = targets.nan_to_num()
         absent = None if observed is None else observed[::every] & (targets == 0)
-        return cls(logits.float(), targets, known.float(), absent)
+        levels = class_levels(logits, known)
+        return cls(logits.float() - levels, levels, targets, known.float(), absent)
 
     def moved(self, place: Tensor, log_keep: float) -> tuple[Tensor, Tensor]:
         """Calibrated logits, and those of a true label that was not kept."""
         log_lost = torch.full((), math.log(-math.expm1(log_keep)) if log_keep < 0 else -math.inf)
         if self.absent is not None:
             log_lost = torch.where(self.absent, -math.inf, log_lost)
-        shift = (place[1] + place[2:]).float()
-        moved = (self.logits * math.exp(place[0]) + shift).clamp_(-_FURTHEST, _FURTHEST)
+        shift = (place[1] + place[2:]).float() + self.levels
+        moved = (self.centred * math.exp(place[0]) + shift).clamp_(-_FURTHEST, _FURTHEST)
         return moved, moved + log_lost
 
     def cost(self, moved: Tensor, hidden: Tensor, place: Tensor, log_keep: float) -> Tensor:
@@ -141,7 +155,7 @@ def _shape_gain(scores: _Scores, log_keep: float, place: Tensor, shapes: Shapes)
     moved, hidden = scores.moved(place, log_keep)
     grad, weight = _grad_and_weight(scores, moved, hidden, log_keep)
     total = weight.sum(dim=0).clamp_(min=1e-9)
-    apart = scores.logits * math.exp(place[0])
+    apart = scores.centred * math.exp(place[0])
     apart = apart - (weight * apart).sum(dim=0) / total
     features = torch.stack([shapes.slope * apart, shapes.bend * apart.clamp(min=0)])
     features = features - ((weight * features).sum(dim=1) / total)[:, None]
@@ -182,7 +196,7 @@ def _direction(
 ) -> Tensor:
     """Inverse Fisher information times the gradient: an arrow matrix, solved block by block."""
     grad, weight = _grad_and_weight(scores, moved, hidden, log_keep)
-    by_slope = scores.logits * math.exp(place[0])  # derivative of the logit by the log slope
+    by_slope = scores.centred * math.exp(place[0])  # derivative of the logit by the log slope
 
     def sums(values: Tensor) -> Tensor:
         return values.sum(dim=0, dtype=torch.float64)

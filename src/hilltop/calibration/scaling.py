@@ -1,4 +1,4 @@
-"""Calibration: one slope for all logits and a shift for each class, fitted to the labels.
+"""Calibration: one slope for all logits, about the level of each class, and a shift for each class.
 
 Heads that are held back by a strong penalty, or scores from another loss, rank well within a class
 but are not probabilities, and are not comparable between classes. The likelihood of the labels
@@ -41,6 +41,33 @@ class Calibration:
         """Return calibrated logits."""
         return logits * self.slope + self.shift
 
+    @classmethod
+    def about(cls, levels: Tensor, slope: float, shift: Tensor) -> Calibration:
+        """Return what stretches the logits of each class about its level, and then shifts them."""
+        return cls(slope, shift + (1 - slope) * levels)
+
+    def shift_about(self, levels: Tensor) -> Tensor:
+        """The shift of each class, where logits are stretched about its level."""
+        return self.shift - (1 - self.slope) * levels
+
+
+def class_levels(logits: Tensor, known: Tensor) -> Tensor:
+    r"""Where the logits of each class lie: those that are least certain count most.
+
+    .. math:: m_j = \frac{\sum_i p_{ij} (1 - p_{ij}) \, x_{ij}}{\sum_i p_{ij} (1 - p_{ij})}
+
+    Stretched about it, a rare class stays about as rare; about 0, twice the slope takes a class
+    with one label in a hundred to one in ten thousand.
+
+    Args:
+        logits: Scores ``(N, C)``.
+        known: Whether each takes part.
+    """
+    probs = torch.sigmoid(logits)
+    weight = (probs * (1 - probs) * known).double()
+    mean: Tensor = (weight * logits).sum(dim=0) / weight.sum(dim=0).clamp(min=1e-9)
+    return mean.float()
+
 
 def calibrate(
     loss: Likelihood,
@@ -53,7 +80,9 @@ def calibrate(
 ) -> Calibration:
     r"""Fit slope and shifts by the likelihood of the labels.
 
-    .. math:: \min_{a, b, d} \; L(e^a x + b + d) + \frac{1}{2} a^2 + 2 \sum_c d_c^2
+    .. math:: \min_{a, b, d} \; L(e^a (x - m) + m + b + d) + \frac{1}{2} a^2 + 2 \sum_c d_c^2
+
+    with the level m of each class.
 
     Args:
         loss: The observation model, with the reduction "sum".
@@ -74,23 +103,26 @@ def calibrate(
     every = max(1, logits.numel() // _MOST_ENTRIES)
     logits, targets = logits[::every], targets[::every]
     observed = None if observed is None else observed[::every]
-    classes = logits.shape[1]
-    numbers = torch.zeros(classes + 2)  # log slope, shift of all, shift of each class
+    levels = class_levels(logits, ~targets.isnan())
+    centred = logits - levels
+    numbers = torch.zeros(logits.shape[1] + 2)  # log slope, shift of all, shift of each class
     if start is not None:
+        shift = start.shift_about(levels)
         numbers[0] = math.log(start.slope)
-        numbers[1] = start.shift.mean()
-        numbers[2:] = start.shift - start.shift.mean()
+        numbers[1] = shift.mean()
+        numbers[2:] = shift - shift.mean()
     numbers.requires_grad_()
     search = torch.optim.LBFGS([numbers], max_iter=steps, line_search_fn="strong_wolfe")
 
     def apart() -> Calibration:
         slope = float(numbers[0].detach().clamp(-3.0, 3.0).exp())
-        return Calibration(slope, (numbers[1] + numbers[2:]).detach())
+        return Calibration.about(levels, slope, (numbers[1] + numbers[2:]).detach())
 
     def value() -> float:
         search.zero_grad()
         slope = numbers[0].clamp(-3.0, 3.0).exp()
-        moved = (logits * slope + numbers[1] + numbers[2:]).clamp(-_FURTHEST, _FURTHEST)
+        moved = centred * slope + levels + numbers[1] + numbers[2:]
+        moved = moved.clamp(-_FURTHEST, _FURTHEST)
         likelihood = loss(moved, targets, observed=observed)
         prior = (numbers[0] / SLOPE_SPREAD).square() + (numbers[2:] / SHIFT_SPREAD).square().sum()
         total: Tensor = likelihood + prior / 2

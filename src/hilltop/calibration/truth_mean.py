@@ -33,7 +33,7 @@ def mean_over_rates(
 ) -> Fitted:
     r"""Return the mean of probabilities over keep rates, as a calibration.
 
-    .. math:: p_{ij} = \sum_c P_j(c) \, \sigma(a_c x_{ij} + b_{cj})
+    .. math:: p_{ij} = \sum_c P_j(c) \, \sigma(a_c (x_{ij} - m_j) + m_j + b_{cj})
 
     Args:
         logits: Scores that never saw these labels ``(N, C)``; about a million are looked at.
@@ -44,13 +44,12 @@ def mean_over_rates(
     logits, targets = _sample(logits), _sample(targets)
     weights = posterior.by_class(TRUTH_PRIOR)
     probs = torch.zeros_like(logits)
-    for weight, slope, shift in zip(weights, found.slopes, found.shifts, strict=True):
+    for at, weight in enumerate(weights):
         if weight.max() > _LEAST_WEIGHT:
-            moved = logits * float(slope) + torch.from_numpy(shift).float()
+            moved = found.calibration(at)(logits)
             probs += torch.from_numpy(weight).float() * torch.sigmoid(moved)
     middle = int(weights.mean(axis=1).argmax())
-    shift = torch.from_numpy(found.shifts[middle]).float()
-    return _calibrated(logits, targets, probs, Calibration(float(found.slopes[middle]), shift))
+    return _calibrated(logits, targets, probs, found.calibration(middle))
 
 
 def mean_with_count_rule(
