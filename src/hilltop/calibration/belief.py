@@ -222,9 +222,9 @@ def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float)
     common = float(np.average(log_keep, weights=np.maximum(labelled, 1e-9)))
     own = np.minimum(-0.02, min(common, -least) + OWN_KEEP * (log_keep - common))
     at = int(np.abs(LOG_KEEP - min(common, -least)).argmin())
-    middle = float(np.median(found.shifts[at]))
-    shift = middle + OWN_SHIFT * (found.shifts[at] - middle)
-    calibration = found.calibration(at, shift)
+    full = found.calibration(at)
+    middle = full.shift.median()
+    calibration = replace(full, shift=middle + OWN_SHIFT * (full.shift - middle))
     return Fitted(summed_independently(torch.from_numpy(np.exp(own)).float()), calibration)
 
 

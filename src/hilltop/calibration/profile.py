@@ -55,7 +55,7 @@ class Profile:
     Attributes:
         costs: Negative log likelihood of the labels of each class ``(rates, C)``.
         slopes: Slope of the calibration at each rate ``(rates,)``.
-        shifts: Its shift for each class ``(rates, C)``.
+        shifts: Its shift for each class, about the level of the class ``(rates, C)``.
         levels: What logits of each class are stretched about ``(C,)``.
     """
 
@@ -64,15 +64,10 @@ class Profile:
     shifts: Floats
     levels: Tensor
 
-    def calibration(self, at: int, shift: Floats | None = None) -> Calibration:
-        """The calibration at one of the rates.
-
-        Args:
-            at: Number of the rate.
-            shift: Another shift for each class.
-        """
-        chosen = torch.from_numpy(self.shifts[at] if shift is None else shift).float()
-        return Calibration.about(self.levels, float(self.slopes[at]), chosen)
+    def calibration(self, at: int) -> Calibration:
+        """The calibration at one of the rates, by its number."""
+        shift = torch.from_numpy(self.shifts[at]).float()
+        return Calibration.about(self.levels, float(self.slopes[at]), shift)
 
 
 def profile(
