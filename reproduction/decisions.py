@@ -1,13 +1,11 @@
 """How good tags are that were decided by incomplete labels alone, on any folder of data sets.
 
-A set is an .npz file with features X and complete labels Y or Y_full (1 for present), or with
-X_train, Y_train, X_val, Y_val. A file like losing.py, with WAYS and lose(way, Y, seed=..., X=...,
-area=...), says how labels get lost. 60% of the rows are trained on, a permutation from the seed,
-unless the file has rows to validate on; classes with fewer than 10 labels there are left out. Heads
-of cross-entropy learn from the labels that are left; thresholds are chosen from out-of-fold scores
-and those labels, and judged by complete labels of the other rows. Nothing is chosen by these.
+Takes a folder of ``.npz`` files, or one of them, as :mod:`lost_labels` reads them, and loses labels
+in every way that is known there. Heads of cross-entropy learn from the labels that are left;
+thresholds are chosen from out-of-fold scores and those labels, and judged by complete labels of
+test rows. Nothing is chosen by these.
 
-Run it with: python reproduction/decisions.py SETS --losing losing.py --cells CELLS --out OUT.csv
+Run it with: python reproduction/decisions.py FOLDER --cells CELLS --out OUT.csv [--first 12000]
 What CELLS and OUT.csv hold already is not made again; ``--cells CELLS --out OUT.csv`` alone
 measures what was trained, and prints the tables.
 """
@@ -16,16 +14,14 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib.util
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from lost_labels import Array, Cell
 
 from hilltop.calibration import TruthCalibrator
 from hilltop.metrics import classification_report, fit_thresholds
@@ -33,9 +29,8 @@ from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.in_memory import fit_head
 from hilltop.training.learner import head_loss
 
-TRAIN_SHARE, LEAST_LABELS, BINS = 0.6, 10, 15
+BINS = 15
 COLUMNS = ("set", "way", "seed", "kept", "rule", "OF1", "CF1", "ECE", "held")
-BY_SIZE = ("largest", "area")
 OURS = "expected balanced_f1"
 
 
@@ -43,9 +38,8 @@ def main() -> None:
     """Measure every cell and write a row for each rule."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", type=Path, nargs="*", help="folders or files with X and Y")
-    parser.add_argument("--losing", type=Path, help="Python file with WAYS and lose()")
-    parser.add_argument("--ways", nargs="*", help="some of its ways; all without it")
-    parser.add_argument("--areas", type=Path, help="A of the training rows, for ways by size")
+    parser.add_argument("--ways", nargs="*", help="some of the ways; all without it")
+    parser.add_argument("--first", type=int, help="train on so many of the first rows")
     parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2])
     parser.add_argument("--cells", type=Path, required=True, help="where scores are kept")
     parser.add_argument("--out", type=Path, default=Path("decisions.csv"))
@@ -89,97 +83,51 @@ def append_rows(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def compute_cells(options: argparse.Namespace) -> None:
     """Train the heads of every set, way and seed that is not there yet."""
-    losing = load_module(options.losing)
-    areas = np.load(options.areas)["A"].astype(np.float32) if options.areas else None
     files = [file for path in options.sets for file in (sorted(path.glob("*.npz")) or [path])]
+    files = [file for file in files if {"X", "X_train"} & set(np.load(file).files)]
     for seed in options.seeds:
         for file in files:
-            names = {
+            cell = Cell.read(file, seed, first=options.first)
+            targets = {
                 way: options.cells / f"{file.stem}.{way}.{seed}.npz"
-                for way in options.ways or losing.WAYS
-                if way not in BY_SIZE or areas is not None
+                for way in options.ways or cell.ways()
             }
-            missing = {way: target for way, target in names.items() if not target.exists()}
-            if missing and {"X", "X_train"} & set(np.load(file).files):
-                split = Split.of(file, seed, areas)
-                for way, target in missing.items():
-                    compute_cell(split, way, losing, target)
+            missing = {way: target for way, target in targets.items() if not target.exists()}
+            complete = test_logits(cell, cell.labels, seed) if missing else None
+            for way, target in missing.items():
+                compute_cell(cell, way, seed, complete, target)
 
 
-def load_module(path: Path) -> Any:
-    """The ways of losing labels."""
-    spec = importlib.util.spec_from_file_location("losing", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows of one seed, as tensors of features and arrays of complete labels."""
-
-    seed: int
-    features: Any
-    labels: Any
-    other_features: Any
-    other_labels: Any
-    areas: Any
-
-    @classmethod
-    def of(cls, path: Path, seed: int, areas: Any) -> Split:
-        """Draw the rows to train on; leave out classes with too few labels there."""
-        data = np.load(path)
-        if "X_train" in data:
-            x, y, xt, yt = (data[key] for key in ("X_train", "Y_train", "X_val", "Y_val"))
-        else:
-            x, y = data["X"], data["Y" if "Y" in data else "Y_full"]
-            order = np.random.default_rng(seed).permutation(len(x))
-            train, test = np.split(order, [int(TRAIN_SHARE * len(x))])
-            x, y, xt, yt = x[train], y[train], x[test], y[test]
-        wide = (y == 1).sum(0) >= LEAST_LABELS
-        features, others = (torch.from_numpy(part.astype(np.float32)) for part in (x, xt))
-        whole = ((part[:, wide] == 1).astype(np.uint8) for part in (y, yt))
-        areas = areas[:, wide] if areas is not None and len(areas) == len(x) else None
-        return cls(seed, features, next(whole), others, next(whole), areas)
-
-    @cached_property
-    def complete(self) -> Any:
-        """Logits on the other rows of a head that learned from complete labels."""
-        return scores(self, self.labels, folds=False)[1]
-
-
-def compute_cell(split: Split, way: str, losing: Any, target: Path) -> None:
-    """Out-of-fold scores of training rows, and scores of other rows, of cross-entropy."""
-    if way in BY_SIZE and split.areas is None:
-        return
-    features = split.features.numpy()
-    kept = losing.lose(way, split.labels, seed=split.seed, X=features, area=split.areas)
-    unseen, others = scores(split, kept)
-    labels = {"Z": kept.astype(bool), "Y": split.labels > 0, "Yt": split.other_labels > 0}
+def compute_cell(cell: Cell, way: str, seed: int, complete: Any, target: Path) -> None:
+    """Out-of-fold scores of training rows, and scores of test rows, of cross-entropy."""
+    left = cell.lose(way, seed)
+    labels = {"Z": left, "Y": cell.labels, "Yt": cell.test_labels}
+    unseen, others = unseen_logits(cell, left, seed), test_logits(cell, left, seed)
     begun = target.with_suffix(".begun")
     with begun.open("wb") as file:
-        np.savez(file, s=unseen, st=others, complete=split.complete, **labels)
+        np.savez(file, s=unseen, st=others, complete=complete, **labels)
     os.replace(begun, target)
 
 
-def scores(split: Split, labels: Any, *, folds: bool = True) -> Any:
-    """Logits of heads of cross-entropy on rows they did not learn from."""
-    targets = torch.from_numpy(labels.astype(np.float32))
+def unseen_logits(cell: Cell, labels: Array, seed: int) -> Array:
+    """Logits of training rows by heads of cross-entropy that did not learn from them."""
+    targets, features = torch.from_numpy(labels).float(), torch.from_numpy(cell.features)
     loss = head_loss("bce", reduction="sum")
-    unseen = None
-    if folds:
-        unseen = out_of_fold_logits(split.features, targets, loss, seed=split.seed).numpy()
+    return out_of_fold_logits(features, targets, loss, seed=seed).numpy()
+
+
+def test_logits(cell: Cell, labels: Array, seed: int) -> Array:
+    """Logits of test rows by a head of cross-entropy."""
+    targets, features = torch.from_numpy(labels).float(), torch.from_numpy(cell.features)
     head = fit_head(
-        split.features,
+        features,
         lambda rows: (targets[rows], None),
-        loss,
+        head_loss("bce", reduction="sum"),
         classes=targets.shape[1],
-        seed=split.seed,
+        seed=seed,
     ).head
     with torch.no_grad():
-        return unseen, head(split.other_features).numpy()
+        return head(torch.from_numpy(cell.test_features)).numpy()
 
 
 def measure(path: Path) -> list[dict[str, Any]]:
