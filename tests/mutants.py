@@ -50,7 +50,8 @@ MUTANTS = (
         "logs[1:] += EXTRA_NATS",
         CALIBRATION,
     ),
-    Mutant("calibration/keep_posterior.py", "against_none > LEAST_NATS and", "", CALIBRATION),
+    Mutant("calibration/keep_posterior.py", "against_none > least and", "", CALIBRATION),
+    Mutant("calibration/keep_posterior.py", "NATS_A_LABEL * total", "0.0", CALIBRATION),
     Mutant(
         "calibration/belief.py",
         "if gain <= LEAST_GAIN:",

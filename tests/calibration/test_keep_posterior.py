@@ -70,6 +70,13 @@ def test_too_little_to_notice_is_not_called_missing() -> None:
     assert found.total[2] > NOTICEABLE * LABELLED.sum()
 
 
+def test_what_little_evidence_many_labels_give_is_no_evidence() -> None:
+    """Curves of a form that is a little wrong: the more labels, the surer they seem."""
+    found = KeepPosterior.of(np.stack([8 * (LOG_KEEP - np.log(0.5)) ** 2] * 12, axis=1))
+    assert found.missing(LABELLED).any_missing
+    assert not found.missing(20 * LABELLED).any_missing
+
+
 def test_flat_curves_say_that_anything_could_be() -> None:
     found = KeepPosterior.of(np.zeros((len(LOG_KEEP), 12))).missing(LABELLED)
     assert not found.any_missing
