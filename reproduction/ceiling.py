@@ -6,6 +6,7 @@ has thinned; mAP on the test rows of :mod:`lost_labels`:
 - ``bce``, ``auto``: who knows nothing;
 - ``labels N``: auto, after a person has answered the N most probable candidates of the audit;
 - ``model N``: auto, after a person has answered N pairs of ``hilltop queue --for model``;
+- ``model N in K``: the same in K parts, with an audit of what is known between them;
 - ``before N``: as ``labels``, in the order of another audit, see ``--before``;
 - ``told``: BCE that is told which unlabelled pairs are missing labels, and leaves them out. What
   remains to BCE on complete labels is that there are fewer labels to learn from.
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +37,7 @@ from torch import Tensor
 
 from hilltop.audit.review.queues import model_values
 from hilltop.audit.run import REPEATS
-from hilltop.calibration.belief import believe
+from hilltop.calibration.belief import Belief, believe
 from hilltop.metrics import average_precision
 from hilltop.training.evidence import LEAST_ABSENT
 from hilltop.training.folds import out_of_fold_logits
@@ -47,21 +49,66 @@ LINES += ("model 7000", "bce", "told", "complete")
 COLUMNS = ("set", "way", "seed", "who", "mAP")
 
 
-def orders(given: Tensor, present: Tensor) -> dict[str, Tensor]:
-    """The unlabelled pairs in the order of each queue.
+def orders(known: Tensor, present: Tensor) -> dict[str, Tensor]:
+    """The pairs that are not known in the order of each queue.
 
     Args:
-        given: Labels that are left.
+        known: Whether each pair is a label or was answered.
         present: How probable the audit thinks that each pair is present.
     """
-    open_pairs = (given == 0).flatten().nonzero().flatten()
+    open_pairs = (~known).flatten().nonzero().flatten()
     probs = present.flatten()[open_pairs].double().numpy()
-    columns = open_pairs.numpy() % given.shape[1]
-    values = model_values(probs, columns, given.sum(dim=0).long().numpy())
+    columns = open_pairs.numpy() % known.shape[1]
+    values = model_values(probs, columns, known.sum(dim=0).numpy())
     return {
         name: open_pairs[np.argsort(-value, kind="stable")]
         for name, value in (("labels", probs), ("model", values))
     }
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a person is asked about, and what the audit thinks of it.
+
+    Attributes:
+        features: Of the training rows.
+        true: Their complete labels, by which answers are given.
+        given: Labels that are left.
+        seed: Of the heads.
+    """
+
+    features: Tensor
+    true: Tensor
+    given: Tensor
+    seed: int
+
+    def audit(self, answered: Tensor | None = None) -> tuple[Tensor, Belief]:
+        """Out-of-fold logits of heads that know the answers, and what they say of the labels."""
+        targets = self.given
+        if answered is not None:
+            targets = torch.where(answered, self.true, self.given)
+        loss = head_loss("bce", reduction="sum")
+        logits = out_of_fold_logits(
+            self.features, targets, loss, observed=answered, repeats=REPEATS, seed=self.seed
+        )
+        return logits, believe(logits, self.given)
+
+    def ask(self, present: Tensor, number: int, rounds: int) -> Tensor:
+        """Pairs of the queue for the model, in parts with an audit between them.
+
+        Args:
+            present: How probable each pair is before the first answer.
+            number: Of all answers.
+            rounds: Number of parts.
+        """
+        answered = torch.zeros(self.given.shape, dtype=torch.bool)
+        for part in range(rounds):
+            if part:
+                logits, belief = self.audit(answered)
+                present = belief.present_probability(logits, self.given)
+            queue = orders((self.given == 1) | answered, present)["model"]
+            answered.view(-1)[queue[: number // rounds]] = True
+        return answered.flatten().nonzero().flatten()
 
 
 def answered(true: Tensor, given: Tensor, weight: Tensor, asked: Tensor) -> Task:
@@ -80,16 +127,19 @@ def tasks_of(
     every = torch.ones(given.shape)
     asking = [line for line in lines if " " in line]
     if asking or "auto" in lines:
-        features, loss = torch.from_numpy(cell.features), head_loss("bce", reduction="sum")
-        logits = out_of_fold_logits(features, given, loss, repeats=REPEATS, seed=seed)
-        belief = believe(logits, given)
+        review = Review(torch.from_numpy(cell.features), true, given, seed)
+        logits, belief = review.audit()
         weight = (belief.absent_probability(logits, given) >= LEAST_ABSENT).float()
-        queues = orders(given, belief.present_probability(logits, given))
+        present = belief.present_probability(logits, given)
+        queues = orders(given == 1, present)
         if before is not None:
-            queues["before"] = orders(given, before)["labels"]
+            queues["before"] = orders(given == 1, before)["labels"]
         for line in asking:
-            name, number = line.split(" ")
-            if name in queues:
+            name, number, *rounds = line.replace(" in ", " ").split(" ")
+            if rounds:
+                asked = review.ask(present, int(number), int(rounds[0]))
+                yield line, answered(true, given, weight, asked)
+            elif name in queues:
                 yield line, answered(true, given, weight, queues[name][: int(number)])
         yield "auto", Task(given, weight)
     told = (1 - true) + given

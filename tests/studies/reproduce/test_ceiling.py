@@ -35,12 +35,13 @@ def values_of(path: Path) -> dict[str, float]:
 def test_whoever_has_all_answers_is_as_good_as_complete_labels(tmp_path: Path) -> None:
     write_set(tmp_path / "drawn.npz")
     options = ["drawn.npz", "--own-recipe", "--ways", "r1", "--seeds", "0", "--out", "answers.csv"]
-    lines = ["bce", "auto", "labels 30", "labels 1200", "model 1200", "told", "complete"]
+    lines = ["bce", "auto", "labels 30", "labels 1200", "model 1200", "model 1200 in 2"]
+    lines += ["told", "complete"]
     run(FOLDER / "ceiling.py", *options, "--lines", ",".join(lines), folder=tmp_path)
     values = values_of(tmp_path / "answers.csv")
     assert list(values) == lines
-    for queue in ("labels", "model"):
-        assert values[f"{queue} 1200"] == pytest.approx(values["complete"], abs=0.02)
+    for everything in ("labels 1200", "model 1200", "model 1200 in 2"):
+        assert values[everything] == pytest.approx(values["complete"], abs=0.02)
     assert values["bce"] < values["told"] < values["complete"]
     printed = run(FOLDER / "ceiling.py", *options, "--lines", ",".join(lines), folder=tmp_path)
     assert printed == ""  # nothing is made twice
