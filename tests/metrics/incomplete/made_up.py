@@ -36,6 +36,14 @@ def too_sure(seed: int, *, images: int = 400) -> tuple[Array, Array, Array]:
     return expit(odds), true & (rng.random(true.shape) < rng.uniform(0.2, 1, 5)), true
 
 
+def hidden_below(seed: int, *, images: int = 400) -> tuple[Array, Array, Array]:
+    """The same; some of what is true lies where scores say that there is nothing."""
+    probs, _, true = simulated(seed, images=images)
+    rng = np.random.default_rng(seed + 1000)
+    true = true | ((probs < 0.1) & (rng.random(true.shape) < 0.03))
+    return probs, true & (rng.random(true.shape) < 0.1 + 0.4 * (probs > 0.1)), true
+
+
 def answered(test: IncompleteTest, true: Array, number: int, *, seed: int = 0) -> SampledAnswers:
     """Right answers to the pairs of a plan."""
     pairs = test.plan(number, seed=seed)

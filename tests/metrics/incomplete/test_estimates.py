@@ -12,6 +12,8 @@ from hilltop.metrics import classification_report, mean_average_precision, preci
 from hilltop.metrics.incomplete import IncompleteTest, SampledAnswers
 from hilltop.metrics.incomplete.class_sums import sum_up
 from hilltop.metrics.incomplete.judged_model import JudgedModel
+from hilltop.metrics.incomplete.metrics_of_sums import NAMES
+from hilltop.metrics.incomplete.plan import sampling_sizes
 from hilltop.metrics.incomplete.ranked_column import RankedColumn
 from hilltop.metrics.incomplete.truth_posterior import TruthPosterior, expit, middle_odds
 from tests.metrics.incomplete.made_up import Array, answered, simulated
@@ -83,6 +85,53 @@ def _drawn_in_batches(true: Array, batches: int, rng: np.random.Generator) -> Sa
         still = np.delete(still, drawn)
     rows, sampled, numbers = (np.concatenate(part) for part in zip(*parts, strict=True))
     return SampledAnswers(rows, np.zeros_like(rows), true[rows, 0], sampled, numbers)
+
+
+def test_answers_that_stand_for_many_pairs_tell_more() -> None:
+    odds = np.zeros((100, 1))
+    before = TruthPosterior.of(
+        odds,
+        middle_odds(odds),
+        slope=0.0,
+        shift=np.zeros(1),
+        common_error=np.eye(2),
+        own_error=np.ones(1),
+    )
+    rows, none = np.arange(40), np.zeros(40, dtype=np.int64)
+    said = rows < 20
+
+    def open_probability(sampled_with: Array) -> float:
+        answers = SampledAnswers(rows, none, said, sampled_with, none)
+        return float(before.with_answers(answers).probs(0)[99])
+
+    assert open_probability(np.full(40, 0.1)) == pytest.approx(0.5, abs=1e-3)
+    rare_no, rare_yes = (np.where(said == one, 0.4, 0.1) for one in (True, False))
+    assert open_probability(rare_no) == pytest.approx(1 / 3, abs=0.02)  # 1 to 2, not 1 to 4
+    assert open_probability(rare_yes) == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_weights_of_answers_are_worth_no_more_than_their_number() -> None:
+    odds = np.zeros((100, 1))
+    before = TruthPosterior.of(
+        odds,
+        middle_odds(odds),
+        slope=0.0,
+        shift=np.zeros(1),
+        common_error=np.eye(2),
+        own_error=np.ones(1),
+    )
+    rows, none = np.arange(40), np.zeros(40, dtype=np.int64)
+    told = []
+    for sampled_with in (np.full(40, 0.01), np.where(rows < 20, 0.5, 0.01)):
+        answers = SampledAnswers(rows, none, rows % 2 == 0, sampled_with, none)
+        told.append(before.with_answers(answers).own[0] - before.own[0])
+    assert told[0] == pytest.approx(10, rel=0.01)  # a quarter an answer
+    assert 5 < told[1] < 8  # hardly more than the 20 that stand for many
+
+
+def test_improbable_pairs_are_drawn_often_enough_to_meet_a_rare_yes() -> None:
+    sizes = sampling_sizes(np.ones((2, len(NAMES))), np.array([0.5, 1e-4]))
+    assert 0.15 < sizes[1] / sizes[0] < 0.25
 
 
 def test_answers_to_everything_leave_nothing_to_estimate() -> None:

@@ -11,12 +11,18 @@ from torch import Tensor
 
 from hilltop.calibration.intervals import Z_90
 from hilltop.metrics.arrays import Floats
-from hilltop.metrics.incomplete.class_sums import ClassSums
+from hilltop.metrics.incomplete.class_sums import SUMS, ClassSums
 from hilltop.metrics.incomplete.truth_posterior import expit
 
 MISFITS: Floats = np.geomspace(0.05, 8.0, 25)
 """How far off a model may be beyond what it says itself, in standard errors of answers; before
 answers, every order of magnitude is as probable as any other."""
+LEAST_MISFIT = 0.2
+"""How far off a model is expected to be at the least, in log odds of a metric, however few answers
+there are to show it."""
+REMAINDER = 0.3
+"""Average precision is corrected to first order: what that leaves over, as a share of what it
+corrects. A tenth to all of it was seen where the model expects too many labels far below."""
 SAME_ANSWERS = 0.9
 """Correlation of the errors of calibration and of correction, which come from the same answers: 0.8
 to 0.97 was seen."""
@@ -81,6 +87,7 @@ class ModelMoments:
         calibration: Variance of metrics over calibrations.
         spread: Variance of the truth around it.
         alone: Standard error without answers.
+        misfit: How far off the model is expected to be at the least; 0 for what is no share.
     """
 
     middle: Floats
@@ -88,6 +95,7 @@ class ModelMoments:
     calibration: Floats
     spread: Floats
     alone: Floats
+    misfit: Floats
 
     @classmethod
     def of(
@@ -96,14 +104,15 @@ class ModelMoments:
         """Take draws of the calibration ``(draws, metrics)``."""
         variance = draws.var(axis=0)
         if not shares:
-            return cls(middle, draws.mean(axis=0), variance, spread, np.sqrt(variance + spread))
+            alone = np.sqrt(variance + spread)
+            return cls(middle, draws.mean(axis=0), variance, spread, alone, np.zeros_like(middle))
         inside = np.clip(draws, _EDGE, 1 - _EDGE)
         odds = np.log(inside) - np.log1p(-inside)
         # What is the same in all draws, 0 say, stays that.
         expected = np.where(np.ptp(draws, axis=0) > 0, expit(odds.mean(axis=0)), draws[0])
         slope = expected * (1 - expected)  # of a share by its log odds
         alone = np.sqrt(odds.var(axis=0) * slope**2 + spread)
-        return cls(middle, expected, variance, spread, alone)
+        return cls(middle, expected, variance, spread, alone, LEAST_MISFIT * middle * (1 - middle))
 
 
 def estimate_moments(
@@ -122,9 +131,10 @@ def estimate_moments(
     spread += (np.einsum("mck,fck->mf", jacobian, sums.misfit) ** 2).sum(axis=1)
     sampling = np.einsum("mck,sckl,mcl->sm", jacobian, sums.sampling, jacobian, optimize=True)
     correction = np.einsum("mck,ck->m", jacobian, sums.correction)
+    linearised = np.einsum("mck,ck->m", jacobian[:, :, ::SUMS], sums.correction[:, ::SUMS])
     middle = metrics(torch.from_numpy(sums.middle)).numpy()
     model = ModelMoments.of(middle, draws, np.maximum(spread, 0.0), shares=shares)
-    return combine(model, correction, sampling.max(axis=0))
+    return combine(model, correction, sampling.max(axis=0), linearised=linearised)
 
 
 def jacobian_of(metrics: Callable[[Tensor], Tensor], sums: ClassSums) -> Floats:
@@ -136,15 +146,17 @@ def jacobian_of(metrics: Callable[[Tensor], Tensor], sums: ClassSums) -> Floats:
 
 
 def estimate_by_class(sums: ClassSums, number: int, *, shares: bool = False) -> Moments:
-    """Estimate one number of every class; ``shares`` for one that lies between 0 and 1."""
+    """Estimate one number of every class; ``shares`` for average precision."""
     draws = sums.draws[:, :, number]
     spread, correction = sums.spread[:, number, number], sums.correction[:, number]
     sampling = sums.sampling[:, :, number, number].max(axis=0)
     model = ModelMoments.of(sums.middle[:, number], draws, spread, shares=shares)
-    return combine(model, correction, sampling)
+    return combine(model, correction, sampling, linearised=correction * shares)
 
 
-def combine(model: ModelMoments, correction: Floats, sampling: Floats) -> Moments:
+def combine(
+    model: ModelMoments, correction: Floats, sampling: Floats, *, linearised: Floats
+) -> Moments:
     r"""Weigh what the model expects against what answers correct.
 
     .. math::
@@ -154,16 +166,19 @@ def combine(model: ModelMoments, correction: Floats, sampling: Floats) -> Moment
 
     The corrected value is unbiased with variance S, whatever the model says. The truth is V off the
     model, as it says itself, and no model is quite right: by how much more, :math:`\tau`, is known
-    from what answers show of it alone. Estimate and interval are means over it.
+    from what answers show of it, and from that few models are right within ``LEAST_MISFIT``.
+    Estimate and interval are means over it.
 
     Args:
         model: What the model expects.
         correction: Difference of the unbiased estimate from its most probable value.
         sampling: Variance S of the correction; 0 without answers.
+        linearised: What of the correction is right to first order only.
     """
     asked = sampling > 0
     noise = np.where(asked, sampling, 1.0)
-    off = model.spread + MISFITS[:, None] ** 2 * noise  # V and tau^2, for each tau
+    # V and tau^2, for each tau.
+    off = model.spread + model.misfit**2 + MISFITS[:, None] ** 2 * noise
     share = off / (off + noise)
     logs = -0.5 * (correction**2 / (off + noise) + np.log(off + noise))
     weight = np.exp(logs - logs.max(axis=0))
@@ -174,6 +189,7 @@ def combine(model: ModelMoments, correction: Floats, sampling: Floats) -> Moment
     left += share * (1 - share) * both
     shift = (weight * share).sum(axis=0) * correction
     variance = (weight * (left + (share * correction - shift) ** 2)).sum(axis=0)
+    variance += REMAINDER**2 * np.maximum(linearised**2 - noise, 0.0)
     return Moments(
         np.where(asked, model.middle + shift, model.expected),
         np.where(asked, np.sqrt(variance), model.alone),

@@ -14,7 +14,7 @@ import numpy as np
 from hilltop.metrics.arrays import Floats
 from hilltop.metrics.incomplete.answers import SampledAnswers
 
-SLOPE_ERROR = 0.4
+SLOPE_ERROR = 0.5
 """How far off the slope may be, as a standard deviation of its logarithm."""
 OWN_SLOPE_ERROR = 0.3
 """The same for each class by itself, which answers are too few to tell."""
@@ -131,8 +131,24 @@ class TruthPosterior:
             self.middle[columns],
             columns,
             answers.present[open_pairs].astype(np.float64),
+            self._evidence_weights(answers)[open_pairs],
         )
         return replace(_newton(self, evidence), odds=odds)
+
+    def _evidence_weights(self, answers: SampledAnswers) -> Floats:
+        """How much each answer tells of the calibration, 1 on average where it tells something.
+
+        Pairs that are drawn often lie high; fitted to them alone, no curve is right for the many
+        below. Full design weights would leave a class to a few answers: theirs is the square root.
+        """
+        weights = np.sqrt(1 + answers.correction_weights())
+        probs = np.nan_to_num(self.expected_answers(answers))
+        variance = probs * (1 - probs)
+        # As many answers as have this spread of weights are worth (Kish's effective sample size).
+        effective: Floats = (
+            weights * (weights @ variance) / max(float(weights**2 @ variance), 1e-300)
+        )
+        return effective
 
     def draws(self, number: int, rng: np.random.Generator) -> Floats:
         """Draw places, in pairs on opposite sides of the most probable ``(number, 3 + C)``."""
@@ -153,6 +169,7 @@ class _Evidence:
     middle: Floats
     columns: np.typing.NDArray[np.int64]
     present: Floats
+    weights: Floats
 
     def odds(self, place: Floats) -> Floats:
         slope, shift, bend = place[:SHARED]
@@ -167,7 +184,7 @@ class _Evidence:
 
     def cost(self, place: Floats) -> float:
         odds = self.odds(place)
-        return float((np.logaddexp(0, odds) - self.present * odds).sum())
+        return float(self.weights @ (np.logaddexp(0, odds) - self.present * odds))
 
 
 def _newton(prior: TruthPosterior, evidence: _Evidence) -> TruthPosterior:
@@ -195,7 +212,7 @@ def _newton(prior: TruthPosterior, evidence: _Evidence) -> TruthPosterior:
 def _information(prior: TruthPosterior, evidence: _Evidence, place: Floats) -> TruthPosterior:
     """The prior's precision with that of the answers added."""
     probs, features = expit(evidence.odds(place)), evidence.features(place)
-    weight, classes = probs * (1 - probs), len(prior.own)
+    weight, classes = evidence.weights * probs * (1 - probs), len(prior.own)
     border = [np.bincount(evidence.columns, weight * row, classes) for row in features]
     return replace(
         prior,
@@ -208,7 +225,7 @@ def _information(prior: TruthPosterior, evidence: _Evidence, place: Floats) -> T
 def _newton_step(
     prior: TruthPosterior, evidence: _Evidence, found: TruthPosterior, place: Floats
 ) -> Floats:
-    residual = expit(evidence.odds(place)) - evidence.present
+    residual = evidence.weights * (expit(evidence.odds(place)) - evidence.present)
     off = place - prior.place
     shared = evidence.features(place) @ residual
     shared = shared + prior.shared @ off[:SHARED] + prior.border @ off[SHARED:]
