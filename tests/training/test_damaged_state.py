@@ -149,6 +149,13 @@ def test_a_flipped_bit_is_noticed(run_copy: Path, capsys: pytest.CaptureFixture[
     assert "its checksum is wrong" in capsys.readouterr().err
 
 
+def test_a_note_nested_without_end_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "last.safetensors"
+    save_file({"w": torch.zeros(1)}, path, metadata={"hilltop": "[" * 100_000})
+    with pytest.raises(DataError, match="this is not a whole safetensors file"):
+        load_tensors(path)
+
+
 def test_equal_checkpoints_are_equal_files(tmp_path: Path) -> None:
     contents = set()
     for number in range(20):

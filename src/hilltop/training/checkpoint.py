@@ -63,7 +63,7 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
             about = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             note = json.loads(about.get("hilltop", "{}"))
-    except (SafetensorError, ValueError, OSError) as error:
+    except (SafetensorError, ValueError, OSError, RecursionError) as error:
         raise data_error(path, f"this is not a whole safetensors file: {error}.") from None
     if not isinstance(note, dict):
         raise data_error(path, "this file was not written by Hilltop.")
