@@ -38,6 +38,8 @@ def test_what_is_written_is_read_again_wherever_one_stands(
     [
         ({"version": 2}, "version 2, but this hilltop reads 1"),
         ({"format": "word"}, "'format' must be one of audioset"),
+        ({"format": []}, "'format' must be one of audioset"),
+        ({"belief": "\ud800"}, "this is not valid JSON"),
         ({"labels": 3}, "'labels' must be a path, but got 3"),
         ({"images": ""}, "'images' must be a path"),
         ({"reading": {"speed": 3}}, "'reading' must hold options among blank"),

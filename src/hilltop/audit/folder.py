@@ -166,6 +166,7 @@ class AuditFolder:
     def _parse(cls, path: Path, about: Path) -> AuditFolder:
         try:
             content = json.loads(about.read_text(encoding="utf-8"))
+            json.dumps(content, ensure_ascii=False).encode()  # half a character is no text
         except (ValueError, RecursionError):
             raise data_error(about, "this is not valid JSON. Run `hilltop audit` again.") from None
         if not isinstance(content, dict):
@@ -203,9 +204,9 @@ def _text(about: Path, content: dict[str, Any], key: str) -> str:
 
 def _format(about: Path, content: dict[str, Any]) -> str:
     name = content.get("format")
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         raise data_error(about, f"'format' must be one of {', '.join(FORMATS)}, but got {name!r}.")
-    return str(name)
+    return name
 
 
 def _count(about: Path, value: Any) -> int:
