@@ -42,6 +42,7 @@ def test_what_is_written_is_read_again_wherever_one_stands(
         ({"belief": "\ud800"}, "this is not valid JSON"),
         ({"labels": 3}, "'labels' must be a path, but got 3"),
         ({"images": ""}, "'images' must be a path"),
+        ({"images": "a\0b"}, "'images' must be a path"),
         ({"reading": {"speed": 3}}, "'reading' must hold options among blank"),
         ({"reading": {"classes": 5}}, "reading.classes cannot be 5; expected Path or nothing"),
         ({"reading": {"unlisted": "all"}}, "reading.unlisted cannot be 'all'"),

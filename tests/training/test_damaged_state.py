@@ -94,6 +94,14 @@ def no_progress(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
     note["progress"] = [1, 2]
 
 
+def endless_step(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+    tensors[first(tensors, ".step")] = torch.tensor(torch.inf)
+
+
+def nan_moment(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+    tensors[first(tensors, ".exp_avg")].fill_(torch.nan)
+
+
 def no_random(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
     tensors["random.cpu"] = torch.zeros(0, 5056, dtype=torch.uint8)
 
@@ -109,6 +117,8 @@ def no_random(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
         words_for_numbers,
         negative_epoch,
         no_progress,
+        endless_step,
+        nan_moment,
         no_random,
     ],
 )
@@ -135,6 +145,17 @@ def test_a_state_of_another_size_never_reaches_a_fused_optimiser(tmp_path: Path)
     crafted(path, lambda tensors, _: tensors.update({"optimizer.0.exp_avg": torch.zeros(1)}))
     with pytest.raises(DataError, match=r"optimizer\.0\.exp_avg has the shape \(1,\)"):
         load_state(path, {"model": model}, optimizer, {})
+
+
+def test_more_epochs_than_were_planned_are_said(
+    run_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = run_copy / "config.yaml"
+    config.write_text(config.read_text().replace("\nepochs: 4\n", "\nepochs: 5\n"))
+    assert main(["resume", str(run_copy)]) == 1
+    said = capsys.readouterr().err
+    assert "its learning rates are planned for" in said
+    assert "or train anew with another --out." in said
 
 
 def test_a_flipped_bit_is_noticed(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

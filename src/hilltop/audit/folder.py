@@ -197,7 +197,7 @@ def _plain(value: Any) -> Any:
 
 def _text(about: Path, content: dict[str, Any], key: str) -> str:
     value = content.get(key)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise data_error(about, f"{key!r} must be a path, but got {value!r}.")
     return value
 
