@@ -227,3 +227,17 @@ def test_a_full_disk_is_told_with_the_checkpoint(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert load_tensors(tmp_path / "a.safetensors")[0]["a"].item() == 1
+
+
+def test_a_model_that_torch_cannot_write_as_onnx_is_said(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object, **options: object) -> None:
+        raise torch.onnx.OnnxExporterError("no such\noperator")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    out = run_copy / "model.onnx"
+    assert main(["export", str(run_copy), "--to", "onnx", "--out", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert "cannot write this model as ONNX: no such operator. Install a newer torch" in said
+    assert not out.exists()
