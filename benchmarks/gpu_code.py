@@ -137,14 +137,22 @@ def resources(compiled: Any) -> tuple[int, int]:
     return used["REG"], used["STACK"] + used["LOCAL"]
 
 
-def read_ptx(compiled: Any, each: float = THREADS / triton_kernel.BLOCK) -> Code:
-    """Read NVIDIA's code; ``each`` is how many threads there are for a pair."""
+def read_ptx(
+    compiled: Any, each: float = THREADS / triton_kernel.BLOCK, *, words: bool = False
+) -> Code:
+    """Read NVIDIA's code.
+
+    Args:
+        compiled: The kernel.
+        each: How many threads there are for a pair.
+        words: Whether a thread has so few pairs that it loads their bytes as one word.
+    """
     text = compiled.asm["ptx"]
     lines = [line.strip() for line in text.splitlines() if line.startswith("\t")]
     run = [line for line in lines if line.endswith(";") and not line.startswith(".")]
     return Code(
         *resources(compiled),
-        each * sum(_bytes(line, "ld") for line in run),
+        each * sum(_bytes(line, "ld") or words * _word(line) for line in run),
         each * sum(_bytes(line, "st") for line in run),
         each * len(run),
     )
@@ -158,6 +166,11 @@ def _bytes(line: str, kind: str) -> int:
     """
     found = re.search(kind + r"\.global(?:\.\w+)*?\.v(\d)\.b(\d+)", line)
     return int(found[1]) * int(found[2]) // 8 if found else 0
+
+
+def _word(line: str) -> int:
+    """Bytes of a single word that every thread with a pair loads: others are not masked so."""
+    return 4 if re.match(r"@%p\d+ ld\.global\.b32 \{", line) else 0
 
 
 def read_amdgcn(compiled: Any) -> Code:

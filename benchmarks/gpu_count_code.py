@@ -79,7 +79,8 @@ def examine(variant: Variant, arch: str) -> Code:
         return read_amdgcn(compile_variant(variant, GPUTarget("hip", arch, 64)))
     options = count_device.launch_options(variant.classes)
     each = 32 * options["num_warps"] / options["block"]
-    return read_ptx(compile_variant(variant, GPUTarget("cuda", int(arch), 32)), each)
+    compiled = compile_variant(variant, GPUTarget("cuda", int(arch), 32))
+    return read_ptx(compiled, each, words=True)
 
 
 def variants(classes: list[int], *, every: bool) -> Iterator[Variant]:

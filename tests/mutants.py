@@ -40,8 +40,8 @@ MUTANTS = (
     ),
     Mutant(
         "calibration/keep_posterior.py",
-        "COMMON_ERROR * down, COMMON_ERROR)",
-        "2 * COMMON_ERROR * down, 2 * COMMON_ERROR)",
+        "COMMON_ERROR * down, COMMON_ERROR * up)",
+        "2 * COMMON_ERROR * down, 2 * COMMON_ERROR * up)",
         CALIBRATION,
     ),
     Mutant(

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import hilltop
+from tests.mutants import MUTANTS
 from tests.processes import run
 
 PACKAGE = Path(hilltop.__file__).parent
@@ -133,3 +134,12 @@ def test_after_importing_hilltop_every_room_can_be_reached() -> None:
 def test_no_file_is_longer_than_the_guide_allows() -> None:
     lengths = {module_name(file): len(file.read_text().splitlines()) for file in FILES}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def test_every_fault_put_in_on_purpose_has_its_place_and_its_tests() -> None:
+    root = Path(__file__).parents[1]
+    lost = [one for one in MUTANTS if one.old not in (PACKAGE / one.file).read_text()]
+    assert lost == []
+    assert [
+        one for one in MUTANTS for name in one.tests.split() if not (root / name).exists()
+    ] == []

@@ -22,6 +22,13 @@ MENDS = (
         "check_outputs([*outputs]",
         OUTPUTS,
     ),
+    ("cli/outputs.py", "isinstance(one, Path | str)", "isinstance(one, Path)", OUTPUTS),
+    (
+        "cli/outputs.py",
+        "if not labels and out.suffix.lower() not in IMAGE_ENDINGS:",
+        "if not labels:",
+        OUTPUTS,
+    ),
     # 2. Tabs and reviewers of the page without a server.
     (
         "audit/review/page/file_client.js",
@@ -60,6 +67,12 @@ MENDS = (
     # 5. Features and scores.
     ("inputs/features.py", "np.flatnonzero(lengths != lengths[0])", "np.zeros(0)", FEATURES),
     ("data/array_files.py", "if size > free:", "if False:", FEATURES),
+    (
+        "data/formats/text/content.py",
+        "check_memory(path, _COPIES * size)",
+        "pass",
+        "tests/data/formats/text/test_content.py",
+    ),
     # 6. Who gets in.
     (
         "audit/review/security.py",
@@ -114,6 +127,7 @@ MENDS = (
         ANSWERS,
     ),
     ("audit/decisions/store.py", "!= [row[at] for at in _SAME]", "is None", ANSWERS),
+    ("audit/decisions/store.py", "if self._connection.in_transaction:", "if True:", ANSWERS),
     ("data/csv_rows.py", '_FORMULA = ("=", ', "_FORMULA = (", ANSWERS),
     (
         "training/run_folder.py",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from hilltop.cli.help import visible_options
 from hilltop.cli.main import load_command
 from tests.attack.outcome import Outcome
-from tests.attack.overwriting import make_files
+from tests.attack.places import fresh_places
 from tests.attack.quiet import quietly
 
 VALUES = {
@@ -64,18 +62,9 @@ SOUND = (
 def odd_options(folder: Path, tries: int) -> Outcome:
     """Give one option an odd value; a traceback is a fault, and so is a lost file."""
     found = Outcome("odd values of options end in an answer or a sentence")
-    made, chance, before = folder / "made", random.Random(1), os.getcwd()
-    make_files(made)
-    try:
-        for turn in range(tries):
-            place = folder / f"try-{turn}"
-            shutil.copytree(made, place)
-            os.chdir(place)
-            _try(found, SOUND[turn % len(SOUND)], chance)
-            os.chdir(before)
-            shutil.rmtree(place)
-    finally:
-        os.chdir(before)
+    chance = random.Random(1)
+    for turn in fresh_places(folder, tries):
+        _try(found, SOUND[turn % len(SOUND)], chance)
     return found
 
 

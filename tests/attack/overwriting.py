@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.attack.outcome import Outcome
+from tests.attack.places import fresh_places
 from tests.attack.quiet import quietly
-from tests.feature_problem import write_problem
 
 OUT = "{out}"
 WRITERS = (
@@ -44,44 +42,10 @@ WRITERS = (
 def overwriting(folder: Path, tries: int) -> Outcome:
     """Aim commands at files by any name, with and without ``--force``, and see what is left."""
     found = Outcome("commands aimed at files that are there")
-    made = folder / "made"
-    make_files(made)
-    chance, before = random.Random(0), os.getcwd()
-    try:
-        for turn in range(tries):
-            place = folder / f"try-{turn}"
-            shutil.copytree(made, place)
-            os.chdir(place)
-            _aim(found, WRITERS[turn % len(WRITERS)], chance)
-            os.chdir(before)
-            shutil.rmtree(place)
-    finally:
-        os.chdir(before)
+    chance = random.Random(0)
+    for turn in fresh_places(folder, tries):
+        _aim(found, WRITERS[turn % len(WRITERS)], chance)
     return found
-
-
-def make_files(folder: Path) -> None:
-    """What a user has: labels in several formats, features, a run, an audit, scores, notes."""
-    folder.mkdir()
-    write_problem(folder, "abcd", train=120, val=40, features=8, above=1, seed=0)
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
-        for words in (
-            "convert train.parquet train.csv --to long --lossy",
-            "convert train.parquet yolo --to yolo --lossy",
-            "simulate train.parquet --r 0.5 --out left.parquet",
-            "train --labels left.parquet --val-labels val.parquet --features features.npz"
-            " --epochs 1 --loss bce --no-report --out run",
-            "predict run --features features.npz --out scores.npy",
-            "audit --labels left.parquet --features features.npz --out audit",
-        ):
-            assert quietly(words.split()) == 0, words
-        Path("keep.csv").write_text("class,keep\na,0.5\nb,0.5\nc,0.5\nd,0.5\n")
-        Path("photos").mkdir()
-        Path("thesis.txt").write_text("precious")
-    finally:
-        os.chdir(before)
 
 
 def _aim(found: Outcome, writer: tuple[str, ...], chance: random.Random) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 from pathlib import Path
 
 from tests.attack.options import SOUND
 from tests.attack.outcome import Outcome
-from tests.attack.overwriting import make_files
+from tests.attack.places import fresh_places
 from tests.forked import fork
 
 WORKER = Path(__file__).with_name("small_disk_worker.py")
@@ -20,19 +18,10 @@ OUT = 5000
 def small_disks(folder: Path, tries: int) -> Outcome:
     """Run every command with too little room; a traceback is a fault, and so is a changed input."""
     found = Outcome("commands on a disk that is full end in a sentence")
-    made, chance, before = folder / "made", random.Random(2), os.getcwd()
-    make_files(made)
+    chance = random.Random(2)
     commands = [words for words in SOUND if "--weights" not in words]
-    try:
-        for turn in range(tries):
-            place = folder / f"try-{turn}"
-            shutil.copytree(made, place)
-            os.chdir(place)
-            _try(found, commands[turn % len(commands)], round(OUT * 4 ** chance.uniform(0, 3)))
-            os.chdir(before)
-            shutil.rmtree(place)
-    finally:
-        os.chdir(before)
+    for turn in fresh_places(folder, tries):
+        _try(found, commands[turn % len(commands)], round(OUT * 4 ** chance.uniform(0, 3)))
     return found
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import COMMANDS, load_command
 from hilltop.cli.outputs import WRITTEN
 from tests.attack.__main__ import ATTACKS
 from tests.attack.outcome import Outcome
 from tests.attack.overwriting import WRITERS
+from tests.attack.places import fresh_places
 
 
 @pytest.mark.slow
@@ -32,6 +34,12 @@ def test_no_command_that_writes_is_forgotten() -> None:
         if {item.name for item in fields(load_command(name))} & set(WRITTEN)
     ]
     assert set(writes) == {words[0] for words in WRITERS}
+
+
+@pytest.mark.slow
+def test_an_audit_reads_the_labels_of_the_place_it_is_tried_in(tmp_path: Path) -> None:
+    for _ in fresh_places(tmp_path, 2):
+        assert AuditFolder.read(Path("audit")).labels == Path("left.parquet").resolve()
 
 
 def test_what_does_not_hold_is_counted() -> None:

@@ -12,13 +12,15 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.data import ReadOptions
 from hilltop.errors import DataError
 
+KEEP = {"keep": 0.5, "low": 0.4, "high": 0.6}
+
 
 def test_what_is_written_is_read_again_wherever_one_stands(
     audit: AuditFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ReadOptions(unlisted="absent", minus_one="unknown", classes=Path("names.txt"))
     written = AuditFolder(
-        audit.path, Path("a b.csv"), "wide", options, Path("pictures"), 7, {"cat": 0.5}, "today"
+        audit.path, Path("a b.csv"), "wide", options, Path("pictures"), 7, KEEP, "today"
     )
     written.write()
     here = Path.cwd()
@@ -36,9 +38,18 @@ def test_what_is_written_is_read_again_wherever_one_stands(
     [
         ({"version": 2}, "version 2, but this hilltop reads 1"),
         ({"format": "word"}, "'format' must be one of audioset"),
+        ({"format": []}, "'format' must be one of audioset"),
+        ({"belief": "\ud800"}, "this is not valid JSON"),
         ({"labels": 3}, "'labels' must be a path, but got 3"),
         ({"images": ""}, "'images' must be a path"),
+        ({"images": "a\0b"}, "'images' must be a path"),
         ({"reading": {"speed": 3}}, "'reading' must hold options among blank"),
+        ({"reading": {"classes": 5}}, "reading.classes cannot be 5; expected Path or nothing"),
+        ({"reading": {"unlisted": "all"}}, "reading.unlisted cannot be 'all'"),
+        ({"images_total": "many"}, "'images_total' must be a number of images, but got 'many'"),
+        ({"images_total": 1e400}, "'images_total' must be a number of images, but got inf"),
+        ({"keep_rate": {**KEEP, "low": "x"}}, "'keep_rate' must be a share from 0 to 1"),
+        ({"keep_rate": 7}, "'keep_rate' must be a share from 0 to 1, but got 7"),
     ],
 )
 def test_faults_are_said_in_words(audit: AuditFolder, change: dict[str, object], said: str) -> None:

@@ -66,6 +66,34 @@ def test_a_file_in_the_folder_of_labels_is_not_written_over(
     assert taken.read_bytes() == before
 
 
+def test_a_file_of_weights_is_not_written_over(
+    scores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("photos").mkdir()
+    weights = Path("weights.npz")
+    weights.write_bytes(b"precious")
+    assert main(["features", "photos", "--weights", "weights.npz", "--out", "weights.npz",
+                 "--force"]) == 2  # fmt: skip
+    assert READS in capsys.readouterr().err
+    assert weights.read_bytes() == b"precious"
+
+
+def test_an_image_that_is_read_is_not_written_over(
+    audit: AuditFolder,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert audit.images is not None
+    image = next(path for path in audit.images.iterdir())
+    before = image.read_bytes()
+    for words in (
+        ["review", str(audit.path), "--static", str(image)],
+        ["predict", "run", "--images", str(audit.images), "--to", "coco", "--out", str(image)],
+    ):
+        assert main([*words, "--force"]) == 2
+        assert "lies in the folder of images that the command reads" in capsys.readouterr().err
+        assert image.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     "words",
     [

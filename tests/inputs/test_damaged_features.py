@@ -16,7 +16,7 @@ import pytest
 from hilltop.data import array_files
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError
-from hilltop.inputs.features import read_features
+from hilltop.inputs.features import FeatureInputs, read_features
 
 IDS = [f"{number}.jpg" for number in range(240)]
 
@@ -159,3 +159,38 @@ def test_names_of_scores_that_do_not_fit_are_said(tmp_path: Path) -> None:
         pq.write_table(names, tmp_path / "e.npy.names.parquet")
         with pytest.raises(DataError, match=message):
             ScoreTable.load(tmp_path / "e.npy")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"classes": "[" * 100_000}, "the names of scores cannot be read: maximum recursion"),
+        ({"classes": '["w", "x", "y", 5]'}, "expected a list of texts"),
+        ({"classes": '"wxyz"'}, "expected a list of texts"),
+        ({"thresholds": '["x", 1, 2, 3]'}, "expected a list of numbers"),
+        ({"thresholds": "[1]"}, "1 thresholds for 4 classes"),
+        ({"thresholds": "[" * 100_000}, "the names of scores cannot be read: maximum recursion"),
+    ],
+)
+def test_odd_notes_beside_scores_are_said(told: dict[str, str], said: str, tmp_path: Path) -> None:
+    whole_files(tmp_path)
+    names = pq.read_table(tmp_path / "e.npy.names.parquet")
+    known = {key.decode(): value for key, value in names.schema.metadata.items()}
+    pq.write_table(
+        names.replace_schema_metadata({**known, **told}), tmp_path / "e.npy.names.parquet"
+    )
+    with pytest.raises(DataError, match=said):
+        ScoreTable.load(tmp_path / "e.npy")
+
+
+def test_features_without_a_row_are_said(tmp_path: Path) -> None:
+    np.savez(tmp_path / "f.npz", ids=np.array([], dtype=str), X=np.zeros((0, 3), np.float32))
+    with pytest.raises(DataError, match="there is not one row of features"):
+        read_features(tmp_path / "f.npz")
+
+
+def test_features_that_are_infinite_in_32_bits_are_said(tmp_path: Path) -> None:
+    np.savez(tmp_path / "f.npz", ids=np.array(["a", "b"]), X=np.array([[1.0, 2.0], [1e300, 1.0]]))
+    features = read_features(tmp_path / "f.npz")
+    with pytest.raises(DataError, match="the features of 'b' are not finite in 32 bits"):
+        FeatureInputs(features, features.images)

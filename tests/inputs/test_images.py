@@ -14,6 +14,7 @@ from torchvision import transforms as v1
 from torchvision.transforms.v2 import functional
 
 from hilltop.errors import ArgumentError, DataError
+from hilltop.inputs.image_files import list_images
 from hilltop.inputs.images import ImageInputs
 from tests.data.conftest import SHARED, picture
 
@@ -239,3 +240,14 @@ def test_real_photographs_are_read_like_pil_reads_them(tmp_path: Path) -> None:
             functional.pil_to_tensor(v1.Resize((448, 448))(opened)), torch.float32, scale=True
         )
         assert np.abs(images[row] - expected.numpy()).max() <= 2.01 / 255
+
+
+def test_a_file_name_that_is_no_text_is_said(folder: Path) -> None:
+    (folder / "below").mkdir()
+    picture(1).save(folder / "below" / "a.png")
+    os.rename(folder / "below", os.fsencode(folder) + b"/\xff")
+    said = r"the name of the file b'\\xff/a\.png' is not UTF-8\. Rename it\."
+    with pytest.raises(DataError, match=said):
+        list_images(folder)
+    with pytest.raises(DataError, match=said):
+        inputs_of(folder, ["a.png"])

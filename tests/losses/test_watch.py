@@ -168,7 +168,7 @@ def test_on_real_features_bias_zero_is_warned_of_and_the_prior_is_not(
     name: str, rate: float
 ) -> None:
     features, labels = coco()
-    with pytest.warns(HilltopWarning, match="init_head_prior"):
+    with pytest.warns(HilltopWarning, match="Start the head where this loss is least"):
         first_epoch(name, features, labels, prior=False, rate=rate)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

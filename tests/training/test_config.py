@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,22 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
         TrainConfig.from_file(write(tmp_path / "a.yaml", "a: [1"))
     with pytest.raises(ConfigError, match="expected names and values, but got list"):
         TrainConfig.from_file(write(tmp_path / "b.yaml", "- 1"))
+
+
+def test_a_number_beyond_all_floats_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yaml", f"learning_rate: 1{'0' * 400}\n")
+    with pytest.raises(ConfigError, match=r"learning_rate cannot be 10+; expected a number"):
+        TrainConfig.from_file(path)
+
+
+@pytest.mark.parametrize("last", ["labels: *j", "loss_options: {tau: *j}", "seed: &s [*s]"])
+def test_a_file_that_repeats_its_parts_without_end_is_not_read(last: str, tmp_path: Path) -> None:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    lines += [
+        f"{one}: &{one} [{', '.join(9 * [f'*{before}'])}]" for before, one in pairwise("abcdefghij")
+    ]
+    with pytest.raises(ConfigError, match="or repeats its own parts"):
+        TrainConfig.from_file(write(tmp_path / "c.yaml", "\n".join([*lines, last])))
 
 
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:

@@ -94,6 +94,14 @@ def no_progress(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
     note["progress"] = [1, 2]
 
 
+def endless_step(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+    tensors[first(tensors, ".step")] = torch.tensor(torch.inf)
+
+
+def nan_moment(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+    tensors[first(tensors, ".exp_avg")].fill_(torch.nan)
+
+
 def no_random(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
     tensors["random.cpu"] = torch.zeros(0, 5056, dtype=torch.uint8)
 
@@ -109,6 +117,8 @@ def no_random(tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
         words_for_numbers,
         negative_epoch,
         no_progress,
+        endless_step,
+        nan_moment,
         no_random,
     ],
 )
@@ -137,6 +147,17 @@ def test_a_state_of_another_size_never_reaches_a_fused_optimiser(tmp_path: Path)
         load_state(path, {"model": model}, optimizer, {})
 
 
+def test_more_epochs_than_were_planned_are_said(
+    run_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = run_copy / "config.yaml"
+    config.write_text(config.read_text().replace("\nepochs: 4\n", "\nepochs: 5\n"))
+    assert main(["resume", str(run_copy)]) == 1
+    said = capsys.readouterr().err
+    assert "its learning rates are planned for" in said
+    assert "or train anew with another --out." in said
+
+
 def test_a_flipped_bit_is_noticed(run_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("resume.safetensors", "best.safetensors"):
         path = run_copy / name
@@ -147,6 +168,13 @@ def test_a_flipped_bit_is_noticed(run_copy: Path, capsys: pytest.CaptureFixture[
             load_tensors(path)
     assert main(["resume", str(run_copy)]) == 1
     assert "its checksum is wrong" in capsys.readouterr().err
+
+
+def test_a_note_nested_without_end_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "last.safetensors"
+    save_file({"w": torch.zeros(1)}, path, metadata={"hilltop": "[" * 100_000})
+    with pytest.raises(DataError, match="this is not a whole safetensors file"):
+        load_tensors(path)
 
 
 def test_equal_checkpoints_are_equal_files(tmp_path: Path) -> None:
@@ -199,3 +227,17 @@ def test_a_full_disk_is_told_with_the_checkpoint(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert load_tensors(tmp_path / "a.safetensors")[0]["a"].item() == 1
+
+
+def test_a_model_that_torch_cannot_write_as_onnx_is_said(
+    run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object, **options: object) -> None:
+        raise torch.onnx.OnnxExporterError("no such\noperator")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    out = run_copy / "model.onnx"
+    assert main(["export", str(run_copy), "--to", "onnx", "--out", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert "cannot write this model as ONNX: no such operator. Install a newer torch" in said
+    assert not out.exists()

@@ -6,12 +6,13 @@ import json
 import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hilltop.data import FORMATS, LabelTable, ReadOptions, read_labels
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.review_record import provenance_path
+from hilltop.training.config_values import build_dataclass
 
 VERSION = 1
 _ABOUT = "audit.json"
@@ -42,6 +43,11 @@ class AuditFolder:
     keep_rate: float | dict[str, float] | None = None
     created: str = ""
     belief: str = ""
+
+    @property
+    def about(self) -> Path:
+        """What was audited, and how."""
+        return self.path / _ABOUT
 
     @property
     def candidates(self) -> Path:
@@ -91,15 +97,16 @@ class AuditFolder:
     @property
     def files(self) -> tuple[Path, ...]:
         """The files of an audit that it makes or reads again."""
-        own = (self.path / _ABOUT, self.audited_labels, self.decisions, self.sample)
+        own = (self.about, self.audited_labels, self.decisions, self.sample)
         found = (self.candidates, self.suspects, self.directions)
         tables = (path.with_suffix(".csv") for path in (self.candidates, self.suspects))
         return (*own, *found, *tables, self.path / "estimates.csv")
 
     @property
     def inputs(self) -> tuple[Path, ...]:
-        """What later commands read: the files of the audit, and the labels that were audited."""
-        return (*self.files, self.labels, provenance_path(self.labels))
+        """What later commands read: the files of the audit, labels and images that it is about."""
+        images = () if self.images is None else (self.images,)
+        return (*self.files, self.labels, provenance_path(self.labels), *images)
 
     def table(self) -> LabelTable:
         """Read the labels that were audited."""
@@ -120,7 +127,7 @@ class AuditFolder:
         }
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-        atomic_write(self.path / _ABOUT, text)
+        atomic_write(self.about, text)
         self.unfinished.unlink(missing_ok=True)
 
     @classmethod
@@ -159,6 +166,7 @@ class AuditFolder:
     def _parse(cls, path: Path, about: Path) -> AuditFolder:
         try:
             content = json.loads(about.read_text(encoding="utf-8"))
+            json.dumps(content, ensure_ascii=False).encode()  # half a character is no text
         except (ValueError, RecursionError):
             raise data_error(about, "this is not valid JSON. Run `hilltop audit` again.") from None
         if not isinstance(content, dict):
@@ -175,8 +183,8 @@ class AuditFolder:
             format=_format(about, content),
             reading=_reading(about, content.get("reading", {})),
             images=None if content.get("images") is None else Path(_text(about, content, "images")),
-            images_total=int(content.get("images_total") or 0),
-            keep_rate=content.get("keep_rate"),
+            images_total=_count(about, content.get("images_total") or 0),
+            keep_rate=_keep_rate(about, content.get("keep_rate")),
             created=str(content.get("created", "")),
             belief=str(content.get("belief", "")),
         )
@@ -189,22 +197,37 @@ def _plain(value: Any) -> Any:
 
 def _text(about: Path, content: dict[str, Any], key: str) -> str:
     value = content.get(key)
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise data_error(about, f"{key!r} must be a path, but got {value!r}.")
     return value
 
 
 def _format(about: Path, content: dict[str, Any]) -> str:
     name = content.get("format")
-    if name not in FORMATS:
+    if not isinstance(name, str) or name not in FORMATS:
         raise data_error(about, f"'format' must be one of {', '.join(FORMATS)}, but got {name!r}.")
-    return str(name)
+    return name
+
+
+def _count(about: Path, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
+        raise data_error(about, f"'images_total' must be a number of images, but got {value!r}.")
+    return value
+
+
+def _keep_rate(about: Path, value: Any) -> float | dict[str, float] | None:
+    shares = value.values() if isinstance(value, dict) else () if value is None else (value,)
+    if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares):
+        raise data_error(about, f"'keep_rate' must be a share from 0 to 1, but got {value!r}.")
+    return cast("float | dict[str, float] | None", value)
 
 
 def _reading(about: Path, content: Any) -> ReadOptions:
     known = {option.name for option in fields(ReadOptions)}
     if not isinstance(content, dict) or not set(content) <= known:
         raise data_error(about, f"'reading' must hold options among {', '.join(sorted(known))}.")
-    files = {name: content.get(name) for name in ("classes", "renames")}
-    paths = {name: None if file is None else Path(file) for name, file in files.items()}
-    return ReadOptions(**{**content, **paths})
+    faults: list[str] = []
+    built = build_dataclass(ReadOptions, content, "reading.", faults)
+    if faults:
+        raise data_error(about, faults[0])
+    return cast(ReadOptions, built)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import tyro
 
+from hilltop.data.data_errors import data_error
+
 if TYPE_CHECKING:
     from hilltop.audit.folder import AuditFolder
 
@@ -64,7 +66,10 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
 
     estimates, sampled = add_samples(folder)
     source = "by the model"
-    keep = KeepEstimate(**folder.keep_rate) if isinstance(folder.keep_rate, dict) else None
+    told = folder.keep_rate if isinstance(folder.keep_rate, dict) else None
+    if told is not None and sorted(told) != ["high", "keep", "low"]:
+        raise data_error(folder.about, f"'keep_rate' must hold keep, low and high, not {told!r}.")
+    keep = None if told is None else KeepEstimate(**told)
     if sampled is not None:
         keep = sampled.keep
         source = "by random samples"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import json
 import os
 import sys
@@ -97,13 +98,8 @@ hilltop --completion bash (or zsh, fish) prints what completes them; hilltop --v
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit code."""
     _wait_passively()
+    _mend_streams()
     given = CommonOptions.split(sys.argv[1:] if arguments is None else arguments)
-    if not given.words or given.words[0] in ("-h", "--help"):
-        print(START, end="")
-        return OK
-    if given.words == ("--version",):
-        print(f"hilltop {hilltop.__version__}")
-        return OK
     try:
         _run(given)
     except HilltopError as error:
@@ -130,8 +126,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: CommonOptions) -> None:
     """Run the command, its help or the completion of all; print its result where JSON is asked."""
-    name, *rest = given.words
-    if name == "--completion":
+    name, *rest = given.words or ("--help",)
+    if name in ("-h", "--help"):
+        print(START, end="", flush=True)
+    elif given.words == ("--version",):
+        print(f"hilltop {hilltop.__version__}", flush=True)
+    elif name == "--completion":
         from hilltop.cli.completion import completion_script
 
         print(completion_script(rest[0] if rest else ""), end="")
@@ -143,6 +143,16 @@ def _run(given: CommonOptions) -> None:
             result = run_command(given.words, quiet=given.quiet)
         if given.json and result is not None:
             print(json.dumps(result, indent=2, default=str))
+
+
+def _mend_streams() -> None:
+    """Open streams that the caller has closed, and let any text be printed in any encoding."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (as long as the process)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _wait_passively() -> None:

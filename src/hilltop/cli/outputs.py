@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from hilltop.data.files import check_outputs
+from hilltop.data.formats.text.folder_files import IMAGE_ENDINGS
 from hilltop.errors import ArgumentError
 
 Force = Annotated[
@@ -41,11 +43,15 @@ def check_written(
     read += [path for one in read if one.name for path in _beside(one)]
     told = {} if hasattr(command, "force") else {"remedy": "Choose another --out."}
     check_outputs([*outputs, *beside], read, force=allowed, **told)
-    for folder in (path.resolve() for path in read if path.is_dir() and _is_labels(command, path)):
-        for out in outputs:
-            if out.is_file() and out.resolve().is_relative_to(folder):
+    for out in filter(os.path.isfile, outputs):
+        for path in read:
+            labels = _is_labels(command, path)
+            if not labels and out.suffix.lower() not in IMAGE_ENDINGS:
+                continue
+            if os.path.isdir(path) and out.resolve().is_relative_to(path.resolve()):
+                what = "labels" if labels else "images"
                 raise ArgumentError(
-                    f"{out}: this file lies in the folder of labels that the command reads, and"
+                    f"{out}: this file lies in the folder of {what} that the command reads, and"
                     " may be one of them. Choose another place."
                 )
 
@@ -69,4 +75,6 @@ def _inputs(part: Any) -> Iterator[Path]:
             yield from _inputs(value)
         elif item.name not in WRITTEN:
             values = value if isinstance(value, tuple) else (value,)
-            yield from (path for path in values if isinstance(path, Path) and path != Path())
+            # A file of weights is named by a text, which may be a word as well.
+            named = (Path(one) for one in values if isinstance(one, Path | str))
+            yield from (path for path in named if path != Path())

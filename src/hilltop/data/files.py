@@ -212,6 +212,6 @@ def _identity(path: Path) -> tuple[int, int] | None:
     """Device and number of a file; None if there is none."""
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # a name with a null byte, as JSON may have, is no file
         return None
     return found.st_dev, found.st_ino

@@ -107,11 +107,15 @@ class ScoreTable:
                 )
         try:
             names = pq.read_table(_names_path(source))
-            classes = tuple(json.loads(names.schema.metadata[b"classes"]))
+            classes = _parse_list(names.schema.metadata[b"classes"], str)
             images = names.column("image").combine_chunks()
             known = names.schema.metadata.get(b"thresholds")
-            thresholds = None if known is None else tuple(json.loads(known))
-        except (pa.ArrowException, ValueError, KeyError, TypeError, OSError) as error:
+            thresholds = None if known is None else _parse_list(known, int | float)
+            if thresholds is not None and len(thresholds) != len(classes):
+                raise ValueError(f"{len(thresholds)} thresholds for {len(classes)} classes")
+        except (
+            pa.ArrowException, ValueError, KeyError, TypeError, OSError, RecursionError,
+        ) as error:  # fmt: skip
             reason = str(error).partition("\n")[0].rstrip(".")
             raise data_error(
                 _names_path(source), f"the names of scores cannot be read: {reason}."
@@ -132,6 +136,13 @@ class ScoreTable:
         rows = _positions(("image", "images"), self.images, images)
         here = pa.array(self.classes, pa.string())
         return rows, _positions(("class", "classes"), here, pa.array(classes))
+
+
+def _parse_list(text: bytes, kind: Any) -> tuple[Any, ...]:
+    found = json.loads(text)
+    if not isinstance(found, list) or not all(isinstance(one, kind) for one in found):
+        raise ValueError(f"expected a list of {'texts' if kind is str else 'numbers'}")
+    return tuple(found)
 
 
 def _check_parts(path: Path, images: pa.Array, classes: tuple[Any, ...], values: Any) -> None:

@@ -53,6 +53,8 @@ class Features:
             raise data_error(
                 path, f"there are {len(images)} ids for {len(values)} rows of features."
             )
+        if not len(values):
+            raise data_error(path, "there is not one row of features.")
         if not values.shape[1]:
             raise data_error(path, "there is not one feature in a row.")
         if len(images.unique()) != len(images):
@@ -124,10 +126,12 @@ class FeatureInputs:
     def __init__(self, features: Features, images: pa.StringArray) -> None:
         """Arrange the features in the order of ``images``."""
         chosen = features.values[features.rows_of(images)]
-        if not np.isfinite(chosen).all():
-            row = int(np.flatnonzero(~np.isfinite(chosen).all(axis=1))[0])
+        sound = np.abs(chosen) <= np.finfo(np.float32).max  # NaN is not; heads are in 32 bits
+        if not sound.all():
+            row = int(np.flatnonzero(~sound.all(axis=1))[0])
+            large = " in 32 bits" if np.isfinite(chosen[row]).all() else ""
             raise data_error(
-                features.path, f"the features of {images[row].as_py()!r} are not finite."
+                features.path, f"the features of {images[row].as_py()!r} are not finite{large}."
             )
         self.values = torch.from_numpy(np.ascontiguousarray(chosen))
         self.backbone, self.images_folder = features.backbone, features.images_folder

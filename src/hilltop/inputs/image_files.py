@@ -63,6 +63,7 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
             )
         found.append(files[0] if len(files) == 1 else None)
     faults.check()
+    _check_names(folder, [file for file in found if file is not None])
     return pa.array(found, pa.string())
 
 
@@ -95,9 +96,21 @@ def list_images(folder: Path) -> pa.StringArray:
             if file.suffix.lower() in ENDINGS and file.is_file()
         ]
     found.sort()
+    _check_names(folder, found)
     if not found:
         raise data_error(folder, f"there are no images ({', '.join(ENDINGS)}) here.")
     return pa.array(found, pa.string())
+
+
+def _check_names(folder: Path, files: list[str]) -> None:
+    """Raise if the name of a file cannot be an image id, which is text."""
+    errors = ErrorCollector(folder)
+    for file in files:
+        try:
+            file.encode()
+        except UnicodeEncodeError:
+            errors.add(f"the name of the file {os.fsencode(file)!r} is not UTF-8. Rename it.")
+    errors.check()
 
 
 def missing_images(folder: Path, missing: list[str], total: int) -> DataError:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 
 from hilltop.calibration import TruthModel
 from hilltop.checks import pluralize
@@ -17,6 +16,7 @@ from hilltop.data import LabelTable, State, read_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.scores import ScoreTable
+from hilltop.data.yaml_files import read_yaml
 from hilltop.metrics import average_precision
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.report.figures import (
@@ -285,8 +285,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise data_error(path, "there is no such file; a report needs the configuration of a run.")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise data_error(path, f"this is not YAML: {reason}.") from None
+        values = read_yaml(path)
+    except ValueError as error:
+        raise data_error(path, str(error)) from None
     return values if isinstance(values, dict) else {}

@@ -63,7 +63,7 @@ def load_tensors(path: Path) -> tuple[Tensors, dict[str, Any]]:
             about = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             note = json.loads(about.get("hilltop", "{}"))
-    except (SafetensorError, ValueError, OSError) as error:
+    except (SafetensorError, ValueError, OSError, RecursionError) as error:
         raise data_error(path, f"this is not a whole safetensors file: {error}.") from None
     if not isinstance(note, dict):
         raise data_error(path, "this file was not written by Hilltop.")
@@ -133,7 +133,9 @@ def load_state(
         _match_memory_format(optimizer)
         for name, other in others.items():
             if name in note["others"]:  # a run of another precision has no scaler
-                check_alike(name, note["others"][name], _plain_state(other))
+                own = _plain_state(other)
+                check_alike(name, note["others"][name], own)
+                _check_length(note["others"][name], own)
                 other.load_state_dict(note["others"][name])
         set_rng_state(_under(tensors, "random."), rank)
         made = note["progress"]
@@ -164,6 +166,8 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, groups: 
         fits = {torch.Size()} if field == "step" else {size, by_row}
         if value.shape not in fits or not value.is_floating_point():
             raise ValueError(f"optimizer.{key} has the shape {tuple(value.shape)}")
+        if not bool(value.isfinite().all()):
+            raise ValueError(f"optimizer.{key} holds numbers that are not finite")
         state.setdefault(int(number), {})[field] = value
     fields = {frozenset(values) for values in state.values()}
     if len(fields) > 1:
@@ -172,6 +176,16 @@ def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, groups: 
         {**group, "params": own["params"]} for group, own in zip(groups, now, strict=True)
     ]
     optimizer.load_state_dict({"state": state, "param_groups": own_numbers})
+
+
+def _check_length(given: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise ValueError if a schedule was made for another number of steps, and would end early."""
+    before, now = given.get("total_steps"), own.get("total_steps")
+    if before != now:
+        raise ValueError(
+            f"its learning rates are planned for {before} steps, but the run now has {now}. Put"
+            " epochs, batch size and labels back as they were, or train anew with another --out"
+        )
 
 
 def check_alike(name: str, given: Any, like: Any) -> None:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from hilltop.data import ReadOptions
+from hilltop.data.yaml_files import read_yaml
 from hilltop.errors import ConfigError
 from hilltop.training.config_checks import name_faults, number_faults, part_faults
 from hilltop.training.config_values import build_dataclass, plain_value
@@ -219,10 +218,9 @@ class TrainConfig:
         if not path.is_file():
             raise ConfigError(f"{path}: there is no such configuration file.")
         try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise ConfigError(f"{path}: this is not YAML: {reason}.") from None
+            values = read_yaml(path) or {}
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}") from None
         if not isinstance(values, dict):
             kind = type(values).__name__
             raise ConfigError(f"{path}: expected names and values, but got {kind}.")

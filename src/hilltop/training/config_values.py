@@ -65,7 +65,7 @@ def _convert(value: Any, hint: Any) -> Any:
     if hint is float and isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
             return float(value)  # YAML reads 1e-4 as text
-        except ValueError:
+        except (ValueError, OverflowError):
             return _WRONG
     plain = typing.get_origin(hint) or hint
     wrong_bool = isinstance(value, bool) and plain is not bool

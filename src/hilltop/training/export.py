@@ -15,7 +15,7 @@ from hilltop.calibration import TruthModel
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
-from hilltop.errors import MissingExtra
+from hilltop.errors import HilltopError, MissingExtra
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
@@ -38,17 +38,24 @@ def export_onnx(trained: TrainedModel, out: Path) -> None:
     example = torch.rand(2, *trained.input_shape)
     with replacing(out) as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter's own deprecations
-        torch.onnx.export(
-            model,
-            (example,),
-            temporary,
-            input_names=["inputs"],
-            output_names=["scores"],
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-        )
+        try:
+            torch.onnx.export(
+                model,
+                (example,),
+                temporary,
+                input_names=["inputs"],
+                output_names=["scores"],
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:  # torch 2.6 beside a newer onnxscript
+            reason = " ".join(str(error).split())[:200].rstrip(".")
+            raise HilltopError(
+                f"torch {torch.__version__} cannot write this model as ONNX: {reason}. Install a"
+                " newer torch, or export with --to safetensors."
+            ) from error
         written = onnx.load(temporary)
         onnx.helper.set_model_props(written, _properties(trained))
         onnx.save(written, temporary)

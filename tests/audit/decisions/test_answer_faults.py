@@ -76,6 +76,19 @@ def test_a_file_that_cannot_be_written_is_said(path: Path) -> None:
     store.close()
 
 
+def test_a_full_disk_is_said_and_takes_answers_again_when_there_is_room(path: Path) -> None:
+    store = DecisionStore(path)
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+    answers = [said(number, "present") for number in range(1, 200)]
+    with pytest.raises(DataError, match=r"disk is full\. Make room on the disk\."):
+        store.add(answers)
+    store._connection.execute("PRAGMA max_page_count = 10000")
+    store.add(answers)
+    assert len(store.read()) == len(answers)
+    store.close()
+
+
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Make the file and its folder writable"):
         DecisionStore(tmp_path / "gone" / "decisions.sqlite")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,3 +51,13 @@ def test_the_command_estimates_from_answers_to_a_part_of_the_sample(
     assert main(["estimate", str(audit.path)]) == 0
     said = capsys.readouterr().out
     assert "weighted sample (150 pairs, all classes): " in said
+
+
+def test_a_share_of_labels_under_other_names_is_said(
+    audit: AuditFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (audit.path / "estimates.csv").write_text("class,labelled,missing,low,high,source\n")
+    replace(audit, keep_rate={"cat": 0.5}).write()
+    assert main(["estimate", str(audit.path)]) == 1
+    said = capsys.readouterr().err
+    assert "audit.json: 'keep_rate' must hold keep, low and high, not {'cat': 0.5}." in said

@@ -169,3 +169,18 @@ def test_a_pipe_is_read_once(tmp_path: Path) -> None:
 def test_what_is_only_read_is_not_written(small: LabelTable, tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match="read, but not written"):
         write_labels(small, tmp_path / name, format="wide")
+
+
+def test_half_a_character_in_a_name_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "labels.json"
+    path.write_text('{"a.jpg": ["\\ud83d"], "b.jpg": ["cat"]}')
+    with pytest.raises(DataError, match=r"labels\.json: a name holds half a character"):
+        read_labels(path, options=ReadOptions(unlisted="unknown"))
+
+
+@pytest.mark.parametrize("name", ["labels.xlsx", "labels.csv", "labels.parquet"])
+def test_a_device_without_an_end_is_not_read(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.symlink_to("/dev/zero")
+    with pytest.raises(DataError, match="this is neither a file nor a folder"):
+        read_labels(path)

@@ -163,7 +163,8 @@ class DecisionStore:
                     self._insert(rows)
                     self._connection.execute("COMMIT")
                 except BaseException:
-                    self._connection.execute("ROLLBACK")
+                    if self._connection.in_transaction:  # a full disk has ended it already
+                        self._connection.execute("ROLLBACK")
                     raise
                 self._check_there()
         except sqlite3.IntegrityError:

@@ -99,9 +99,9 @@ def build_app(review: Review, access: Access) -> Guard:
         if review.pictures is None:
             raise ArgumentError("This review has no images.")
         try:
-            row = request.path_params["row"]
+            row = _number("row", request.path_params["row"])
             content = await run_sync(review.pictures.jpeg, row, size, limiter=decoding)
-        except DataError:  # its message holds paths of this machine, which are not the page's
+        except (ArgumentError, DataError):  # whose message may hold paths of this machine
             return JSONResponse({"error": "This image cannot be shown."}, status_code=404)
         return Response(content, media_type="image/jpeg", headers={"Cache-Control": _IMAGE_CACHE})
 
@@ -110,7 +110,7 @@ def build_app(review: Review, access: Access) -> Guard:
         Route("/api/pairs", pairs),
         Route("/api/picture", picture),
         Route("/api/events", events, methods=["POST"]),
-        Route("/image/{row:int}", image),
+        Route("/image/{row}", image),
     ]
     # The handlers return a reason; whatever is not ours is a defect and becomes a bare 500.
     app = Starlette(routes=routes, exception_handlers={HilltopError: _reason})
@@ -202,7 +202,10 @@ def _file(name: str) -> Callable[[Request], Response]:
 
 
 def _whole(request: Request, name: str) -> int:
-    word = request.query_params.get(name, "")
+    return _number(name, request.query_params.get(name, ""))
+
+
+def _number(name: str, word: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) < 16):
         raise ArgumentError(f"{name} must be a whole number, but got {word!r:.40}.")
     return int(word)

@@ -90,6 +90,10 @@ def read_labels(
         raise OptionNeeded(_with_format(str(error), format)) from None
     except NotUtf8 as error:
         raise OptionNeeded(f"{error}{_encoding_hint(Path(path), options)}") from None
+    except UnicodeEncodeError:  # JSON can write them, but no other file can
+        raise data_error(
+            Path(path), "a name holds half a character (a lone surrogate). Write it anew."
+        ) from None
 
 
 def _with_format(message: str, format: str | None) -> str:
@@ -104,6 +108,8 @@ def _read_utf8(path: Path, format: str | None, options: ReadOptions) -> LabelTab
     source = LabelSource(path, options)
     if not source.path.exists():
         raise data_error(source.path, "there is no such file or folder.")
+    if not source.path.is_file() and not source.is_folder:  # a device may have no end
+        raise data_error(source.path, "this is neither a file nor a folder.")
     if options.minus_one is None and _has_absents(source.path):
         return _read_utf8(path, format, replace(options, minus_one="absent"))
     if source.has_double_colons and not source.is_folder:

@@ -14,6 +14,7 @@
 #error "gather() reads eight flags as one little-endian word"
 #endif
 #define BLOCK 256
+#define LANES 16
 
 enum { FOCAL = 0, CUBIC = 1, KEPT = 2 };
 
@@ -157,10 +158,14 @@ INLINE int gather(const loss_t *h, int n, const float *x, const float *t, marks_
     if (marks.selected)
         for (int i = 0; i < n; i++) special[i] |= marks.selected[i] != 0;
     int found = 0;
-    for (int start = 0; start < n; start += 8) {
-        uint64_t eight;
-        memcpy(&eight, special + start, sizeof eight);
-        for (; eight; eight &= eight - 1) where[found++] = start + (__builtin_ctzll(eight) >> 3);
+    for (int start = 0; start < n; start += 64) {
+        uint64_t many = 0; /* a bit a pair: a loop over each eight would end by surprise */
+        for (int k = 0; k < 64; k += 8) {
+            uint64_t eight;
+            memcpy(&eight, special + start + k, sizeof eight);
+            many |= (eight * UINT64_C(0x0102040810204080) >> 56) << k; /* flag i to bit i */
+        }
+        for (; many; many &= many - 1) where[found++] = start + __builtin_ctzll(many);
     }
     return found;
 }
@@ -215,10 +220,10 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
     }
 }
 
-/* At most BLOCK pairs. NULL stands for: all weights 1, not wanted. */
+/* At most BLOCK pairs, whose losses are added to lanes. NULL stands for: all weights 1, not wanted. */
 INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const float *t,
                 marks_t marks, const float *class_weight, const float *pos_weight, float *loss,
-                float *grad, total_t *total) {
+                float *grad, double *lanes, total_t *total) {
     float own_l[BLOCK], own_d[BLOCK], *l = loss ? loss : own_l, *d = grad ? grad : own_d;
     int where[BLOCK];
     if (h->negative.by_class)
@@ -232,12 +237,10 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
         for (int i = 0; i < n; i++) l[i] *= class_weight[i], d[i] *= class_weight[i];
     if (grad && h->grad_scale != 1.0f)
         for (int i = 0; i < n; i++) d[i] *= h->grad_scale;
-    double lanes[16] = {0};
     int i = 0;
-    for (; i + 16 <= n; i += 16)
-        for (int k = 0; k < 16; k++) lanes[k] += l[i + k];
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) lanes[k] += l[i + k];
     for (; i < n; i++) lanes[0] += l[i];
-    for (int k = 0; k < 16; k++) total->sum += lanes[k];
 }
 
 EVERY_CPU
@@ -245,6 +248,7 @@ void hilltop_loss_and_grad(const loss_t *h, int64_t rows, int64_t classes, const
                             const float *targets, const uint8_t *observed,
                             const uint8_t *selected, const float *class_weight,
                             const float *pos_weight, float *loss, float *grad, total_t *total) {
+    double lanes[LANES] = {0}; /* put together at the end: in every block it would take a tenth */
     memset(total, 0, sizeof *total);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t c = 0; c < classes; c += BLOCK) {
@@ -253,6 +257,7 @@ void hilltop_loss_and_grad(const loss_t *h, int64_t rows, int64_t classes, const
             marks_t marks = {observed ? observed + at : 0, selected ? selected + at : 0};
             run(h, c, n, logits + at, targets + at, marks,
                 class_weight ? class_weight + c : 0, pos_weight ? pos_weight + c : 0,
-                loss ? loss + at : 0, grad ? grad + at : 0, total);
+                loss ? loss + at : 0, grad ? grad + at : 0, lanes, total);
         }
+    for (int k = 0; k < LANES; k++) total->sum += lanes[k];
 }

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hilltop.checks import did_you_mean
+from hilltop.data.yaml_files import read_yaml
 from hilltop.errors import ArgumentError, ConfigError
 from hilltop.studies.compare import BASELINE, COMPLETE, Cell, Level, Method
 
@@ -257,9 +256,9 @@ def _fill_all(methods: dict[str, str], facts: typing.Mapping[str, str]) -> dict[
 def _read(path: Path, faults: list[str]) -> Recipe | None:
     """Read one recipe and check that all its methods can be built."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        faults.append(f"{path}: this is not YAML: {' '.join(str(error).split())}.")
+        values = read_yaml(path)
+    except ValueError as error:
+        faults.append(f"{path}: {error}")
         return None
     if not isinstance(values, dict):
         faults.append(f"{path}: expected names and values.")

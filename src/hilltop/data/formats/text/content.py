@@ -9,8 +9,9 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from hilltop.data.array_files import check_memory
 from hilltop.data.data_errors import data_error
 
 _GZIP = b"\x1f\x8b"
@@ -25,6 +26,9 @@ PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zip")
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError)
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SHOWN = 5
+_PIECE = 16 << 20
+_COPIES = 4
+"""How many times what was unpacked is held at least, until it is a table."""
 
 
 def read_content(path: Path) -> bytes:
@@ -42,7 +46,7 @@ def read_content(path: Path) -> bytes:
             name, open_packed = packed
             try:
                 with open_packed(path) as file:
-                    raw = file.read()
+                    raw = _unpack(path, file)
             except _DAMAGED:
                 raise data_error(
                     path, f"this {name} file is damaged. Was it cut off? Fetch it again."
@@ -99,13 +103,23 @@ def _read_member(path: Path) -> bytes:
     try:
         names = _members(path)
         if len(names) == 1:
-            with zipfile.ZipFile(path) as archive:
-                return archive.read(names[0])
+            with zipfile.ZipFile(path) as archive, archive.open(names[0]) as file:
+                return _unpack(path, file)
     except _DAMAGED:
         raise data_error(
             path, "this ZIP archive is damaged or locked. Unpack it and name the label file."
         ) from None
     raise data_error(path, _describe_members(names))
+
+
+def _unpack(path: Path, file: IO[bytes]) -> bytes:
+    """All that a compressed file holds, unless memory ends before: ten MB can be ten GB inside."""
+    pieces, size = [], 0
+    while piece := file.read(_PIECE):
+        size += len(piece)
+        check_memory(path, _COPIES * size)
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _describe_members(names: list[str]) -> str:
