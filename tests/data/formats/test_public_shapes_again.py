@@ -143,6 +143,9 @@ def test_yaml_that_grows_is_refused_and_a_fault_has_its_line(tmp_path: Path) -> 
     path.write_text("x: &x [cat]\na.jpg: *x\n")
     with pytest.raises(DataError, match="repeats parts by name"):
         read_labels(path, format="json_records", options=OPEN)
+    path.write_text("[" * 200)  # found before its end: of 20,000 of them that took half a minute
+    with pytest.raises(DataError, match="nested too deeply"):
+        read_labels(path, format="json_records", options=OPEN)
     path.write_text("a.jpg: [cat]\nb.jpg: [dog\n")
     with pytest.raises(DataError, match=r"line \d: this is not valid YAML"):
         read_labels(path, format="json_records", options=OPEN)

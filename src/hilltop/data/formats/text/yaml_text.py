@@ -23,8 +23,7 @@ def parse_yaml(path: Path, text: str) -> Any:
     if len(text) > _MOST_BYTES:
         raise data_error(path, "this YAML has more than 64 MiB. Write JSON instead.")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise data_error(path, "this YAML repeats parts by name (*), which is not read here.")
+        _check_parts(path, text)
         content = yaml.load(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = None if error.problem_mark is None else error.problem_mark.line + 1
@@ -32,16 +31,26 @@ def parse_yaml(path: Path, text: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise data_error(path, f"this YAML cannot be read: {reason}.") from None
-    return _plain(content, path, 0)
+    return _plain(content)
 
 
-def _plain(value: Any, path: Path, depth: int) -> Any:
-    if depth > _DEEPEST:
-        raise data_error(path, "this YAML is nested too deeply to be labels.")
+def _check_parts(path: Path, text: str) -> None:
+    """Raise before anything is built that is named again or lies too deep, and takes forever."""
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise data_error(path, "this YAML repeats parts by name (*), which is not read here.")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise data_error(path, "this YAML is nested too deeply to be labels.")
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_name(key): _plain(inner, path, depth + 1) for key, inner in value.items()}
+        return {_name(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set):
-        return [_plain(inner, path, depth + 1) for inner in value]
+        return [_plain(inner) for inner in value]
     return _name(value) if isinstance(value, datetime.date | bytes) else value
 
 
