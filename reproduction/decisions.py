@@ -200,23 +200,25 @@ def ece(probs: Any, truth: Any) -> float:
 
 
 def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Lines of a table: means by rule, over all cells and by way."""
+    """Lines of tables: means by rule, over all cells, by way and by set; then what goals say."""
     rules = list(dict.fromkeys(row["rule"] for row in rows))
-    ways = ["all", *dict.fromkeys(row["way"] for row in rows)]
-    yield "| rule, OF1 / CF1 / ECE | " + " | ".join(ways) + " |"
-    yield "|---" * (len(ways) + 1) + "|"
-    for rule in rules:
-        cells = []
-        for way in ways:
-            mine = [row for row in rows if row["rule"] == rule and way in ("all", row["way"])]
-            means = [np.mean([row[key] for row in mine]) for key in ("OF1", "CF1", "ECE")]
-            cells.append(" / ".join(f"{mean:.1f}" for mean in means))
-        yield f"| {rule} | " + " | ".join(cells) + " |"
+    for key in ("way", "set"):
+        names = ["all", *dict.fromkeys(row[key] for row in rows)]
+        yield f"| {key}, OF1 / CF1 / ECE | " + " | ".join(rules) + " |"
+        yield "|---" * (len(rules) + 1) + "|"
+        for name in names:
+            mine = [row for row in rows if name in ("all", row[key])]
+            cells = [_means([row for row in mine if row["rule"] == rule]) for rule in rules]
+            yield f"| {name} | " + " | ".join(cells) + " |"
     held = [row["held"] for row in rows if row["rule"] == OURS]
     for name, letter in (("precision", "P"), ("recall", "R"), ("F1", "F")):
         share = np.mean([letter in one for one in held])
         yield f"the 90% interval of the expected {name} held in {share:.0%} of {len(held)} cells"
     yield from below_half(rows)
+
+
+def _means(rows: list[dict[str, Any]]) -> str:
+    return " / ".join(f"{np.mean([row[key] for row in rows]):.1f}" for key in ("OF1", "CF1", "ECE"))
 
 
 def below_half(rows: list[dict[str, Any]]) -> Iterator[str]:
