@@ -10,7 +10,9 @@ from torch import Tensor
 
 from hilltop.models import FeatureHead, Scaling
 from hilltop.training import head_choice
+from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.head_choice import PENALTIES, USUAL_PENALTY, HeadChoice, HeadSearch
+from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.trial_heads import label_precisions
 
@@ -124,3 +126,22 @@ def test_a_recipe_that_was_chosen_stays() -> None:
     again = chosen.for_head(head, inputs, lambda rows: (1 - targets[rows], None), seed=0)
     assert again == chosen
     assert head.same_length == (chosen.scaling or Scaling(False)).same_length
+
+
+def test_a_head_and_the_folds_that_judge_it_choose_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(search: HeadSearch, usual: Scaling, **options: bool) -> HeadChoice:
+        asked.append(options)
+        return HeadChoice(USUAL_PENALTY, 1.0, usual)
+
+    monkeypatch.setattr(HeadSearch, "choose", counted)
+    inputs, targets = drawn(150, 7, noise=0.31)
+    choose(inputs, targets)
+    loss = head_loss("bce", reduction="sum")
+    out_of_fold_logits(inputs, targets, loss, recipe=Recipe(epochs=1))
+    assert len(asked) == 1
+    choose(inputs, 1 - targets)
+    choose(inputs + 1e-3, targets)
+    choose(inputs, targets, learning_rate=1e-3)
+    assert len(asked) == 4
