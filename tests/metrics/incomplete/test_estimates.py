@@ -87,9 +87,10 @@ def _drawn_in_batches(true: Array, batches: int, rng: np.random.Generator) -> Sa
     return SampledAnswers(rows, np.zeros_like(rows), true[rows, 0], sampled, numbers)
 
 
-def test_answers_that_stand_for_many_pairs_tell_more() -> None:
+def even_odds() -> TruthPosterior:
+    """A hundred pairs of one class, each as probable as not."""
     odds = np.zeros((100, 1))
-    before = TruthPosterior.of(
+    return TruthPosterior.of(
         odds,
         middle_odds(odds),
         slope=0.0,
@@ -97,6 +98,10 @@ def test_answers_that_stand_for_many_pairs_tell_more() -> None:
         common_error=np.eye(2),
         own_error=np.ones(1),
     )
+
+
+def test_answers_that_stand_for_many_pairs_tell_more() -> None:
+    before = even_odds()
     rows, none = np.arange(40), np.zeros(40, dtype=np.int64)
     said = rows < 20
 
@@ -111,15 +116,7 @@ def test_answers_that_stand_for_many_pairs_tell_more() -> None:
 
 
 def test_weights_of_answers_are_worth_no_more_than_their_number() -> None:
-    odds = np.zeros((100, 1))
-    before = TruthPosterior.of(
-        odds,
-        middle_odds(odds),
-        slope=0.0,
-        shift=np.zeros(1),
-        common_error=np.eye(2),
-        own_error=np.ones(1),
-    )
+    before = even_odds()
     rows, none = np.arange(40), np.zeros(40, dtype=np.int64)
     told = []
     for sampled_with in (np.full(40, 0.01), np.where(rows < 20, 0.5, 0.01)):
