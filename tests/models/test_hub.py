@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
+import torch
 
 from hilltop.models.hub import calm_hub, reachable
+from hilltop.models.images import build_image_model
 
 constants = pytest.importorskip("huggingface_hub.constants")
 
@@ -35,3 +38,24 @@ def test_only_what_was_fetched_is_looked_for_and_all_is_put_back(
         assert constants.HF_HUB_OFFLINE
         assert log.level == logging.ERROR
     assert (constants.HF_HUB_OFFLINE, log.level) == before
+
+
+def test_weights_of_the_hub_that_lie_on_this_machine_are_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name, commit = "test_resnet.r160_in1k", "a" * 40
+    weights = pytest.importorskip("timm").create_model(name).state_dict()
+    cached = tmp_path / f"models--timm--{name}"
+    (cached / "refs").mkdir(parents=True)
+    (cached / "refs" / "main").write_text(commit)
+    (cached / "snapshots" / commit).mkdir(parents=True)
+    pytest.importorskip("safetensors.torch").save_file(
+        weights, cached / "snapshots" / commit / "model.safetensors"
+    )
+    monkeypatch.setattr("hilltop.models.hub.reachable", lambda _: False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    model = build_image_model(name, 3, weights="timm")
+    found = model.state_dict()
+    kept = [key for key in weights if not key.startswith("fc.")]
+    assert len(kept) > 10
+    assert all(torch.equal(found[key], weights[key]) for key in kept)
