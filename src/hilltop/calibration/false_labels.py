@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.calibration.arrays import Floats
-from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD, Calibration
+from hilltop.calibration.scaling import SHIFT_SPREAD, SLOPE_SPREAD, Calibration, class_levels
 
 USUAL_RATE = 0.01
 """Share of wrong labels that is expected before anything is seen."""
@@ -93,7 +93,9 @@ def find_false_labels(
 ) -> FalseLabels:
     r"""Fit the probability of being written down, with a floor for each class.
 
-    .. math:: P(\text{written}) = c \, q + \epsilon \, (1 - q), \qquad q = \sigma(a x + b_j)
+    .. math:: P(\text{written}) = c \, q + \epsilon \, (1 - q), \qquad q = \sigma(a (x - m_j) + m_j + b_j)
+
+    with the level m of each class, see :func:`~hilltop.calibration.scaling.class_levels`.
 
     Args:
         logits: Scores that never saw these labels ``(N, C)``; at most 400,000 are looked at.
@@ -135,6 +137,7 @@ class _Fit:
     known: Tensor
     keep: Tensor
     share: Tensor
+    levels: Tensor
 
     @classmethod
     def of(
@@ -145,7 +148,8 @@ class _Fit:
             known &= ~observed[::every]
         labels = targets.nan_to_num().float()
         share = (labels.sum(dim=0) + 0.5) / (known.sum(dim=0) + 1)
-        return cls(logits.float(), labels, known.float(), keep.float().clamp(1e-3, 1.0), share)
+        keep, levels = keep.float().clamp(1e-3, 1.0), class_levels(logits.float(), known)
+        return cls(logits.float(), labels, known.float(), keep, share, levels)
 
     def minimize(self, *, floored: bool) -> Tensor:
         numbers = torch.zeros(3 + 2 * self.logits.shape[1])
@@ -176,12 +180,12 @@ class _Fit:
 
     def calibration(self, numbers: Tensor) -> Calibration:
         slope = float(numbers[1].clamp(-3.0, 3.0).exp())
-        return Calibration(slope, numbers[2] + numbers[4::2])
+        return Calibration.about(self.levels, slope, numbers[2] + numbers[4::2])
 
     def loss(self, numbers: Tensor, *, floored: bool) -> Tensor:
         """Negative log likelihood of the labels, with priors."""
         slope = numbers[1].clamp(-3.0, 3.0).exp()
-        moved = self.logits * slope + numbers[2] + numbers[4::2]
+        moved = (self.logits - self.levels) * slope + self.levels + numbers[2] + numbers[4::2]
         moved = moved.clamp(-_FURTHEST, _FURTHEST)
         kept = F.logsigmoid(moved) + self.keep.log()
         written = kept
