@@ -93,7 +93,8 @@ def find_false_labels(
 ) -> FalseLabels:
     r"""Fit the probability of being written down, with a floor for each class.
 
-    .. math:: P(\text{written}) = c \, q + \epsilon \, (1 - q), \qquad q = \sigma(a (x - m_j) + m_j + b_j)
+    .. math:: P(\text{written}) = c \, q + \epsilon \, (1 - q), \qquad
+        q = \sigma(a (x - m_j) + m_j + b_j)
 
     with the level m of each class, see :func:`~hilltop.calibration.scaling.class_levels`.
 
