@@ -71,3 +71,19 @@ def test_confirmed_absents_say_nothing_of_mistakes() -> None:
     with_absents = find_false_labels(logits, targets, keep, observed=absent)
     without = find_false_labels(logits, unknown, keep)
     np.testing.assert_allclose(with_absents.rates, without.rates, atol=1e-3)
+
+
+def test_how_firmly_heads_are_held_back_does_not_change_who_is_suspected() -> None:
+    # Such a head knows how frequent a class is, and says too little of everything else.
+    generator, base = torch.Generator().manual_seed(0), torch.linspace(-6, -14, 30)
+    told = 5 * torch.randn(600, 30, generator=generator)
+    true = torch.rand(told.shape, generator=generator) < torch.sigmoid(told + base)
+    wrong = torch.rand(told.shape, generator=generator) < 0.05 * true.float().mean(dim=0)
+    targets = (true | wrong).float()
+    frequency = torch.logit((targets.sum(dim=0) + 0.5) / 601)
+    odds = []
+    for held in (0.3, 0.6):
+        logits = frequency + held * told
+        found = find_false_labels(logits, targets, torch.ones(30))
+        odds.append(torch.logit(found.wrong_probability(logits), eps=1e-6)[targets == 1])
+    assert float((odds[0] - odds[1]).abs().mean()) < 0.12
