@@ -12,8 +12,8 @@ has thinned; mAP on the test rows of :mod:`lost_labels`:
   remains to BCE on complete labels is that there are fewer labels to learn from.
 
 All heads of a set, way and seed are trained side by side, with the scaling, rate and penalty that
-the labels choose that are left; ``complete`` chooses its own. ``--own-recipe`` chooses anew after
-answers, as ``hilltop train`` does; each choice takes as long as two heads or more.
+the labels choose that are left; ``complete`` chooses its own. ``--own-recipe`` lets answers change
+the choice, as ``hilltop train`` does; each takes as long as two heads or more.
 
 Run it with: python reproduction/ceiling.py sets/yeast.npz sets/scene.npz [--ways r0.8,r1]
     [--seeds 0,1,2] [--lines "auto,labels 1000,model 1000"] [--first 12000] [--before FOLDER]
@@ -175,7 +175,8 @@ def measure(
         targets = task.targets if own or name == "complete" else left
         key = targets.bool().numpy().tobytes()
         if key not in chosen:
-            chosen[key] = own_recipe(features, targets, seed)
+            reviewed = own and " " in name
+            chosen[key] = own_recipe(features, targets, seed, before=left if reviewed else None)
         return chosen[key]
 
     heads = [(task, recipe(name, task)) for name, task in tasks.items()]

@@ -37,10 +37,22 @@ class Task:
     keep: float = 1.0
 
 
-def own_recipe(features: Tensor, targets: Tensor, seed: int) -> Recipe:
-    """How a head learns: scaling, rate and penalty that these labels choose."""
+def own_recipe(
+    features: Tensor, targets: Tensor, seed: int, *, before: Tensor | None = None
+) -> Recipe:
+    """How a head learns: scaling, rate and penalty that these labels choose.
+
+    Args:
+        features: What it learns from.
+        targets: Its labels.
+        seed: The same seed chooses the same.
+        before: Its labels before a review, if there was one.
+    """
     head = FeatureHead(features.shape[1], 1, hidden=None)
-    return HEADS.for_head(head, features, lambda rows: (targets[rows], None), seed=seed)
+    earlier = None if before is None else lambda rows: (before[rows], None)
+    return HEADS.for_head(
+        head, features, lambda rows: (targets[rows], None), seed=seed, before=earlier
+    )
 
 
 def train_side_by_side(

@@ -118,6 +118,36 @@ def test_rare_words_count_in_full_where_they_tell_the_class() -> None:
     assert choose(words, (words @ weights > 12).float()).scaling == Scaling(True)
 
 
+def test_a_scaling_that_is_taken_gets_a_penalty_of_its_own() -> None:
+    inputs, targets = drawn(600, 60, noise=1.0)
+    larger = inputs * 20  # weights on them are a twentieth, so that little holds them back
+
+    def scaled(scaling: Scaling) -> Tensor:
+        return larger if scaling.same_length else inputs[:, :1].expand(-1, 60)
+
+    search = HeadSearch(scaled, targets, rows=600, rate=1e-3, width=0.2, seed=0)
+    made = search.choose(Scaling(same_length=False), zeros=False, brisker=False)
+    search = HeadSearch(scaled, targets, rows=600, rate=1e-3, width=0.2, seed=0)
+    assert made == search.choose(Scaling(same_length=True), zeros=False, brisker=False)
+
+
+def reviewed(answers: Tensor, before: Tensor, inputs: Tensor) -> HeadChoice:
+    search = HeadSearch(
+        lambda _: inputs, answers, rows=len(inputs), rate=1e-3, width=0.2, seed=0, before=before
+    )
+    return search.choose(Scaling(same_length=False), zeros=False, brisker=False)
+
+
+def test_answers_change_the_penalty_only_where_they_clearly_speak_for_another() -> None:
+    (inputs, before), (_, true) = drawn(600, 20, noise=3.0), drawn(600, 20, noise=0.1)
+    kept = reviewed(before, before, inputs).penalty
+    found = {}
+    for answered in (40, 80, 150, 600):  # chosen anew the penalty would be 1, 10, 1 and 1
+        after = torch.cat([true[:answered], before[answered:]])
+        found[answered] = reviewed(after, before, inputs).penalty / kept
+    assert found == {40: 1.0, 80: 1.0, 150: 1.0, 600: pytest.approx(0.01)}
+
+
 def test_a_recipe_that_was_chosen_stays() -> None:
     inputs, targets = drawn(900, 20, noise=0.3)
     inputs = (2 * inputs).exp()

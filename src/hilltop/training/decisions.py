@@ -81,7 +81,7 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> TruthMo
         lambda rows: training_batch(task.train, rows.numpy()),
         task.untrained,
         seed=config.seed,
-        recipe=config.recipe,
+        recipe=task.recipe if task.reviewed else config.recipe,  # chosen by labels before it too
         hidden=config.model.hidden if config.model.model == "mlp" else None,
         evidence=task.evidence,
     )

@@ -1,7 +1,8 @@
 """How a head learns from its features: chosen by cross-validation on its own labels.
 
 The penalty first; then, only where labels clearly speak for it, another scaling of the features and
-a brisker rate.
+a brisker rate. After a review the choice of the labels before it stays, unless answers clearly
+speak for another penalty: a new one by chance can cost more than the answers bring.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class HeadSearch:
     Args:
         scaled: Gives the features of some rows, in random order, scaled in a way ``(n, F)``.
         targets: Their labels: 1, 0 or NaN ``(n, C)``.
+        before: Their labels before a review, if there was one.
         rows: Number of rows that the head will learn from.
         rate: Learning rate of these heads.
         width: Factor on penalties for this number of features.
@@ -75,9 +77,12 @@ class HeadSearch:
         rate: float,
         width: float,
         seed: int,
+        before: Tensor | None = None,
     ) -> None:
         """Keep what is compared by."""
-        self._scaled, self._targets, self._rows = scaled, targets, rows
+        self._scaled, self._rows = scaled, rows
+        self._reviewed = None if before is None else targets
+        self._targets = targets if before is None else before
         self._rate, self._width, self._seed = rate, width, seed
 
     @torch.no_grad()
@@ -94,26 +99,41 @@ class HeadSearch:
         if len(inputs) < _LEAST_ROWS or not len(useful):
             return HeadChoice(USUAL_PENALTY, 1.0, usual)
         self._targets = self._targets[:, useful]
-        best = self._best_penalty(inputs, usual)
+        best = self._best_penalty(usual)
         if best is None:  # a label a fold: none stands above another
             return HeadChoice(USUAL_PENALTY, 1.0, usual)
         best = self._if_better(best, scaling=Scaling(not usual.same_length, usual.keep_zeros))
         if zeros:
             kept = best.choice.scaling
             best = self._if_better(best, scaling=Scaling(kept.same_length, keep_zeros=False))
+        if best.choice.scaling != usual:  # features of another size want another penalty
+            best = self._best_penalty(best.choice.scaling) or best
         if brisker and best.choice.penalty == min(PENALTIES):
             for speed, penalty in BRISKER:
                 best = self._if_better(best, speed=speed, penalty=penalty)
-        penalty = penalty_for(best.choice.penalty, chosen_by=len(inputs), rows=self._rows)
-        return replace(best.choice, penalty=penalty)
+        choice = best.choice
+        if self._reviewed is not None:
+            self._targets = self._reviewed[:, useful]
+            choice = self._after_review(choice)
+        penalty = penalty_for(choice.penalty, chosen_by=len(inputs), rows=self._rows)
+        return replace(choice, penalty=penalty)
 
-    def _best_penalty(self, inputs: Tensor, usual: Scaling) -> _Judged | None:
-        precision = self._judge(inputs, PENALTIES, 1.0)
+    def _after_review(self, choice: HeadChoice) -> HeadChoice:
+        """The choice, or its penalty changed where the labels of today clearly speak for it."""
+        penalties = tuple(sorted({*PENALTIES, choice.penalty}))
+        precision = self._judge(self._scaled(choice.scaling), penalties, choice.speed)
+        scores = [float(self._class_means(one).mean()) for one in precision]
+        best = max(range(len(penalties)), key=scores.__getitem__)
+        clear = self._clear(precision[best] - precision[penalties.index(choice.penalty)])
+        return replace(choice, penalty=penalties[best]) if clear else choice
+
+    def _best_penalty(self, scaling: Scaling) -> _Judged | None:
+        precision = self._judge(self._scaled(scaling), PENALTIES, 1.0)
         scores = [float(self._class_means(one).mean()) for one in precision]
         if not any(scores):
             return None
         best = max(range(len(PENALTIES)), key=scores.__getitem__)
-        return _Judged(HeadChoice(PENALTIES[best], 1.0, usual), precision[best])
+        return _Judged(HeadChoice(PENALTIES[best], 1.0, scaling), precision[best])
 
     def _if_better(
         self,
@@ -133,13 +153,15 @@ class HeadSearch:
         )
         inputs = self._scaled(choice.scaling)
         precision = self._judge(inputs, (choice.penalty,), choice.speed)[0]
-        gain = precision - best.precision
+        return _Judged(choice, precision) if self._clear(precision - best.precision) else best
+
+    def _clear(self, gain: Tensor) -> bool:
+        """Whether a gain in precision at each label is more than chance."""
         means = self._class_means(gain)
         columns = self._labels()[1]
         counts = torch.bincount(columns, minlength=len(means)).clamp(min=1)
         spread = self._class_means((gain - means[columns]).square()) / counts
-        clear = means.mean() > CLEARLY * spread.sum().sqrt() / len(means)
-        return _Judged(choice, precision) if bool(clear) else best
+        return bool(means.mean() > CLEARLY * spread.sum().sqrt() / len(means))
 
     def _judge(self, inputs: Tensor, penalties: tuple[float, ...], speed: float) -> Tensor:
         """Precision at each label of heads that did not learn from it ``(penalties, labels)``."""

@@ -79,6 +79,7 @@ class Recipe:
         *,
         seed: int,
         row_weight: Tensor | None = None,
+        before: LabelBatch | None = None,
     ) -> Recipe:
         """Scale the features of a head; return the recipe with a rate and a decay for it.
 
@@ -91,6 +92,7 @@ class Recipe:
             labels: Their labels by row.
             seed: The same seed chooses the same.
             row_weight: How much each row counts for the scale ``(N,)``.
+            before: Their labels before a review, if there was one.
         """
         head.fit_scale(features, weight=row_weight, scaling=self.scaling)
         rate, decay, usual = self.rate_for(features.shape[1]), self.weight_decay, head.same_length
@@ -99,7 +101,7 @@ class Recipe:
             return dataclasses.replace(
                 self, learning_rate=rate, weight_decay=decay, scaling=scaling
             )
-        chosen = self._choose(head, features, labels, seed)
+        chosen = self._choose(head, features, labels, before, seed)
         if chosen.scaling != (self.scaling or Scaling(usual)):
             head.fit_scale(features, weight=row_weight, scaling=chosen.scaling)
         decay = chosen.penalty / _width_factor(features.shape[1])
@@ -108,7 +110,12 @@ class Recipe:
         )
 
     def _choose(
-        self, head: FeatureHead, features: Features, labels: LabelBatch, seed: int
+        self,
+        head: FeatureHead,
+        features: Features,
+        labels: LabelBatch,
+        before: LabelBatch | None,
+        seed: int,
     ) -> HeadChoice:
         """How the head should learn, by cross-validation on some rows."""
         rows = choice_rows(len(features), seed)
@@ -124,6 +131,7 @@ class Recipe:
 
         factor = _width_factor(features.shape[1])
         targets, brisker = labels(rows)[0], self.learning_rate is None
+        earlier = None if before is None else before(rows)[0]
         search = HeadSearch(
             scaled,
             targets,
@@ -131,8 +139,10 @@ class Recipe:
             rate=HASTE * HEAD_RATE * factor,
             width=1 / factor,
             seed=seed,
+            before=earlier,
         )
-        key = _content_key(some, scaled(usual), targets, usual, len(features), seed, brisker)
+        content = (some, scaled(usual), targets, earlier)
+        key = _content_key(*content, usual, len(features), seed, brisker)
         if key not in _CHOICES:
             if len(_CHOICES) >= _MOST_CHOICES:
                 _CHOICES.pop(next(iter(_CHOICES)))

@@ -58,7 +58,8 @@ class Task:
 
     ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
     first step: what scores of the trained model mean is found out by both. ``incomplete`` judges
-    epochs where the validation labels are not known to be complete.
+    epochs where the validation labels are not known to be complete. ``reviewed`` says that people
+    answered some of the training labels.
     """
 
     train: LabelTable
@@ -73,6 +74,7 @@ class Task:
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
     incomplete: IncompleteValidation | None = None
+    reviewed: bool = False
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -116,8 +118,13 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     before = before_review(train, read_provenance(folder.train_labels))
     recipe = config.recipe
 
+    asked = train if before is None else before
+
     def labels(rows: Tensor) -> tuple[Tensor, Tensor]:
         return training_batch(train, rows.numpy())
+
+    def asked_labels(rows: Tensor) -> tuple[Tensor, Tensor]:
+        return training_batch(asked, rows.numpy())
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -130,7 +137,13 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             head = _feature_model(config, features, train)
             train_inputs: Inputs = inputs
             model: nn.Module = head
-            recipe = recipe.for_head(head, inputs.values, labels, seed=config.seed)
+            recipe = recipe.for_head(
+                head,
+                inputs.values,
+                labels,
+                seed=config.seed,
+                before=None if before is None else asked_labels,
+            )
         else:
             model = build_image_model(
                 config.model.model,
@@ -143,17 +156,10 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             )
             train_inputs, val_inputs = _image_inputs(config, train, val, model, folder)
         stats = label_stats(train, config.epochs, before=before)
-        asked = train if before is None else before
         features_of = _features(config, model, train_inputs, folder)
         evidence = None
         if loss.wants_evidence and features_of is not None:
-            evidence = prepare_loss(
-                loss,
-                stats,
-                features_of,
-                lambda rows: training_batch(asked, rows.numpy()),
-                seed=config.seed,
-            )
+            evidence = prepare_loss(loss, stats, features_of, asked_labels, seed=config.seed)
         else:
             loss.prepare(stats)
     if config.model.head_start == "prior":
@@ -173,6 +179,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         evidence,
         untrained,
         IncompleteValidation.of(val),
+        before is not None,
     )
 
 
