@@ -97,7 +97,7 @@ MUTANTS = (
     ),
     Mutant(
         "training/evidence.py",
-        "(absent_probs >= LEAST_ABSENT).float()",
+        "(absent_probs >= least_absent).float()",
         "absent_probs",
         "tests/training/test_evidence.py",
     ),

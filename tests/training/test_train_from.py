@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hilltop.cli.main import main
 from hilltop.data import drop_positives, read_labels, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.inputs import ImageInputs, list_images
+from hilltop.losses.base import Evidence
 from hilltop.models import build_image_model
 from hilltop.training import evidence, frozen
 from hilltop.training.run_folder import RunFolder
@@ -193,6 +195,13 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
         "out_of_fold_logits",
         lambda features, targets, *_, **__: features[:, :1].expand_as(targets).contiguous(),
     )
+    weigh, limits = evidence._weighted, []
+
+    def weighted(*given: Any) -> Evidence:
+        limits.append(given[-1])
+        return weigh(*given)
+
+    monkeypatch.setattr(evidence, "_weighted", weighted)
     weights, labels = tmp_path / "weights.safetensors", tmp_path / "left.parquet"
     save_file(build_image_model("test_resnet", 5, weights="none").state_dict(), weights)
     table = read_labels(pictures / "labels.parquet")
@@ -203,6 +212,7 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
     said = capsys.readouterr().out
     assert "outputs below fc: 48 of 48 images" in said
     assert "nothing is known of how labels were lost" not in said
+    assert limits == [evidence.NETWORK_LEAST_ABSENT]
     assert main([*given, "--epochs", "1", "--out", str(tmp_path / "runs" / "two")]) == 0
     said = capsys.readouterr().out
     assert "every pair is known to be present or absent: cross-entropy" in said

@@ -23,6 +23,9 @@ LEAST_ROWS = 100
 LEAST_ABSENT = 0.3
 """An unlabelled pair that is less probably absent than this is left out. One that is doubtful stays
 whole: a head that learns from fewer or lighter pairs is less certain, which costs more."""
+NETWORK_LEAST_ABSENT = 0.7
+"""The same for a network that learns from images. It has weights enough to learn gaps by heart, so
+that a doubtful pair costs more than it teaches."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ def prepare_loss(
     labels: LabelBatch,
     *,
     seed: int,
+    least_absent: float = LEAST_ABSENT,
 ) -> FoldEvidence | None:
     """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
 
@@ -54,6 +58,7 @@ def prepare_loss(
         features: Gives one row an image ``(N, F)``; called only if there is something to ask.
         labels: Targets by row, as they were before a review, if there was one.
         seed: The same seed gives the same evidence.
+        least_absent: Unlabelled pairs that are less probably absent than this are left out.
 
     Returns:
         The evidence, for whoever asks the same next; None if nobody was asked.
@@ -67,7 +72,7 @@ def prepare_loss(
     evidence = Evidence(None, reason)
     if not reason:
         asked = ask_folds(features(), targets, absent, seed=seed)
-        evidence = _weighted(asked, targets, absent)
+        evidence = _weighted(asked, targets, absent, least_absent)
     loss.prepare(dataclasses.replace(stats, evidence=evidence))
     return asked
 
@@ -102,13 +107,19 @@ def _nothing_to_ask(targets: Tensor, absent: Tensor | None) -> str:
     return ""
 
 
-def _weighted(asked: FoldEvidence, targets: Tensor, absent: Tensor | None) -> Evidence:
+def _weighted(
+    asked: FoldEvidence,
+    targets: Tensor,
+    absent: Tensor | None,
+    least_absent: float = LEAST_ABSENT,
+) -> Evidence:
     belief = asked.belief
     if not belief.agreeing:
         doubt = "" if belief.kind == "nothing" else "; but keep rates alone do not show it"
         return Evidence(None, f"{belief.sentence}{doubt}: cross-entropy")
     absent_probs = belief.absent_probability(asked.logits, targets, observed=absent)
-    weight = (absent_probs >= LEAST_ABSENT).float()
+    weight = (absent_probs >= least_absent).float()
     left_out = pluralize(int((weight == 0).sum()), "unlabelled pair", "unlabelled pairs")
-    told = f"cross-entropy without {left_out} that probably were forgotten"
+    how = "probably were" if least_absent < 0.5 else "may have been"
+    told = f"cross-entropy without {left_out} that {how} forgotten"
     return Evidence(weight, f"{belief.sentence}: {told}")

@@ -29,7 +29,12 @@ from hilltop.losses.terms.judged import JudgedCorrection, judged
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.progress import say_of_inputs
 from hilltop.training.config import TrainConfig
-from hilltop.training.evidence import FoldEvidence, prepare_loss
+from hilltop.training.evidence import (
+    LEAST_ABSENT,
+    NETWORK_LEAST_ABSENT,
+    FoldEvidence,
+    prepare_loss,
+)
 from hilltop.training.incomplete_validation import IncompleteValidation
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.recipe import Recipe
@@ -159,7 +164,14 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         features_of = _features(config, model, train_inputs, folder)
         evidence = None
         if loss.wants_evidence and features_of is not None:
-            evidence = prepare_loss(loss, stats, features_of, asked_labels, seed=config.seed)
+            evidence = prepare_loss(
+                loss,
+                stats,
+                features_of,
+                asked_labels,
+                seed=config.seed,
+                least_absent=(LEAST_ABSENT if config.kind == "features" else NETWORK_LEAST_ABSENT),
+            )
         else:
             loss.prepare(stats)
     if config.model.head_start == "prior":
