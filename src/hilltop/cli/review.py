@@ -16,14 +16,14 @@ import tyro
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
+from hilltop.cli.labels import WRITTEN
 from hilltop.cli.outputs import Force, check_written
-from hilltop.data import FORMATS
 from hilltop.errors import OptionNeeded, install_command
 
 if TYPE_CHECKING:
     from hilltop.audit.review.session import Review as RunningReview
 
-_FORMAT = f"Format to write; without it the one of the labels. Known: {', '.join(FORMATS)}."
+_FORMAT = f"Format to write; without it the one of the labels. {WRITTEN}"
 AppliedFormat = Annotated[str | None, tyro.conf.arg(help=_FORMAT)]
 PageFor = Annotated[Literal["labels", "model"], tyro.conf.arg(name="for")]
 Import = Annotated[Path | None, tyro.conf.arg(name="import")]
