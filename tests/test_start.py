@@ -118,6 +118,14 @@ def test_a_file_without_a_label_ends_before_anything_is_computed(
     assert not out.exists()
 
 
+def test_photos_and_labels_the_wrong_way_round_are_told(
+    photos: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, labels = photos
+    assert main(["start", str(labels), str(folder)]) == 1
+    assert f"comes first: hilltop start {folder} {labels}" in capsys.readouterr().err
+
+
 def test_what_else_must_be_said_is_told_as_a_command_of_its_own(
     photos: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,7 @@ class Review:
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
     token: str | None = None
-    """Secret that a browser must bring; made up without it."""
+    """Secret of 16 letters or more that a browser must bring; made up without it."""
     open: bool = False
     """Open the page in a browser."""
     plant: int | None = None

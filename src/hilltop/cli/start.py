@@ -94,6 +94,9 @@ class Start:
         from hilltop.inputs.image_files import list_images
 
         check_outputs([self.out / _TAGS], [self.labels], force=True)
+        if self.photos.is_file() and self.labels.is_dir():
+            turned = shlex.join(["hilltop", "start", str(self.labels), str(self.photos)])
+            raise data_error(self.photos, f"the folder of photos comes first: {turned}")
         if not self.photos.is_dir():
             raise data_error(self.photos, "there is no such folder of photos.")
         if not self.labels.exists():
