@@ -106,6 +106,53 @@ def test_photos_of_other_names_are_told(
     assert "'x.jpg'" in capsys.readouterr().err
 
 
+def test_a_file_without_a_label_ends_before_anything_is_computed(
+    photos: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = tmp_path / "empty.csv"
+    labels.write_text("image,tags\n" + "".join(f"{number}.png,\n" for number in range(9)))
+    out = tmp_path / "out"
+    words = ["start", str(photos[0]), str(labels), "--unlisted", "unknown", "--out", str(out)]
+    assert main(words) == 1
+    assert "there is not one label of the 9 photos in it" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_photos_and_labels_the_wrong_way_round_are_told(
+    photos: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, labels = photos
+    assert main(["start", str(labels), str(folder)]) == 1
+    assert f"comes first: hilltop start {folder} {labels}" in capsys.readouterr().err
+
+
+def test_what_else_must_be_said_is_told_as_a_command_of_its_own(
+    photos: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = tmp_path / "unclear.csv"
+    labels.write_text("image,tags\n0.png,red fox\n1.png,none\n")
+    words = ["start", str(photos[0]), str(labels), "--unlisted", "unknown"]
+    assert main([*words, "--backbone", "resnet18"]) == 2
+    error = capsys.readouterr().err
+    assert (
+        f"hilltop start {photos[0]} {labels} --backbone resnet18 --unlisted unknown --de" in error
+    )
+    assert "hilltop inspect" not in error
+
+
+def test_what_was_noticed_while_reading_is_said(
+    photos: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = tmp_path / "noticed.csv"
+    lines = ["red, blue", "red", "blue", "none", "none", "blue, green", "green"]
+    lines = [f'{number}.png,"{tags}"' for number, tags in enumerate(lines)]
+    labels.write_text("\n".join(["image,tags", *lines, ""]))
+    assert main(["start", str(photos[0]), str(labels)]) == 2
+    said = capsys.readouterr().out
+    assert "labels within a cell are separated by commas." in said
+    assert "--none-class none makes all other classes absent there." in said
+
+
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("hilltop 0.")

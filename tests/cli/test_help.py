@@ -93,3 +93,19 @@ def test_defaults_come_from_the_file_that_is_named(
     path.write_text("epochs: 77\n")
     assert main(["train", "--config", str(path), "--help"]) == 0
     assert "(default: 77)" in capsys.readouterr().out
+
+
+def test_formats_that_are_only_read_are_not_offered_for_writing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    written = shown("convert", capsys).partition("--to TEXT")[2].partition("--lossy")[0]
+    assert "coco," in written
+    assert not {"class_folders", "fasttext", "mulan"} & set(re.findall(r"\w+", written))
+
+
+def test_what_may_be_given_without_an_option_stands_in_the_usage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert shown("reproduce", capsys).startswith("usage: hilltop reproduce [NAMES ...] [options]\n")
+    text = shown("resume", capsys)
+    assert "  --quiet  No progress" in text  # beside it, not below

@@ -34,6 +34,38 @@ def test_images_are_found_in_folders_below(folder: Path) -> None:
         find_images(folder, pa.array(["same"]))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        r"C:\Users\Ann\Pictures\{file}",
+        r"\\server\share\{file}",
+        "/Users/ann/{file}",
+        "https://host/2014/{file}?size=large",
+        "{folder}/{file}",
+    ],
+)
+def test_paths_of_another_machine_are_found_by_the_name_of_the_file(
+    tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "photos"
+    (folder / "deep").mkdir(parents=True)
+    for file in ("a b.jpg", "c.JPG", "deep/d.jpg"):
+        (folder / file).touch()
+    ids = [name.format(folder="photos", file=file) for file in ("a b.jpg", "c.jpg", "e.png")]
+    if name.startswith(("/", "{")):
+        ids = ids[:2]  # what is absolute here must be inside
+    found = find_images(folder, pa.array(ids)).to_pylist()
+    assert found[:2] == ["a b.jpg", "c.JPG"]
+    held = read_features(features(tmp_path / "x.npz", ["a b.jpg", "c.JPG", "deep/d.jpg"]))
+    assert held.find(pa.array(ids[:2])).to_pylist() == [0, 1]
+
+
+def test_two_paths_of_another_machine_cannot_be_one_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    with pytest.raises(DataError, match=r"'https://x/1/a.jpg' and 'https://x/2/a.jpg' both fit"):
+        find_images(tmp_path, pa.array(["https://x/1/a.jpg", "https://x/2/a.jpg"]))
+
+
 def test_rows_without_an_image_stop_or_are_left_out_and_both_sides_are_said(folder: Path) -> None:
     images, said = pa.array(["gone.jpg", "b.png", "a.jpg"]), []
     with pytest.raises(DataError, match=r"1 of 3 labelled images has no image .*--allow-missing"):

@@ -16,6 +16,7 @@ from hilltop.calibration import TruthModel, fit_truth
 from hilltop.data import LabelTable, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.report import RunMeaning, write_run_report
+from hilltop.report.run_decisions import decision_section
 
 CLASSES = ("cat", "dog", "<b>sofa</b>")
 
@@ -80,3 +81,11 @@ def test_without_photographs_there_are_no_examples(folder: Path, truth: TruthMod
     (folder / "none").mkdir()
     page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "none"))
     assert "Examples" not in text_of(page)
+
+
+def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 0.2 * torch.randn(200, 3, generator=generator) - 2
+    kept = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
+    text = re.sub(r"<[^>]+>", " ", decision_section(fit_truth(logits, kept.float())).text)
+    assert re.search("precision 90%\\s+not reached\\s+\N{EN DASH}\\s+\N{EN DASH}\\s+0\\.0", text)

@@ -76,7 +76,7 @@ def render_help(name: str, command: Any, default: Any = None, *, width: int | No
     options = list(visible_options(command, default))
     parts = [f"usage: {_typed(name, options)}"]
     parts += _description(inspect.getdoc(command) or "", width)
-    column = min(28, 4 + max(len(item.left) for item in options))
+    column = min(28, 4 + max(len(words) for words in (*COMMON, *(one.left for one in options))))
     for title, members in _grouped(options, getattr(command, "groups", {})):
         lines = [line for item in members for line in _lines(item, column, width)]
         parts.append("\n".join([title, *lines]))
@@ -101,8 +101,9 @@ def usage_of(name: str, command: Any) -> tuple[str, list[str]]:
 
 
 def _typed(name: str, options: list[Option]) -> str:
-    needed = " ".join(item.left for item in options if item.required)
-    return f"hilltop {name} {needed} [options]".replace("  ", " ")
+    needed = [item.left for item in options if item.required]
+    perhaps = [f"[{item.left}]" for item in options if item.positional and not item.required]
+    return " ".join(["hilltop", name, *needed, *perhaps, "[options]"])
 
 
 def _said(item: Option, command: Any) -> Option:

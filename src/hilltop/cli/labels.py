@@ -26,7 +26,8 @@ from hilltop.errors import ArgumentError
 
 _KNOWN = f"Known: {', '.join(FORMATS)}."
 _READ = f"Name of the format; recognised from the content without it. {_KNOWN}"
-_WRITE = f"Format to write; known from the ending of OUT where one alone has it. {_KNOWN}"
+WRITTEN = f"Known: {', '.join(name for name, one in FORMATS.items() if one.writes)}."
+_WRITE = f"Format to write; known from the ending of OUT where one alone has it. {WRITTEN}"
 ReadFormat = Annotated[str | None, tyro.conf.arg(help=_READ)]
 WriteFormat = Annotated[str | None, tyro.conf.arg(help=_WRITE)]
 

@@ -72,23 +72,23 @@ labels
   hilltop statistics LABELS ...        the paper's table of data set statistics
 
 models
-  hilltop features DIR --weights timm --out FILE what a pretrained network sees in images
-  hilltop train --labels LABELS --images DIR     train, with progress, metrics and a report
-  hilltop resume RUN                             go on with a run that was stopped
-  hilltop predict RUN --images DIR --out FILE    tags for new images
-  hilltop evaluate SCORES LABELS                 metrics of scores
-  hilltop export RUN --to onnx --out FILE        the model for use elsewhere
+  hilltop features DIR --weights timm --out FILE  what a pretrained network sees in images
+  hilltop train --labels LABELS --images DIR      train, with progress, metrics and a report
+  hilltop resume RUN                              go on with a run that was stopped
+  hilltop predict RUN --images DIR --out FILE     tags for new images
+  hilltop evaluate SCORES LABELS                  metrics of scores
+  hilltop export RUN --to onnx --out FILE         the model for use elsewhere
 
 methods
-  hilltop compare --labels LABELS --val-labels ...   methods side by side, over missing ratios
-  hilltop reproduce NAME ... | --all                 the tables and figures of the paper
+  hilltop compare --labels LABELS --val-labels ...  methods side by side, over missing ratios
+  hilltop reproduce NAME ... | --all                the tables and figures of the paper
 
 audit
-  hilltop audit --labels LABELS --features FILE --out DIR   rank likely missing labels
-  hilltop queue DIR --out FILE   the pairs to ask about, by what the answers are for
-  hilltop review DIR             a page where people confirm or reject likely missing labels
-  hilltop estimate DIR           how many labels are missing, from a reviewed random sample
-  hilltop apply DIR --out FILE   the labels with their answers, in the format they came in
+  hilltop audit --labels LABELS ... --out DIR  rank likely missing labels, by features or images
+  hilltop queue DIR --out FILE                 the pairs to ask about, by what answers are for
+  hilltop review DIR                           a page where people confirm or reject them
+  hilltop estimate DIR                         how many are missing, from a reviewed random sample
+  hilltop apply DIR --out FILE                 the labels with the answers, in their own format
 
 Every command has --help, with an example, --json for scripts and --quiet.
 hilltop --completion bash (or zsh, fish) prints what completes them; hilltop --version.

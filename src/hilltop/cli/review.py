@@ -16,14 +16,14 @@ import tyro
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
+from hilltop.cli.labels import WRITTEN
 from hilltop.cli.outputs import Force, check_written
-from hilltop.data import FORMATS
 from hilltop.errors import OptionNeeded, install_command
 
 if TYPE_CHECKING:
     from hilltop.audit.review.session import Review as RunningReview
 
-_FORMAT = f"Format to write; without it the one of the labels. Known: {', '.join(FORMATS)}."
+_FORMAT = f"Format to write; without it the one of the labels. {WRITTEN}"
 AppliedFormat = Annotated[str | None, tyro.conf.arg(help=_FORMAT)]
 PageFor = Annotated[Literal["labels", "model"], tyro.conf.arg(name="for")]
 Import = Annotated[Path | None, tyro.conf.arg(name="import")]
@@ -49,7 +49,7 @@ class Review:
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
     token: str | None = None
-    """Secret that a browser must bring; made up without it."""
+    """Secret of 16 letters or more that a browser must bring; made up without it."""
     open: bool = False
     """Open the page in a browser."""
     plant: int | None = None

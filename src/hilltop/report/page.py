@@ -142,6 +142,11 @@ def table(
     )
 
 
+def code(command: str) -> Html:
+    """A command to copy."""
+    return Html(f"<code>{escape(command)}</code>")
+
+
 def bar(share: float) -> Html:
     """A percentage with a bar behind it; below 0 and above 100 the bar stays at its end."""
     width = 100 * min(1.0, max(0.0, share))

@@ -21,6 +21,7 @@ from hilltop.report.page import (
     Html,
     Picture,
     Tag,
+    code,
     details,
     figure,
     gallery,
@@ -36,6 +37,8 @@ _EXAMPLES, _CLASSES_SHOWN = 8, 8
 _DOUBTED = 0.05
 _MOST_TAGS = 8
 _BINS = 10
+_NO_TAGS = 0.005
+"""Fewer tags an image than this are none: their precision would be that of nothing."""
 
 Probs = npt.NDArray[np.float64]
 
@@ -75,15 +78,17 @@ def decision_section(truth: TruthModel) -> Html:
         paragraph(
             "Precision is the share of the tags that are right, recall the share of the true labels"
             " that are found, with 90% intervals. They are expected for images like those of the"
-            f" training, from the labels alone: {truth.sentence}. --min-precision 0.9 takes the"
-            " thresholds for a precision of 90%."
+            f" training, from the labels alone: {truth.sentence}."
         ),
         table(head, rows),
     )
 
 
-def _shares(decision: Decision) -> list[Html]:
+def _shares(decision: Decision) -> list[str | Html]:
+    """Precision, recall and F1; of an aim that no class reaches, nothing is tagged or right."""
     expected = decision.expected
+    if expected.tags < _NO_TAGS:
+        return ["not reached", "\N{EN DASH}", "\N{EN DASH}"]
     every = (expected.precision, expected.recall, expected.f1)
     return [with_interval(one.value, one.low, one.high) for one in every]
 
@@ -242,7 +247,8 @@ def next_steps(run: Path, config: Mapping[str, Any], meaning: RunMeaning) -> Htm
         aim = "See whether labels are missing" if none else "Find the labels that are missing"
         steps.append((aim, shlex.join([*_audit_words(config), "--out", "audit"])))
     return section(
-        "Next", table(["what", "command"], [list(step) for step in steps], text_columns=2)
+        "Next",
+        table(["what", "command"], [[what, code(step)] for what, step in steps], text_columns=2),
     )
 
 

@@ -39,6 +39,11 @@ SHEETS: dict[str, tuple[str, Counts, int]] = {
     "plus signs": ("image,labels\na.jpg,cat+dog\nb.jpg,dog\nc.jpg,cat+emu\nd.jpg,emu+dog+cat\n", (4, 3, 8), 1),
     "and": ("image,labels\na.jpg,cat & dog\nb.jpg,dog\nc.jpg,cat & emu\nd.jpg,emu & dog & cat\n", (4, 3, 8), 1),
     "hashes": ("image,tags\na.jpg,#cat #dog\nb.jpg,#dog\nc.jpg,#cat #night_sky\n", (3, 3, 5), 1),
+    "hashes without blanks": ("image,tags\na.jpg,#cat#dog\nb.jpg,#dog\nc.jpg,#cat #night sky\n", (3, 3, 5), 1),
+    "hashes between names": ("image,tags\na.jpg,cat#red fox\nb.jpg,cat\nc.jpg,dog#cat\nd.jpg,red fox#dog\n", (4, 3, 7), 1),
+    "names of two words": ("image,tag\n" + "".join(f"{at}.jpg,{name}\n" for at, name in enumerate([*"abcdefghij", "hot a", "red fox", "polar bear"])), (13, 13, 13), 1),
+    "lists without a header": ('a.jpg,"cat, red fox"\nb.jpg,\nc.jpg,cat\nd.jpg,"dog, cat"\ne.jpg,"red fox, dog"\nf.jpg,dog\n', (6, 3, 8), 1),
+    "a title and a line of nothing above two columns": ("Photos of 2014\n\nPicture,Tags\na.jpg,cat;dog\nb.jpg,\nc.jpg,cat\n", (3, 2, 3), 1),
     "lines in cells": ('image,labels\na.jpg,"cat\ndog"\nb.jpg,dog\nc.jpg,"cat\nemu"\n', (3, 3, 5), 1),
 }  # fmt: skip
 
@@ -92,6 +97,27 @@ def test_sums_above_the_header_and_links_are_seen_for_what_they_are(tmp_path: Pa
     rows = [["", 1, 1, 2], NAMES, [link.format("a.jpg"), 1, 0, 1], [link.format("b.jpg"), 0, 1, 1]]
     table, _ = read_as_told(workbook(tmp_path / "a.xlsx", Labels=rows))
     assert (counts_of(table), table.images.to_pylist()) == ((2, 3, 4), ["a.jpg", "b.jpg"])
+
+
+def test_a_table_of_two_columns_may_begin_anywhere_in_a_sheet(tmp_path: Path) -> None:
+    rows = [[None], [None, "Tags of Ann"], [None, "Photo", "Tags"], [None, "a.jpg", "cat;dog"]]
+    path = workbook(
+        tmp_path / "a.xlsx", Tags=[*rows, [None, "b.jpg", None], [None, "c.jpg", "cat"]]
+    )
+    table, _ = read_as_told(path)
+    assert (counts_of(table), table.images[0].as_py()) == ((3, 2, 3), "a.jpg")
+
+
+def test_a_merged_cell_holds_for_all_rows_that_it_spans(tmp_path: Path) -> None:
+    rows = [["Photo", "Tag"], ["a.jpg", "cat"], [None, "dog"], ["b.jpg", "dog"]]
+    path = workbook(tmp_path / "a.xlsx", Tags=rows)
+    book = pytest.importorskip("openpyxl").load_workbook(path)
+    book["Tags"].merge_cells("A2:A3")
+    book["Tags"].merge_cells("E8:E9")
+    book.save(path)
+    table, _ = read_as_told(path)
+    assert table.labels_of(0) == ("cat", "dog")
+    assert counts_of(table) == (2, 2, 3)
 
 
 def test_a_missing_quote_is_still_a_fault(tmp_path: Path) -> None:

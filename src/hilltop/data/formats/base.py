@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patch
 from hilltop.data.formats.source import LabelSource
@@ -59,6 +60,23 @@ class InFile:
 
 
 @dataclass(frozen=True)
+class ReadOnly:
+    """A ``write`` that refuses.
+
+    Attributes:
+        what: What such files hold that a table does not, as the beginning of a sentence.
+    """
+
+    what: str
+
+    def __call__(self, table: LabelTable, path: Path, lossy: bool) -> None:
+        """Say why, and what to write instead."""
+        raise data_error(
+            path, f"{self.what}, which a table of labels lacks. Write another format, such as wide."
+        )
+
+
+@dataclass(frozen=True)
 class Format:
     """One way to write labels down: all that is known of it. ``registry.py`` finds every one.
 
@@ -99,3 +117,8 @@ class Format:
     file_names: bool = False
     boxes: bool = False
     suffixes: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether tables can be written in it."""
+        return not isinstance(self.write, ReadOnly)

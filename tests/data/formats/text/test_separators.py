@@ -23,6 +23,8 @@ PAIRS = [list(pair) for pair in itertools.combinations(NAMES, 2)]
         (["/m/01,/t/02", "/m/03"], Separator(",", inferred=True)),
         (['["a"]', "[]"], Separator(JSON_TEXT)),
         (["<c#><winforms>", "<html>"], Separator("><")),
+        (["#cat#dog", "#emu"], Separator("#", inferred=True)),
+        ([*"abcdefgh", "hot a", "red fox", "big owl"], Separator(None, inferred=True)),
         (["a b", "a b, c", "c", "a b, d", "c, d", "d"], Separator(",", inferred=True)),
         (
             [
@@ -50,6 +52,7 @@ def test_cells_show_what_separates_them(cells: list[str], expected: Separator) -
     ("cells", "likely"),
     [
         (["traffic light", "stop sign", "cat"], " "),
+        ([*"abcdefgh", "a b", "c d"], " "),
         ([f"thing {at} of {at + 100}" for at in range(50)], " "),
         (["Doe, John", "Roe, Ann"], ","),
         ([f"Doe {at}, John {at}" for at in range(9)], ","),

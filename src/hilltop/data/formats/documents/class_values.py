@@ -11,7 +11,7 @@ import numpy as np
 
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_values import BLANK, KINDS, OTHER, cell_kind
@@ -19,7 +19,6 @@ from hilltop.data.formats.text.column_roles import find_image_column
 from hilltop.data.formats.text.json_lines import JsonRecords, read_json_objects
 from hilltop.data.formats.text.json_shapes import MISSING, is_number
 from hilltop.data.formats.text.known_names import is_label_name
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.formats.text.sample import first_records, is_json_lines, is_one_document
 from hilltop.data.formats.text.wide_cells import cell_states
 from hilltop.data.history import Step
@@ -147,5 +146,5 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Such files hold the texts or images themselves"),
+    write=ReadOnly("Such files hold the texts or images themselves"),
 )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.record_rows import (
     IMAGE,
     LABELS,
-    read_only,
     table_from_records,
 )
 from hilltop.data.label_table import LabelTable
@@ -76,6 +75,6 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Datumaro's files hold shapes and sizes"),
+    write=ReadOnly("Datumaro's files hold shapes and sizes"),
     boxes=True,
 )

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.json_lines import read_json_objects
 from hilltop.data.formats.text.record_rows import (
     IMAGE,
     LABELS,
-    read_only,
     table_from_records,
 )
 from hilltop.data.formats.text.sample import first_records, is_json_lines
@@ -117,5 +116,5 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("A manifest says which job and worker made a label"),
+    write=ReadOnly("A manifest says which job and worker made a label"),
 )

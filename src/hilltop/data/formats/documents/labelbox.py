@@ -7,14 +7,13 @@ from typing import Any
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.json_lines import read_json_objects
 from hilltop.data.formats.text.record_rows import (
     IMAGE,
     LABELS,
-    read_only,
     table_from_records,
 )
 from hilltop.data.formats.text.sample import first_records, is_json_lines
@@ -88,5 +87,5 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("Labelbox's exports name rows, projects and people of its own"),
+    write=ReadOnly("Labelbox's exports name rows, projects and people of its own"),
 )

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_values import BLANK, MINUS_ONE, ONE, ZERO, Kinds
 from hilltop.data.formats.text.known_names import is_image_name
 from hilltop.data.formats.text.label_vectors import table_from_vectors
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.label_table import LabelTable
 from hilltop.errors import DataError
 
@@ -132,5 +131,5 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("Such files hold the places of objects"),
+    write=ReadOnly("Such files hold the places of objects"),
 )

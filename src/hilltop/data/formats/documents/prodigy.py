@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.json_lines import read_json_objects
@@ -16,7 +16,6 @@ from hilltop.data.formats.text.record_rows import (
     ABSENT,
     IMAGE,
     LABELS,
-    read_only,
     table_from_records,
 )
 from hilltop.data.formats.text.sample import first_records, is_json_lines, is_one_document
@@ -76,5 +75,5 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Such files hold the texts or images and how they were answered"),
+    write=ReadOnly("Such files hold the texts or images and how they were answered"),
 )

@@ -10,10 +10,9 @@ from typing import Any
 
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
 from hilltop.errors import DataError, OptionNeeded
@@ -109,5 +108,5 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("Such projects hold files, views and places"),
+    write=ReadOnly("Such projects hold files, views and places"),
 )

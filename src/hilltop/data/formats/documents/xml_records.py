@@ -14,14 +14,13 @@ from xml.etree import ElementTree as ET
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.column_roles import find_image_column
 from hilltop.data.formats.text.json_lines import JsonRecords
 from hilltop.data.formats.text.known_names import is_image_name, is_label_name
 from hilltop.data.formats.text.label_lists import read_list_rows
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.formats.text.xml_text import parse_xml
 from hilltop.data.label_table import LabelTable
 
@@ -118,5 +117,5 @@ FORMAT = Format(
     priority=Priority.GENERAL,
     fits=fits,
     read=read,
-    write=read_only("Such elements have names and attributes of their own"),
+    write=ReadOnly("Such elements have names and attributes of their own"),
 )

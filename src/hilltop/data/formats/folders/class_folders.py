@@ -12,7 +12,7 @@ from pathlib import Path
 from hilltop.checks import pluralize
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.folder_files import (
@@ -68,15 +68,6 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     )
 
 
-def write(table: LabelTable, path: Path, lossy: bool) -> None:
-    """Refuse: the images themselves would have to be copied."""
-    raise data_error(
-        path,
-        "a folder for each class holds the images themselves, which a label file does not have."
-        " Write another format, such as list_column.",
-    )
-
-
 def _splits(root: Path) -> dict[str, Path]:
     """Folders of splits, if all folders here are called so and hold folders with images."""
     inside = folders_in(root)
@@ -113,7 +104,7 @@ FORMAT = Format(
     priority=Priority.GENERAL,
     fits=fits,
     read=read,
-    write=write,
+    write=ReadOnly("A folder for each class holds the images themselves"),
     folders=True,
     file_names=True,
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.dialect import looks_like_file
@@ -21,7 +21,6 @@ from hilltop.data.formats.text.known_names import LABEL_NAMES
 from hilltop.data.formats.text.record_rows import (
     IMAGE,
     LABELS,
-    read_only,
     table_from_records,
 )
 from hilltop.data.label_table import LabelTable
@@ -151,6 +150,6 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Such files describe sizes and shapes"),
+    write=ReadOnly("Such files describe sizes and shapes"),
     folders=True,
 )

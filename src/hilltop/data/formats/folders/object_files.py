@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.folder_files import choose_split, files_in, folders_in, need_folder
-from hilltop.data.formats.text.record_rows import IMAGE, LABELS, read_only, table_from_records
+from hilltop.data.formats.text.record_rows import IMAGE, LABELS, table_from_records
 from hilltop.data.label_table import LabelTable
 
 _BRAT = ".ann"
@@ -135,7 +135,7 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("Such files hold the places of objects"),
+    write=ReadOnly("Such files hold the places of objects"),
     folders=True,
     boxes=True,
 )

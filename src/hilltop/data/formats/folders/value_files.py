@@ -12,12 +12,11 @@ from pathlib import Path
 
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.class_order import in_class_order
 from hilltop.data.formats.text.folder_files import files_in, need_folder
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
 from hilltop.data.state import State
@@ -134,6 +133,6 @@ FORMAT = Format(
     priority=Priority.GENERAL,
     fits=fits,
     read=read,
-    write=read_only("Such files hold lines without names"),
+    write=ReadOnly("Such files hold lines without names"),
     folders=True,
 )

@@ -9,11 +9,11 @@ import itertools
 from pathlib import Path
 
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.folder_files import IMAGE_ENDINGS, files_in
-from hilltop.data.formats.text.record_rows import IMAGE, LABELS, read_only, table_from_records
+from hilltop.data.formats.text.record_rows import IMAGE, LABELS, table_from_records
 from hilltop.data.formats.text.xml_text import parse_xml
 from hilltop.data.label_table import LabelTable
 
@@ -73,6 +73,6 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Such files hold how pictures were developed"),
+    write=ReadOnly("Such files hold how pictures were developed"),
     folders=True,
 )

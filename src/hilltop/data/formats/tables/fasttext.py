@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource, read_lines
 from hilltop.data.formats.text.record_rows import (
     IMAGE,
     LABELS,
-    read_only,
     table_from_records,
 )
 from hilltop.data.label_table import LabelTable
@@ -60,6 +59,6 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("fastText files hold the texts themselves"),
+    write=ReadOnly("fastText files hold the texts themselves"),
     patch=patch,
 )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
@@ -21,7 +21,6 @@ from hilltop.data.formats.text.cell_codes import cell_meaning
 from hilltop.data.formats.text.cell_values import KINDS, ONE, OTHER, cell_kinds
 from hilltop.data.formats.text.csv_text import CsvText
 from hilltop.data.formats.text.known_names import is_place_name
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.formats.text.repetitions import repetitions
 from hilltop.data.formats.text.sample import peek_columns
 from hilltop.data.formats.text.table_file import TableFile, is_binary
@@ -126,6 +125,6 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("Such files hold masks or scores"),
+    write=ReadOnly("Such files hold masks or scores"),
     patch=patch,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, by_image, of_state
 from hilltop.data.formats.source import LabelSource
@@ -20,7 +20,6 @@ from hilltop.data.formats.text.list_text import names_in_text
 from hilltop.data.formats.text.record_rows import (
     IMAGE,
     LABELS,
-    read_only,
     table_from_records,
 )
 from hilltop.data.formats.text.sample import peek_columns
@@ -122,6 +121,6 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Which of several columns holds a label has a meaning of its own"),
+    write=ReadOnly("Which of several columns holds a label has a meaning of its own"),
     patch=patch,
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from hilltop.checks import pluralize
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.base import Format, InFile, Priority
+from hilltop.data.formats.base import Format, InFile, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource, read_lines
@@ -101,14 +101,6 @@ def features(source: LabelSource) -> InFile:
     return InFile([str(number) for number in range(len(rows))], matrix)
 
 
-def write(table: LabelTable, path: Path, lossy: bool) -> None:
-    """Refuse: the features would be missing."""
-    raise data_error(
-        path,
-        "this format holds features as well, which a label file does not have. Write another one.",
-    )
-
-
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
     """Add label numbers to the rows; only "present" can be said."""
     _, rows = _parse(original.path)
@@ -174,7 +166,7 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=write,
+    write=ReadOnly("This format holds features as well"),
     patch=patch,
     features=features,
 )

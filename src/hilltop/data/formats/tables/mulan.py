@@ -14,7 +14,7 @@ import numpy as np
 
 from hilltop.data.assemble import Collector
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.formats.base import Format, InFile, Priority
+from hilltop.data.formats.base import Format, InFile, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.patching import Change, Original, Patched, of_state
 from hilltop.data.formats.source import LabelSource
@@ -80,14 +80,6 @@ def features(source: LabelSource) -> InFile:
                     matrix[row, place[at]] = number
     errors.check()
     return InFile([str(number) for number in range(len(content.rows))], matrix)
-
-
-def write(table: LabelTable, path: Path, lossy: bool) -> None:
-    """Refuse: the features would be missing."""
-    raise data_error(
-        path,
-        "ARFF holds features as well, which a label file does not have. Write another format.",
-    )
 
 
 def patch(original: Original, changes: Sequence[Change]) -> Iterator[Patched]:
@@ -208,7 +200,7 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=write,
+    write=ReadOnly("ARFF holds features as well"),
     patch=patch,
     features=features,
 )

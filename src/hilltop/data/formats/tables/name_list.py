@@ -69,7 +69,7 @@ def fits(source: LabelSource) -> bool:
         return False
     if numeric and not all(_WHOLE.fullmatch(word) for word in words):
         return False
-    if mark == "," and not rows[0][0] and (len(widths) == 1 or numeric):
+    if mark == "," and not rows[0][0] and (numeric or (len(widths) == 1 and not _are_cells(named))):
         return False  # a table, or a name with class numbers
     return not (numeric and len(widths) == 1 and widths != {1})
 
@@ -96,7 +96,10 @@ def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     if len(rows) < len(lines) and not parts - {""}:
         left = pluralize(len(lines) - len(rows), "line names", "lines name")
         notes.append(f"{left} no file and is left out.")
-    records = [{IMAGE: name, LABELS: labels} for _, name, labels in rows]
+    cells = _are_cells(rows)
+    records = [
+        {IMAGE: name, LABELS: "".join(labels) if cells else labels} for _, name, labels in rows
+    ]
     return table_from_records(source.path, records, options, format="name_list", notes=notes)
 
 
@@ -175,6 +178,12 @@ def _has_plain_ids(lines: Sequence[str], mark: str) -> bool:
         and 2 * len(set(words)) <= len(words) >= len(ids)
         and all(_WORD.fullmatch(word) for word in words)
     )
+
+
+def _are_cells(rows: Sequence[Row]) -> bool:
+    """Whether the labels of a line are one cell, with marks of its own: ``a.jpg,"cat, dog"``."""
+    one = all(len(labels) <= 1 for _, _, labels in rows)
+    return one and any(re.search("[,;|]", label) for _, _, labels in rows for label in labels)
 
 
 def _row(line: str, mark: str, plain: bool = False) -> Row:

@@ -16,13 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.cell_codes import cell_meaning
 from hilltop.data.formats.text.cell_values import OTHER, cell_kinds
 from hilltop.data.formats.text.label_vectors import table_from_vectors
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.formats.text.table_file import row_numbers
 from hilltop.data.label_table import LabelTable
 from hilltop.errors import MissingExtra, OptionNeeded
@@ -260,5 +259,5 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Such files hold features and other arrays"),
+    write=ReadOnly("Such files hold features and other arrays"),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions, ready_command
 from hilltop.data.formats.source import LabelSource
 from hilltop.data.formats.text.known_names import is_class_name, is_image_name, is_label_name
-from hilltop.data.formats.text.record_rows import IMAGE, LABELS, read_only, table_from_records
+from hilltop.data.formats.text.record_rows import IMAGE, LABELS, table_from_records
 from hilltop.data.formats.text.tf_example import Example, is_record_file, read_examples
 from hilltop.data.label_table import LabelTable
 from hilltop.errors import OptionNeeded
@@ -80,5 +80,5 @@ FORMAT = Format(
     priority=Priority.EXACT,
     fits=fits,
     read=read,
-    write=read_only("Such files hold the images themselves"),
+    write=ReadOnly("Such files hold the images themselves"),
 )

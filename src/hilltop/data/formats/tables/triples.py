@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.formats.base import Format, Priority
+from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions
 from hilltop.data.formats.source import LabelSource, read_lines
-from hilltop.data.formats.text.record_rows import read_only
 from hilltop.data.formats.text.table_file import is_binary
 from hilltop.data.formats.text.value_rows import ValueRows, table_from_values
 from hilltop.data.label_table import LabelTable
@@ -122,5 +121,5 @@ FORMAT = Format(
     priority=Priority.SPECIFIC,
     fits=fits,
     read=read,
-    write=read_only("Such lists hold judgements line by line and what annotators said beside them"),
+    write=ReadOnly("Such lists hold judgements line by line and what annotators said beside them"),
 )

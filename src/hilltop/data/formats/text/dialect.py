@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hilltop.data.formats.text.known_names import is_image_name, is_label_name
+from hilltop.data.formats.text.known_names import is_image_name, is_label_name, names_columns
 
 _SEPARATORS = (",", "\t", ";", "|")
 _SAMPLE = 50
@@ -107,12 +107,24 @@ def _titles(lines: list[str]) -> int:
             sum(bool(cell.strip(' "\r')) for cell in line.split(separator))
             for line in lines[:_SAMPLE]
         ]
-        start = next((at for at, count in enumerate(counts) if count > 2), 0)
+        cells = [line.split(separator) for line in lines[:_SAMPLE]]
+        named = [count == 2 and heads_files(cells, at) for at, count in enumerate(counts)]
+        start = next((at for at, count in enumerate(counts) if count > 2 or named[at]), 0)
         below = [count for count in counts[start:-1] if count]
-        if 0 < start <= _MOST_TITLES and below and min(below) > 1:
+        if 0 < start <= _MOST_TITLES and below and (named[start] or min(below) > 1):
             titled = all(count <= 1 for count in counts[:start])
             return start if titled and not _is_header(lines[start - 1 : start + 1]) else 0
     return 0
+
+
+def heads_files(rows: Sequence[Sequence[str]], start: int) -> bool:
+    """Whether a row names columns: by usual names, or as the last one above names of files."""
+    above, below = rows[: start + 1], rows[start + 1 : start + 2]
+    files = [
+        any(looks_like_file(cell.strip('" ')) for row in part for cell in row)
+        for part in (above, below)
+    ]
+    return names_columns(rows[start]) or files == [False, True]
 
 
 def _is_header(lines: list[str]) -> bool:

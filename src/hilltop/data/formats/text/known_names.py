@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 ROW_NUMBER = "row-number"
 """What ``--image-column`` is called where rows have no names: their numbers, from 0."""
@@ -164,6 +165,12 @@ def is_label_name(name: str) -> bool:
     """Whether a column of this name is known to hold all labels of an image."""
     inner = _inner(name)
     return inner.lower() in LABEL_NAMES or _plain(inner) in _FURTHER_LABEL_NAMES
+
+
+def names_columns(cells: Iterable[str]) -> bool:
+    """Whether one of a row's cells is the usual name of a column of images, and one of labels."""
+    words = [cell.strip(' "\r') for cell in cells]
+    return any(map(is_image_name, words)) and any(map(is_label_name, words))
 
 
 def is_class_name(name: str) -> bool:

@@ -106,7 +106,7 @@ def table_from_cells(
                 [f"{prose!r} before the last label of a cell separates, as commas do."]
                 * bool(prose)
             ),
-            *([f"labels within a cell are separated by {separator}."] * separator.inferred),
+            *([separator.note] * separator.inferred),
             *repetitions(images.dictionary, numbers, at, columns, states),
         ],
     )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hilltop.data.data_errors import data_error
 from hilltop.data.formats.options import ReadOptions, option_words
 from hilltop.data.formats.text.json_lines import JsonRecords
 from hilltop.data.formats.text.label_cells import table_from_cells
@@ -43,18 +42,3 @@ def table_from_records(
         if not said:
             raise
         raise OptionNeeded(f"{error} {shlex.join(said)}") from None
-
-
-def read_only(what: str) -> Callable[[LabelTable, Path, bool], None]:
-    """Return a ``write`` that refuses.
-
-    Args:
-        what: What such files hold that a table does not, as the beginning of a sentence.
-    """
-
-    def write(table: LabelTable, path: Path, lossy: bool) -> None:
-        raise data_error(
-            path, f"{what}, which a table of labels lacks. Write another format, such as wide."
-        )
-
-    return write

@@ -20,7 +20,7 @@ _TAGGED = 0.8
 """Share of captions with a hashtag, so that the others have none on purpose."""
 _ANGLED = re.compile(r"(<[^<>]+>)+")
 _BRACKETS = re.compile(r"\[|\{\s*['\"\d}]|\{[^{}:'\"]*\}$|\(\s*['\"\d)]|set\(\)")
-RARE = ("+", "&", "/", "~", "^")
+RARE = ("+", "&", "/", "~", "^", "#")
 """What stands between names in some files and within names in others: parts must mix."""
 LINE_END = "\n"
 """Stands between names in the cells of spreadsheets."""
@@ -32,6 +32,9 @@ _FEWER = 1.5
 _ENOUGH = {",": 6, " ": 10}
 """Fewer different cells than this do not show whether their parts come back; names rarely have a
 comma, but often a blank."""
+_STRANGE = 1 / 3
+"""Most of the cells with a blank that may have a word in common with others, so that they are
+names of several words: "hot dog" beside "dog"."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,15 @@ class Separator:
         words[HASHTAGS] = "hash signs, and words without one are no labels"
         return words.get(self.mark or "", repr(self.mark))
 
+    @property
+    def note(self) -> str:
+        """What to say where it only follows from the cells."""
+        if self.mark is None:
+            return (
+                "every cell is taken for a single name; --delimiter ' ' would part them at blanks."
+            )
+        return f"labels within a cell are separated by {self}."
+
 
 def find_separator(cells: Iterable[str]) -> Separator:
     """Return what separates the labels within some cells."""
@@ -67,6 +79,8 @@ def find_separator(cells: Iterable[str]) -> Separator:
         return Separator(ANGLES)
     if _are_captions(words):
         return Separator(HASHTAGS, inferred=True)
+    if words and all(word.startswith("#") for word in words) and not _are_hashtags(words):
+        return Separator("#", inferred=True)
     if any(LINE_END in word for word in words):
         return Separator(LINE_END, certain=_are_lines(words), inferred=True)
     found = [mark for mark in ";|" if any(mark in word.strip(mark) for word in words)]
@@ -83,6 +97,8 @@ def find_separator(cells: Iterable[str]) -> Separator:
         return Separator(None)
     if all(looks_numeric(word) for word in words):
         return Separator(likely)
+    if likely == " " and _are_single_names(words):
+        return Separator(None, inferred=True)
     # Within a name a comma is followed by a blank.
     back = _parts_come_back(words, likely) or not any(" " in word for word in words)
     return Separator(likely, certain=back, inferred=back, shared=_share_parts(words, likely))
@@ -94,6 +110,20 @@ def _are_captions(words: Sequence[str]) -> bool:
     more = [word for word in tagged if len(HASHTAG.sub(" ", word).split()) > 1]
     plain = not any(mark in word for word in words for mark in ";|")
     return plain and len(tagged) >= _TAGGED * len(words) and 2 * len(more) > len(tagged)
+
+
+def _are_hashtags(words: Sequence[str]) -> bool:
+    """Whether every word of the cells is a hashtag, so that blanks part them."""
+    return all(HASHTAG.fullmatch(part) for word in words for part in word.split())
+
+
+def _are_single_names(words: Sequence[str]) -> bool:
+    """Whether most cells are one word, and those of several hardly share one with the others."""
+    counts = Counter(part.casefold() for word in words for part in {*word.split()})
+    several = [word.casefold().split() for word in words if len(word.split()) > 1]
+    strange = sum(any(counts[part] > 1 for part in cell) for cell in several)
+    enough = len(words) >= _ENOUGH[" "] and 2 * len(several) <= len(words)
+    return enough and strange <= _STRANGE * len(several)
 
 
 def likely_delimiter(found: Separator) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.text.cell_values import cell_number
+from hilltop.data.formats.text.dialect import heads_files
 from hilltop.errors import MissingExtra
 
 SUFFIXES = (".xlsx", ".xlsm")
@@ -73,7 +74,11 @@ def title_rows(rows: Rows) -> int:
     if start + 1 < len(rows) and _are_sums(rows[start], rows[start + 1]):
         start += 1
     above = filled[:start]
-    return start if width > 2 and all(count <= filled[start] for count in above) else 0
+    if width > 2:
+        return start if all(count <= filled[start] for count in above) else 0
+    if start and heads_files(rows, start):
+        return start
+    return next((at for at, count in enumerate(filled) if count), 0)
 
 
 def ask_for_sheet(path: Path, sheet: Sheet, command: str) -> str:
@@ -103,15 +108,18 @@ def _read_sheets(path: Path) -> dict[str, Rows]:
     try:
         with path.open("rb") as file:  # openpyxl leaves a damaged one open
             found = _values(load_workbook(file, read_only=True, data_only=True))
-            if _has_links(path):
+            if _holds(path, b"HYPERLINK("):
                 written = _values(load_workbook(file, read_only=True, data_only=False))
                 found = {name: _with_links(rows, written[name]) for name, rows in found.items()}
+            found = {name: _even(rows) for name, rows in found.items()}
+            if _holds(path, b"<mergeCell "):
+                _fill_merged(found, load_workbook(file))
     except Exception as error:  # openpyxl passes on whatever its parsers of ZIP and XML raise
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise data_error(
             path, f"this spreadsheet cannot be read: {reason}. Save it as CSV."
         ) from None
-    return {name: _even(rows) for name, rows in found.items()}
+    return found
 
 
 def _values(book: Any) -> dict[str, Rows]:
@@ -123,10 +131,22 @@ def _values(book: Any) -> dict[str, Rows]:
     return found
 
 
-def _has_links(path: Path) -> bool:
+def _holds(path: Path, mark: bytes) -> bool:
+    """Whether these bytes stand in a sheet."""
     with zipfile.ZipFile(path) as archive:
         sheets = [name for name in archive.namelist() if name.startswith("xl/worksheets/sheet")]
-        return any(b"HYPERLINK(" in archive.read(name) for name in sheets)
+        return any(mark in archive.read(name) for name in sheets)
+
+
+def _fill_merged(found: Mapping[str, Rows], book: Any) -> None:
+    """Repeat what stands in a cell that was made of several below each other: it holds for all."""
+    for sheet in book.worksheets:
+        rows = found[sheet.title]
+        for area in sheet.merged_cells.ranges:
+            first, column = rows[area.min_row - 1 : area.min_row], area.min_col - 1
+            if first and area.min_col == area.max_col <= len(first[0]):
+                for row in rows[area.min_row : area.max_row]:
+                    row[column] = first[0][column]
 
 
 def _with_links(rows: Rows, written: Rows) -> Rows:
