@@ -89,8 +89,14 @@ MENDS = (
     ),
     (
         "audit/review/patience.py",
-        "if self.cycle is None:",
+        "if self.conn.their_state is h11.IDLE:",
         "if False:",
+        f"{REVIEW}/test_patience.py",
+    ),
+    (
+        "audit/review/patience.py",
+        "elif self.waiting is None:",
+        "elif False:",
         f"{REVIEW}/test_patience.py",
     ),
     # 7. Images beside answers.
