@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from PIL import Image
 
 from hilltop.errors import DataError
+from hilltop.inputs import decode
 from hilltop.inputs.decode import read_image
 from tests.data.conftest import picture
 
@@ -72,3 +74,25 @@ def test_pixels_without_a_known_range_are_refused(tmp_path: Path) -> None:
     Image.fromarray(np.full((4, 4), 0.5, np.float32)).save(tmp_path / "a.tiff")
     with pytest.raises(DataError, match=r"its pixels \(F\) have no known range"):
         read_image(tmp_path / "a.tiff")
+
+
+def test_more_pixels_than_fit_are_refused_before_they_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a megabyte of PNG becomes three gigabytes; torchvision has no bound, PIL has one."""
+    monkeypatch.setattr(decode, "MOST_PIXELS", 2 * 5000)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5000)
+    for name in ("a.png", "a.jpg"):
+        picture(width=200, height=100).save(tmp_path / name)
+        with pytest.raises(DataError, match=r"a\.(png|jpg): .*20000 pixels. exceeds limit"):
+            read_image(tmp_path / name)
+    picture(width=50, height=100).save(tmp_path / "small.png")
+    assert read_image(tmp_path / "small.png").shape == (3, 100, 50)
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "zero.jpg").symlink_to("/dev/zero")
+    for name in ("pipe.jpg", "zero.jpg"):
+        with pytest.raises(DataError, match=rf"{name}: .* it is not a regular file"):
+            read_image(tmp_path / name)

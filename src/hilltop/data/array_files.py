@@ -5,6 +5,7 @@ from __future__ import annotations
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.data.data_errors import data_error
+from hilltop.errors import DataError
 
 _FAULTS = (
     ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, MemoryError,
@@ -61,6 +63,32 @@ def read_npz(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
         raise _unreadable(path, error) from None
 
 
+def read_npz_all(path: Path) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield the arrays of an archive by name, but those that hold objects or are damaged.
+
+    Raises:
+        DataError: The file is no archive, or an array does not fit into memory.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except _FAULTS as error:
+        raise _unreadable(path, error) from None
+    with archive:
+        for member in archive.infolist():
+            try:
+                with archive.open(member) as file:
+                    size = _check_size(path, file, member.file_size)
+            except (DataError, *_FAULTS):
+                continue
+            check_memory(path, size)
+            try:
+                with archive.open(member) as file:
+                    value = np.lib.format.read_array(file, allow_pickle=False)
+            except _FAULTS:
+                continue
+            yield member.filename.removesuffix(".npy"), value
+
+
 def read_npz_texts(path: Path, names: tuple[str, ...]) -> dict[str, str]:
     """Read those of some short texts that an archive holds.
 
@@ -86,6 +114,11 @@ def check_memory(path: Path, size: int) -> None:
         )
 
 
+def fits_memory(size: int) -> bool:
+    """Whether so many bytes are to be had."""
+    return size <= free_memory()
+
+
 def free_memory() -> int:
     """Bytes that this process may still take: of the machine, and of its control group."""
     found = [1 << 62]
@@ -103,7 +136,8 @@ def _check_size(path: Path, file: IO[bytes], held: int) -> int:
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _read_header_2
     shape, _, dtype = read(file)
-    size = int(np.prod([int(length) for length in shape], dtype=object)) * dtype.itemsize
+    width = max(1, dtype.itemsize)  # a billion texts of no length take no room in a file
+    size = int(np.prod([int(length) for length in shape], dtype=object)) * width
     if dtype.hasobject:
         raise data_error(path, "it holds Python objects, which are not read. Save numbers or text.")
     if size != held - file.tell():

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 
 from hilltop.data.array_files import read_npz
 from hilltop.data.data_errors import data_error
+from hilltop.data.parquet_files import read_parquet_table
 from hilltop.data.scores import ScoreTable, Values
 
 TABLE = "a column of image ids, and a column of numbers for each class"
@@ -60,7 +60,7 @@ def _with_names(path: Path) -> ScoreTable:
 def _columns(path: Path, suffix: str) -> pa.Table:
     try:
         if suffix == ".parquet":
-            return pq.read_table(path)
+            return read_parquet_table(path)
         parse = pacsv.ParseOptions(delimiter="\t" if suffix == ".tsv" else ",")
         first = pacsv.open_csv(path, parse_options=parse).schema.names[:1]
         # Ids that look like numbers are names, too: 007 is not 7.

@@ -19,6 +19,7 @@ from hilltop.checks import check_same_shape, pluralize
 from hilltop.data.array_files import read_npy
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing, sync_file
+from hilltop.data.parquet_files import read_parquet_table
 from hilltop.errors import DataError
 
 Values = npt.NDArray[np.floating[Any]]
@@ -106,7 +107,7 @@ class ScoreTable:
                     file, "there is no such file; scores are a .npy file and its names."
                 )
         try:
-            names = pq.read_table(_names_path(source))
+            names = read_parquet_table(_names_path(source))
             classes = _parse_list(names.schema.metadata[b"classes"], str)
             images = names.column("image").combine_chunks()
             known = names.schema.metadata.get(b"thresholds")

@@ -13,8 +13,13 @@ from torch import Tensor
 from torchvision.io import ImageReadMode, decode_image
 
 from hilltop.data.data_errors import data_error
+from hilltop.inputs.image_files import open_regular
 
 _JPEG, _PNG = b"\xff\xd8\xff", b"\x89PNG"
+MOST_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 1 << 62)
+"""Of an image; PIL opens no larger ones, and says so."""
+_JPEG_PIXELS_A_BYTE = 512
+"""At most: a block of 64 takes a bit. Most images are too small to be looked at twice."""
 
 
 def read_image(path: Path) -> Tensor:
@@ -30,12 +35,13 @@ def read_image(path: Path) -> Tensor:
         DataError: The file cannot be opened, is no image, or is broken or cut off.
     """
     try:
-        content = path.read_bytes()
+        with open_regular(path) as file:
+            content = file.read()
     except OSError as error:
         raise data_error(path, f"the image cannot be opened: {error.strerror}.") from None
     if not content:
         raise data_error(path, "the image is an empty file.")
-    if content.startswith((_JPEG, _PNG)):
+    if content.startswith((_JPEG, _PNG)) and not _is_bomb(content):
         try:
             return _with_torchvision(content)
         except RuntimeError:
@@ -49,6 +55,22 @@ def read_image(path: Path) -> Tensor:
     except Exception as error:  # what PIL raises for a broken file depends on where it is broken
         reason = str(error).rstrip(".") or type(error).__name__
         raise data_error(path, f"the image cannot be read: {reason}.") from None
+
+
+def _is_bomb(content: bytes) -> bool:
+    """Whether a JPEG or PNG has more pixels than PIL opens: half a megabyte can become three GB."""
+    if content.startswith(_PNG):
+        width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
+        return width * height > MOST_PIXELS
+    if len(content) * _JPEG_PIXELS_A_BYTE <= MOST_PIXELS:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(content)) as opened:  # reads no more than its start
+                return opened.width * opened.height > MOST_PIXELS
+    except Exception:  # told by whoever reads all of it
+        return True
 
 
 def _with_torchvision(content: bytes) -> Tensor:

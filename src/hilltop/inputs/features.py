@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from hilltop.data.array_files import check_memory, read_npy, read_npz, read_npz_texts
+from hilltop.data.array_files import read_npy, read_npz, read_npz_texts
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats import FORMATS, LabelSource
 from hilltop.data.formats.source import read_lines
@@ -173,7 +172,6 @@ def _read_npz(path: Path) -> Features:
 
 
 def _read_parquet(path: Path) -> Features:
-    check_memory(path, _most_numbers(path) * np.dtype(np.float32).itemsize)
     content = read_parquet(path)
     names = content.column_names
     if names.count("image") != 1 or len(names) < 2:
@@ -186,16 +184,6 @@ def _read_parquet(path: Path) -> Features:
         return Features(path, images, _matrix(path, content.column(others[0]), others[0]))
     columns = [content.column(name).to_numpy() for name in others]
     return Features(path, images, np.stack(columns, axis=1))
-
-
-def _most_numbers(path: Path) -> int:
-    """How many values a Parquet file says it holds, before they are read; 0 if it cannot say."""
-    try:
-        about = pq.read_metadata(path)
-    except (pa.ArrowException, OSError):
-        return 0
-    groups = [about.row_group(at) for at in range(about.num_row_groups)]
-    return sum(one.column(at).num_values for one in groups for at in range(one.num_columns))
 
 
 def _parquet_ids(path: Path, column: pa.ChunkedArray) -> pa.StringArray:

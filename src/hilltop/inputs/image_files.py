@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import stat
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote
@@ -15,7 +17,7 @@ from hilltop.data.data_errors import MOST_ERRORS, ErrorCollector, data_error
 from hilltop.data.formats.text.folder_files import IMAGE_ENDINGS as ENDINGS
 from hilltop.errors import DataError
 
-__all__ = ["ENDINGS", "find_images", "fold_id", "list_images", "missing_images"]
+__all__ = ["ENDINGS", "find_images", "fold_id", "list_images", "missing_images", "open_regular"]
 
 _OUTSIDE = re.compile(r"\s*([a-z][a-z0-9+.-]*://|[a-z]:[\\/]|[\\/])", re.IGNORECASE)
 """How an address begins, or an absolute path, with a drive or without."""
@@ -169,6 +171,25 @@ def _check_names(folder: Path, files: list[str]) -> None:
         except UnicodeEncodeError:
             errors.add(f"the name of the file {os.fsencode(file)!r} is not UTF-8. Rename it.")
     errors.check()
+
+
+def open_regular(path: Path, *, follow: bool = True) -> io.BufferedReader:
+    """Open a file to read; a pipe would wait for a writer that never comes, a device never end.
+
+    Args:
+        path: The file.
+        follow: Whether it may be a link.
+
+    Raises:
+        DataError: It is something else than a file.
+        OSError: It cannot be opened.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+    file = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise data_error(path, "the image cannot be read: it is not a regular file.")
+    return file
 
 
 def missing_images(folder: Path, missing: list[str], total: int) -> DataError:

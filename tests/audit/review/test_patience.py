@@ -53,6 +53,23 @@ def test_a_connection_without_a_request_is_closed(
     assert asyncio.run(session()) == b""
 
 
+def test_a_connection_that_asks_again_by_half_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has no token gets one refusal, and must not stay for it."""
+
+    async def session() -> bytes:
+        server, reader, writer = await connect([])
+        async with server:
+            writer.write(ASK)
+            await asyncio.wait_for(reader.readuntil(b"hi"), HANGING_S)
+            monkeypatch.setattr(patience, "FIRST_REQUEST_S", 0.01)
+            writer.write(ASK[:20])
+            found = await asyncio.wait_for(reader.read(), HANGING_S)
+            writer.close()
+        return found
+
+    assert asyncio.run(session()) == b""
+
+
 def test_a_connection_that_has_asked_stays_open() -> None:
     async def session() -> None:
         made: list[ImpatientProtocol] = []
@@ -62,7 +79,7 @@ def test_a_connection_that_has_asked_stays_open() -> None:
                 writer.write(ASK)
                 answer = await asyncio.wait_for(reader.readuntil(b"hi"), HANGING_S)
                 assert answer.startswith(b"HTTP/1.1 200")
-                made[0].give_up()  # as if the time were over
+                assert made[0].waiting is None
             writer.close()
 
     asyncio.run(session())

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error
+from hilltop.data.parquet_files import check_parquet
 
 Ints = npt.NDArray[np.int64]
 _SEED = 20_240_607  # fixed, so that every start and every reviewer sees the same sample
@@ -108,6 +109,7 @@ def _read(path: Path) -> pa.Table:
                 path, f"the column {missing[0]!r} is missing. Run `hilltop audit` again."
             )
         words = ["image", "class"]
+        check_parquet(path)
         table = pq.read_table(path, columns=list(_COLUMNS), read_dictionary=words)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")

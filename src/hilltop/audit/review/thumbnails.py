@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from PIL import Image, ImageOps
 from hilltop.audit.find.candidate_index import Ints
 from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error
-from hilltop.inputs.image_files import find_images
+from hilltop.inputs.image_files import find_images, open_regular
 from hilltop.machine import usable_cores
 
 Size = Literal["small", "large"]
@@ -125,10 +123,7 @@ def shrink(path: Path, side: int) -> bytes:
         DataError: The file is not a sound image, or is too large to be opened safely.
     """
     try:
-        # Not to block: a pipe would wait for a writer that never comes.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise data_error(path, "the image cannot be read: it is not a regular file.")
+        with open_regular(path, follow=False) as file:
             return _shrink(path, file, side)
     except OSError as error:
         reason = error.strerror or str(error).rstrip(".")

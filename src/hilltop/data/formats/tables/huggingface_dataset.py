@@ -32,6 +32,7 @@ from hilltop.data.formats.text.label_lists import pick_column, read_list_rows
 from hilltop.data.formats.text.sample import is_image_name, is_label_name
 from hilltop.data.formats.text.table_file import TableFile, is_parquet
 from hilltop.data.label_table import LabelTable
+from hilltop.data.parquet_files import check_parquet
 from hilltop.data.state import State
 
 _DICT, _INFO, _STATE = "dataset_dict.json", "dataset_info.json", "state.json"
@@ -211,6 +212,7 @@ def _load(file: Path, columns: list[str]) -> pa.Table:
             batch.validate(full=True)  # Taking a damaged batch apart would end the process.
             batches.append(batch)
         return pa.Table.from_batches(batches, stream.schema).flatten().select(columns)
+    check_parquet(file)
     return pq.ParquetFile(file).read(columns=columns).flatten().select(columns)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from hilltop.data.array_files import read_npy
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.data.formats.base import Format, Priority
@@ -51,7 +51,7 @@ class _Rows:
 
 def read(source: LabelSource, options: ReadOptions) -> LabelTable:
     """Read an array; rows without names beside them have their numbers as ids."""
-    values = _load(source.path)
+    values = read_npy(source.path)
     if values.ndim != 2 or values.dtype.kind not in "biuf" or not values.shape[1]:
         raise data_error(
             source.path,
@@ -98,7 +98,7 @@ def _images(path: Path, count: int) -> tuple[pa.Array, list[str]]:
     beside = _beside(path)
     if beside == path or not beside.is_file():
         return row_numbers(count), []
-    names = _load(beside)
+    names = read_npy(beside)
     if names.ndim != 1 or names.dtype.kind not in "USiu" or len(names) != count:
         raise data_error(beside, f"expected {count} names of images, as in {path.name}.")
     try:
@@ -106,14 +106,6 @@ def _images(path: Path, count: int) -> tuple[pa.Array, list[str]]:
         return pa.array(words, pa.string()), [f"the images are those of {beside.name}."]
     except UnicodeError:
         raise data_error(beside, "a name of an image is not UTF-8.") from None
-
-
-def _load(path: Path) -> npt.NDArray[np.generic]:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except Exception as error:  # numpy passes on whatever its parser of headers raises
-        reason = str(error).partition("\n")[0].rstrip(".")[:100]
-        raise data_error(path, f"this array cannot be read: {reason}.") from None
 
 
 FORMAT = Format(

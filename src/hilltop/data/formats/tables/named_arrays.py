@@ -6,6 +6,7 @@ MATLAB the classes are often the rows; other arrays and lists show which of the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hilltop.data.array_files import check_memory, read_npz_all
 from hilltop.data.data_errors import data_error
 from hilltop.data.formats.base import Format, Priority, ReadOnly
 from hilltop.data.formats.options import ReadOptions, ready_command
@@ -24,12 +26,14 @@ from hilltop.data.formats.text.cell_values import OTHER, cell_kinds
 from hilltop.data.formats.text.label_vectors import table_from_vectors
 from hilltop.data.formats.text.table_file import row_numbers
 from hilltop.data.label_table import LabelTable
-from hilltop.errors import MissingExtra, OptionNeeded
+from hilltop.errors import DataError, MissingExtra, OptionNeeded
 
 _NAMES = ("label", "target", "gnd", "groundtruth", "truth", "tag", "annot")
 _SHORT = ("y", "l", "t", "yt", "y_full")
 _CUT = 0.5
 _MOST_DEPTH = 4
+_WIDTHS = {"double": 8, "single": 4, "char": 4, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4}
+"""Bytes of a number by what MATLAB calls it; at least one of all others."""
 Matrix = npt.NDArray[Any]
 
 
@@ -49,6 +53,7 @@ class _Arrays:
     def add(self, name: str, value: Any, depth: int = 0) -> None:
         """Take one array; of a struct, its parts."""
         if hasattr(value, "toarray"):
+            check_memory(self.path, value.shape[0] * value.shape[1] * value.dtype.itemsize)
             value = value.toarray()
         if not isinstance(value, np.ndarray) or depth > _MOST_DEPTH:
             return
@@ -116,7 +121,7 @@ def _are_shares(values: Matrix) -> bool:
 def _load(source: LabelSource) -> _Arrays:
     arrays = _Arrays(source.path)
     for name, value in (
-        _read_mat(source.path) if source.suffix == ".mat" else _read_npz(source.path)
+        _read_mat(source.path) if source.suffix == ".mat" else read_npz_all(source.path)
     ):
         arrays.add(name, value)
     return arrays
@@ -130,31 +135,23 @@ def _read_mat(path: Path) -> Iterator[tuple[str, Any]]:
                 path, "this is MATLAB 7.3 (HDF5). Save it again with: save(name, '-v7'), or as CSV."
             )
     try:
-        from scipy.io import loadmat
+        from scipy.io import loadmat, whosmat
     except ImportError as error:
         raise MissingExtra("Reading a .mat file", error.name, "sklearn") from None
     try:
+        sizes = [
+            math.prod(shape) * _WIDTHS.get(kind, 1)
+            for _, shape, kind in whosmat(path)
+            if kind != "sparse"
+        ]
+        check_memory(path, sum(sizes))
         content = loadmat(path)
+    except DataError:
+        raise
     except Exception as error:  # scipy passes on whatever its parsers raise
         reason = str(error).partition("\n")[0].rstrip(".")[:100]
         raise data_error(path, f"this .mat file cannot be read: {reason}.") from None
     yield from ((name, value) for name, value in content.items() if not name.startswith("__"))
-
-
-def _read_npz(path: Path) -> Iterator[tuple[str, Any]]:
-    with path.open("rb") as file:
-        try:
-            content = np.load(file, allow_pickle=False)
-            names = list(content.files)
-        except Exception as error:  # numpy passes on whatever its parsers raise
-            reason = str(error).partition("\n")[0].rstrip(".")[:100]
-            raise data_error(path, f"this .npz file cannot be read: {reason}.") from None
-        for name in names:
-            try:
-                value = content[name]
-            except Exception:  # an array of Python objects, or a damaged one: it is no labels
-                continue
-            yield name, value
 
 
 def _chosen(arrays: _Arrays, options: ReadOptions) -> str:

@@ -17,6 +17,7 @@ from hilltop.data.formats.text.file_rows import fold_rows
 from hilltop.data.formats.text.json_shapes import flat
 from hilltop.data.formats.text.known_names import IMAGE_NAMES, is_image_name, is_label_name
 from hilltop.data.formats.text.table_file import column_names, is_parquet
+from hilltop.data.parquet_files import check_parquet
 
 __all__ = ["IMAGE_NAMES", "is_image_name", "is_json_lines", "is_label_name", "peek_columns"]
 _ROWS = 200
@@ -71,6 +72,7 @@ def peek_columns(source: LabelSource) -> dict[str, list[Any]]:
 
 def _peek_parquet(source: LabelSource) -> dict[str, list[Any]]:
     try:
+        check_parquet(source.path)
         for batch in pq.ParquetFile(source.path).iter_batches(batch_size=_ROWS):
             return dict(plain_columns(pa.Table.from_batches([batch])).to_pydict())
     except (pa.ArrowException, OSError, ValueError, ImportError):

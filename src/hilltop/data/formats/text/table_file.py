@@ -26,6 +26,7 @@ from hilltop.data.formats.text.file_rows import (
     sheet_rows,
 )
 from hilltop.data.formats.text.known_names import ROW_NUMBER
+from hilltop.data.parquet_files import read_parquet_table
 
 _SAMPLE_ROWS = 200
 
@@ -181,7 +182,7 @@ def column_names(source: LabelSource) -> list[str]:
 def read_parquet(path: Path) -> pa.Table:
     """Read a Parquet file whole."""
     try:
-        content = pq.read_table(path)
+        content = read_parquet_table(path)
         content.validate(full=True)  # Text in a Parquet file may hold bytes that are not UTF-8.
         return content
     except (pa.ArrowException, OSError) as error:
