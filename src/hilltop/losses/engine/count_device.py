@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_CLASSES = 1024  # of an image whose states fit into the registers of a block
 _LANES_PER_WARP = 128
+_REGISTERS = 255  # all that a thread can have; left to choose, ptxas stops at 128 and spills
 _forms: list[CountForm] = []
 _numbers: dict[CountForm, int] = {}
 
@@ -136,7 +137,8 @@ class CountEntries(torch.autograd.Function):
 def launch_options(classes: int) -> dict[str, Any]:
     """Return how the kernel is launched for so many classes: four lanes a thread, if there are."""
     block = max(16, 1 << (classes - 1).bit_length())
-    return {**device.LAUNCH, "block": block, "num_warps": max(1, block // _LANES_PER_WARP)}
+    warps = max(1, block // _LANES_PER_WARP)
+    return {**device.LAUNCH, "block": block, "num_warps": warps, "maxnreg": _REGISTERS}
 
 
 def _count_loss_and_grad(

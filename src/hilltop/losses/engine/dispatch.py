@@ -35,20 +35,21 @@ def kernel_form(loss: MultiLabelLoss, batch: PairBatch) -> kernel.FusedLoss | No
     positive = fused_form(terms["positive"], classes)
     negative = fused_form(terms["negative"], classes)
     pseudo = positive
-    confirmed = None if loss.confirmed is None else fused_form(loss.confirmed, classes)
-    if loss.correction is not None and loss.pseudo_positive is not None:
-        pseudo = fused_form(loss.pseudo_positive, classes)
-    above = _pseudo_above(loss.correction)
+    correction, own_pseudo, own_confirmed = loss.correction, loss.pseudo_positive, loss.confirmed
+    confirmed = None if own_confirmed is None else fused_form(own_confirmed, classes)
+    if correction is not None and own_pseudo is not None:
+        pseudo = fused_form(own_pseudo, classes)
+    above = _pseudo_above(correction)
     if above is not None and not (on_device and batch.epoch.device == logits.device):
         above = _at(above, batch.epoch)
     if positive is None or negative is None or pseudo is None or above is None:
         return None
-    if loss.confirmed is not None and (confirmed is None or confirmed.by_class):
+    if own_confirmed is not None and (confirmed is None or confirmed.by_class):
         return None
-    if loss.pseudo_positive is not None and pseudo.by_class:
+    if own_pseudo is not None and pseudo.by_class:
         return None
     adds_pseudo_labels = (
-        isinstance(loss.correction, SelectiveCorrection) and loss.correction.adds_pseudo_labels
+        isinstance(correction, SelectiveCorrection) and correction.adds_pseudo_labels
     )
     return kernel.FusedLoss(
         positive,

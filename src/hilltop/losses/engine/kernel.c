@@ -15,6 +15,7 @@
 #endif
 #define BLOCK 256
 #define LANES 16
+#define NEVER __builtin_inff() /* no logit is above it */
 
 enum { FOCAL = 0, CUBIC = 1, KEPT = 2 };
 
@@ -123,24 +124,53 @@ EVERY_CPU static void kept_by_class(const term_t *h, const float *keep, const fl
     for (int i = 0; i < n; i++) kept_pair(z[i], u[i], keep[i], lost[i], loss + i, grad + i);
 }
 
-EVERY_CPU static void evaluate(const term_t *h, const float *x, int n, float *loss, float *grad) {
-    float z[BLOCK], u[BLOCK];
-    exponentials(h, x, n, z, u);
-    int shifted = h->shift > 0.0f;
+INLINE void finish(const term_t *h, const float *z, const float *u, int n, float *loss,
+                   float *grad) {
     if (h->kind == CUBIC)
         cubic(h, z, u, n, loss, grad);
     else if (h->kind == KEPT)
         kept(h, z, u, n, loss, grad);
-    else if (!shifted && h->gamma == 0)
-        focal(h, z, u, n, loss, grad, 0);
-    else if (!shifted && h->gamma == 2)
-        focal(h, z, u, n, loss, grad, 2);
-    else if (shifted && h->gamma == 4)
+    else if (h->shift > 0.0f && h->gamma == 4)
         shifted_focal(h, z, u, n, loss, grad, 4);
-    else if (shifted)
+    else if (h->shift > 0.0f)
         shifted_focal(h, z, u, n, loss, grad, h->gamma);
+    else if (h->gamma == 0)
+        focal(h, z, u, n, loss, grad, 0);
+    else if (h->gamma == 2)
+        focal(h, z, u, n, loss, grad, 2);
     else
         focal(h, z, u, n, loss, grad, h->gamma);
+}
+
+EVERY_CPU static void evaluate(const term_t *h, const float *x, int n, float *loss, float *grad) {
+    float z[BLOCK], u[BLOCK];
+    exponentials(h, x, n, z, u);
+    finish(h, z, u, n, loss, grad);
+}
+
+/* Whether two terms are one function of opposite logits, as Focal with and without a label is. */
+INLINE int mirrored(const term_t *a, const term_t *b) {
+    term_t like = *b;
+    like.sign = -b->sign, like.offset = a->offset;
+    return a->kind != KEPT && !a->by_class && memcmp(a, &like, sizeof like) == 0;
+}
+
+/* Mirrored terms in one go: negatives and, above a logit, pseudo labels. These are not rare, and
+ * to gather them, evaluate a second term and put it back takes a third longer. */
+EVERY_CPU static void evaluate_both(const loss_t *h, float above, const uint8_t *observed,
+                                    const float *x, int n, float *loss, float *grad) {
+    /* In variables: a choice between places in memory would become a branch. */
+    float sign = h->negative.sign, offset = h->negative.offset, other = h->pseudo.offset;
+    float z[BLOCK], u[BLOCK], turn[BLOCK];
+    for (int i = 0; i < n; i++) turn[i] = x[i] > above ? -1.0f : 1.0f;
+    if (observed)
+        for (int i = 0; i < n; i++) turn[i] = observed[i] ? 1.0f : turn[i];
+    for (int i = 0; i < n; i++) {
+        z[i] = sign * turn[i] * x[i] + (turn[i] < 0.0f ? other : offset);
+        u[i] = exp_nonpositive(-__builtin_fabsf(z[i]));
+    }
+    finish(&h->negative, z, u, n, loss, grad);
+    for (int i = 0; i < n; i++) grad[i] *= turn[i];
 }
 
 /* Indices of the pairs that are more than a plain negative: few, so they are done apart. */
@@ -220,14 +250,17 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
     }
 }
 
-/* At most BLOCK pairs, whose losses are added to lanes. NULL stands for: all weights 1, not wanted. */
-INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const float *t,
-                marks_t marks, const float *class_weight, const float *pos_weight, float *loss,
-                float *grad, double *lanes, total_t *total) {
+/* At most BLOCK pairs, whose losses are added to lanes. NULL stands for: all weights 1, not wanted.
+ * Above at_once, pseudo labels are not gathered. */
+INLINE void run(const loss_t *h, float at_once, int64_t class, int n, const float *x,
+                const float *t, marks_t marks, const float *class_weight, const float *pos_weight,
+                float *loss, float *grad, double *lanes, total_t *total) {
     float own_l[BLOCK], own_d[BLOCK], *l = loss ? loss : own_l, *d = grad ? grad : own_d;
     int where[BLOCK];
     if (h->negative.by_class)
         kept_by_class(&h->negative, h->keeps + class, h->losts + class, x, n, l, d);
+    else if (at_once < NEVER)
+        evaluate_both(h, at_once, marks.observed, x, n, l, d);
     else
         evaluate(&h->negative, x, n, l, d);
     total->known += n;
@@ -244,18 +277,21 @@ INLINE void run(const loss_t *h, int64_t class, int n, const float *x, const flo
 }
 
 EVERY_CPU
-void hilltop_loss_and_grad(const loss_t *h, int64_t rows, int64_t classes, const float *logits,
+void hilltop_loss_and_grad(const loss_t *asked, int64_t rows, int64_t classes, const float *logits,
                             const float *targets, const uint8_t *observed,
                             const uint8_t *selected, const float *class_weight,
                             const float *pos_weight, float *loss, float *grad, total_t *total) {
     double lanes[LANES] = {0}; /* put together at the end: in every block it would take a tenth */
+    loss_t h = *asked;
+    float at_once = mirrored(&h.negative, &h.pseudo) ? h.pseudo_above : NEVER;
+    if (at_once < NEVER) h.pseudo_above = NEVER;
     memset(total, 0, sizeof *total);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t c = 0; c < classes; c += BLOCK) {
             int64_t at = row * classes + c;
             int n = classes - c < BLOCK ? (int)(classes - c) : BLOCK;
             marks_t marks = {observed ? observed + at : 0, selected ? selected + at : 0};
-            run(h, c, n, logits + at, targets + at, marks,
+            run(&h, at_once, c, n, logits + at, targets + at, marks,
                 class_weight ? class_weight + c : 0, pos_weight ? pos_weight + c : 0,
                 loss ? loss + at : 0, grad ? grad + at : 0, lanes, total);
         }
