@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.static_page import write_static_review
 from hilltop.cli.main import main
@@ -90,6 +91,24 @@ def test_a_screen_reader_hears_names_answers_and_roles(audit: AuditFolder, brows
         )
         assert unnamed == 0
         tab.close()
+
+
+@pytest.mark.slow
+def test_where_nothing_is_expected_a_page_without_a_server_begins_with_the_likeliest_class(
+    audit: AuditFolder, browser: Any, tmp_path: Path
+) -> None:
+    names = audit.table().classes
+    said = [Estimate(name, 10, 0.0, 0.0, 4.2, "model", 0.0, 0.0) for name in names]
+    write_estimates(said, audit.path / "estimates.csv")
+    write_static_review(audit, tmp_path / "review.html", top=100)
+    text = (tmp_path / "review.html").read_text(encoding="utf-8")
+    start = text.index('id="review-data">') + len('id="review-data">')
+    shown = json.loads(text[start : text.index("</script>", start)])["classes"]
+    likeliest = max(shown, key=lambda one: sum(pair["probability"] for pair in one["pairs"]))
+    tab = Tab(browser)
+    tab.open((tmp_path / "review.html").as_uri(), "Cleo")
+    assert tab.page.locator("#question b").text_content() == likeliest["name"]
+    tab.close()
 
 
 @pytest.mark.slow

@@ -61,7 +61,8 @@ window.Hilltop = window.Hilltop || {};
     const found = recent.filter((answer) => answer === "present").length;
     return {
       number: one.number, name: one.name, candidates: one.pairs.length,
-      expected: Math.max(one.expected, count("present")), most: one.most ?? null, listed: one.expected,
+      expected: Math.max(one.expected, count("present")), most: one.most ?? null,
+      listed: one.pairs.reduce((all, pair) => all + pair.probability, 0),
       present: count("present"), absent: count("absent"), unsure: count("unsure"), disputed: 0,
       mine: words.length, ranked: { present: count("present"), absent: count("absent") },
       recent: { present: found, answers: recent.length },
