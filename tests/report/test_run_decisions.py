@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hilltop.calibration import TruthModel, fit_truth
 from hilltop.data import LabelTable, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.report import RunMeaning, write_run_report
-from hilltop.report.run_decisions import decision_section
+from hilltop.report.run_decisions import decision_section, next_steps
 
 CLASSES = ("cat", "dog", "<b>sofa</b>")
 
@@ -89,3 +90,22 @@ def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing() -> 
     kept = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
     text = re.sub(r"<[^>]+>", " ", decision_section(fit_truth(logits, kept.float())).text)
     assert re.search("precision 90%\\s+not reached\\s+\N{EN DASH}\\s+\N{EN DASH}\\s+0\\.0", text)
+
+
+def test_an_audit_of_the_same_labels_beside_the_run_is_the_next_thing_to_review(
+    tmp_path: Path, truth: TruthModel
+) -> None:
+    run, labels = tmp_path / "run", tmp_path / "labels.csv"
+
+    def told() -> str:
+        return str(next_steps(run, {"labels": str(labels)}, RunMeaning(truth)))
+
+    audit = tmp_path / "audit" / "audit.json"
+    audit.parent.mkdir()
+    for content in ("", "[]", json.dumps({"labels": str(tmp_path / "others.csv")})):
+        audit.write_text(content)
+        assert "hilltop audit --labels" in told()
+        assert "hilltop review" not in told()
+    audit.write_text(json.dumps({"labels": str(labels)}))
+    assert f"hilltop review {audit.parent}" in told()
+    assert "hilltop audit --labels" not in told()

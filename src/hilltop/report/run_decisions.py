@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -245,16 +246,29 @@ def next_steps(run: Path, config: Mapping[str, Any], meaning: RunMeaning) -> Htm
     if truth is not None and truth.sentence != NOTHING_MISSING:
         none = truth.sentence.startswith("the labels show no sign")
         aim = "See whether labels are missing" if none else "Find the labels that are missing"
-        steps.append((aim, shlex.join([*_audit_words(config), "--out", "audit"])))
+        audit = _audit_beside(run, config)
+        words = ["review", str(audit)] if audit else [*_audit_words(config), "--out", "audit"]
+        steps.append((aim, shlex.join(["hilltop", *words])))
     return section(
         "Next",
         table(["what", "command"], [[what, code(step)] for what, step in steps], text_columns=2),
     )
 
 
+def _audit_beside(run: Path, config: Mapping[str, Any]) -> Path | None:
+    """The audit of the same labels that lies beside the run, as `hilltop start` makes it."""
+    folder = run.parent / "audit"
+    try:
+        labels = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["labels"]
+        same = Path(labels).resolve() == Path(config["labels"]).resolve()
+    except (OSError, ValueError, KeyError, TypeError):  # none, or none that can be read
+        return None
+    return folder if same else None
+
+
 def _audit_words(config: Mapping[str, Any]) -> list[str]:
     """An audit of the labels that a run was trained with, by what it learned from."""
-    words = ["hilltop", "audit", "--labels", str(config.get("labels", "LABELS"))]
+    words = ["audit", "--labels", str(config.get("labels", "LABELS"))]
     words += option_words(ReadOptions(**(config.get("reading") or {})))
     for name in ("format", "features", "images"):
         if config.get(name):
