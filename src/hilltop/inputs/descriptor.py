@@ -84,9 +84,12 @@ def describe_files(
         seed: Which patches are drawn.
     """
     drawn = patch_filters(_load(folder, names[:400]), count=filters, side=side, seed=seed)
+    # Small results kept one by one would lie between the large responses and hold their memory.
+    found = torch.empty(len(names), 6 * filters)
     # Two at a time: the responses of more do not fit into the cache, and it takes twice as long.
-    batches = [names[at : at + 2] for at in range(0, len(names), 2)]
-    return torch.cat([describe(_load(folder, batch), drawn) for batch in batches])
+    for at in range(0, len(names), 2):
+        found[at : at + 2] = describe(_load(folder, names[at : at + 2]), drawn)
+    return found
 
 
 def _load(folder: Path, names: Sequence[str]) -> Tensor:
