@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
@@ -70,12 +69,7 @@ def overrides_forward(module: nn.Module, method: str) -> bool:
     """Whether ``method`` was written by the class that wrote ``forward``, or by a subclass."""
     if module._forward_hooks or module._forward_pre_hooks:
         return False
-    return _written_with_forward(type(module), method)
-
-
-@lru_cache  # asked for every term in every step
-def _written_with_forward(last: type, method: str) -> bool:
-    for kind in last.__mro__:
+    for kind in type(module).__mro__:
         if method in vars(kind):
             return True
         if "forward" in vars(kind):
