@@ -133,3 +133,8 @@ def test_a_configuration_of_brackets_gives_a_sentence(tmp_path: Path) -> None:
     path.write_text("[" * 50_000)
     with pytest.raises(Exception, match=r"config.yaml: this is not YAML"):
         TrainConfig.from_file(path)
+
+
+def test_a_device_that_never_ends_is_not_read() -> None:
+    with pytest.raises(DataError, match=r"/dev/zero: this is a device\. Name a file"):
+        read_rows(Path("/dev/zero"), ["image"])

@@ -205,3 +205,8 @@ def test_scores_never_stand_beside_names_of_others(
             ScoreTable(pa.array(["c", "d"]), ("cat",), 0 * values).save(path)
     with pytest.raises(DataError, match="there is no such file"):
         ScoreTable.load(path)
+
+
+def test_a_name_that_is_no_text_is_said_before_anything_is_computed(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=r"xff\.csv': the name of this file is not UTF-8"):
+        check_outputs([tmp_path / os.fsdecode(b"\xff.csv")], [], force=False)

@@ -96,6 +96,8 @@ def csv_text(path: Path) -> str:
     Raises:
         DataError: There is no such file, or it is not UTF-8.
     """
+    if path.is_char_device() or path.is_block_device():  # one that never ends would fill memory
+        raise data_error(path, "this is a device. Name a file.")
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

@@ -84,6 +84,9 @@ def check_outputs(
         force: Whether other files may be replaced.
         remedy: What to do where they may not.
     """
+    outputs = [*outputs]
+    for path in outputs:
+        _check_name(path)
     read = {identity: path for path in inputs if (identity := _identity(path)) is not None}
     for path in outputs:
         identity = _identity(path)
@@ -95,6 +98,16 @@ def check_outputs(
         if identity is not None and not force and path.is_file():
             raise ArgumentError(f"{path}: there is such a file already. {remedy}")
         _check_place(path)
+
+
+def _check_name(path: Path) -> None:
+    """Raise if a name holds bytes that are no text: most libraries could not open such a file."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ArgumentError(
+            f"{os.fsencode(path)!r}: the name of this file is not UTF-8. Choose another name."
+        ) from None
 
 
 def check_no_folder(path: Path) -> None:

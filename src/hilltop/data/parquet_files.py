@@ -61,7 +61,7 @@ def _size(about: pq.FileMetaData, chunk: Any, group: int, column: int, longest: 
         texts = int(chunk.total_uncompressed_size)
         if chunk.has_dictionary_page:
             texts = max(texts, chunk.num_values * longest(group, chunk))
-        return texts + chunk.num_values * _OFFSET
+        return int(texts + chunk.num_values * _OFFSET)
     width = _WIDTHS.get(chunk.physical_type) or about.schema.column(column).length
     return int(chunk.num_values) * max(1, width)
 
