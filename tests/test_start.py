@@ -201,6 +201,7 @@ def test_names_in_several_spellings_are_one_class_and_photos_are_found_in_any_ca
     said = capsys.readouterr().out
     assert "of 3 classes" in said
     assert "1 class is written in several ways, as 'Red' and 'red'" in said
+    assert "merged into" not in said, "one line for all names, not one for each"
     assert "1 of 121 labelled images has no image here" in said
     assert "--merge-names" in asked[1]
 

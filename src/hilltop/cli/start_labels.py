@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ What does it mean that a tag is not listed for a photo?
   a  absent: somebody looked for every tag, and it is not there
 (--unlisted unknown or --unlisted absent answers this without asking)
 """
+_MOST_NOTES = 6
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,11 @@ class StartLabels:
             options = replace(reading, unlisted="unknown")
             table = self._table(options)
         written = merged_spellings(table)
+        notes = table.notes
         if written and not options.merge_names:
             options = replace(options, merge_names=True)
             table = self._table(options)
-        self._describe(table, written)
+        self._describe(table, notes, written)
         self._match(table)
         if options.unlisted != reading.unlisted:  # the file leaves it open, and nobody has said
             options = replace(options, unlisted=self._ask(reading))
@@ -74,7 +77,7 @@ class StartLabels:
         given = ["hilltop", "start", str(self.photos), str(self.labels), *words, *self.said]
         return shlex.join(given)
 
-    def _describe(self, table: LabelTable, written: dict[str, str]) -> None:
+    def _describe(self, table: LabelTable, notes: Sequence[str], written: dict[str, str]) -> None:
         if not table.count(State.PRESENT):
             raise data_error(
                 self.labels,
@@ -84,8 +87,12 @@ class StartLabels:
         labels = pluralize(table.count(State.PRESENT), "label", "labels")
         classes = pluralize(len(table.classes), "class", "classes")
         say(f"{self.labels}: {labels} of {classes} for {len(table):,} names of photos")
-        for note in (*table.notes, *likely_mistakes(table)):
+        told = [*likely_mistakes(table), *notes]
+        for note in told[:_MOST_NOTES]:
             say(f"{self.labels}: {note}")
+        if len(told) > _MOST_NOTES:
+            inspect = shlex.join(["hilltop", "inspect", str(self.labels)])
+            say(f"{self.labels}: {len(told) - _MOST_NOTES:,} more of these: {inspect}")
         if written:
             one, other = next(iter(written.items()))
             ways = pluralize(len(set(written.values())), "class is", "classes are")
