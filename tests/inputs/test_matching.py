@@ -139,3 +139,20 @@ def test_the_images_of_a_label_file_are_named_as_their_folder_does(folder: Path)
         labelled_inputs(table, folder, allow_missing=False, say=said.append)
     names = labelled_inputs(table, folder, allow_missing=True, say=said.append)
     assert names.to_pylist() == ["deep/er/b.png", "a.jpg"]
+
+
+def test_folders_of_elsewhere_do_not_count_where_names_leave_no_doubt(tmp_path: Path) -> None:
+    for name in ("a.jpg", "train/b.jpg", "val/c.jpg", "d.jpg", "e.jpg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    ids = [
+        "Archive\\2014\\A.jpg",
+        "trip/b",
+        "train/c.jpg",
+        "x/d.jpg",
+        "y/d.jpg",
+        "e.jpg",
+        "z/e.jpg",
+    ]
+    found = find_images(tmp_path, pa.array(ids)).to_pylist()
+    assert found == ["a.jpg", "train/b.jpg", None, None, None, "e.jpg", None]

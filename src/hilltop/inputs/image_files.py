@@ -32,7 +32,8 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
     the id says is looked for in all folders below: there the end of its whole path must be the id,
     so that ``photos/a.jpg`` is found in ``photos`` itself. What is not there either is looked for
     without regard to case, blanks around it and backslashes; of an address or a path of another
-    machine, such as ``C:\Photos\a.jpg``, the name of the file counts alone.
+    machine, such as ``C:\Photos\a.jpg``, the name of the file counts alone. So it does, at last,
+    where the folder of an id is nowhere here, and one id and one file have that name.
 
     Args:
         folder: Where the images are.
@@ -63,8 +64,21 @@ def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:
             )
         found.append(file)
     faults.check()
+    _find_elsewhere(found, images.to_pylist(), files)
     _check_names(folder, [file for file in found if file is not None])
     return pa.array(found, pa.string())
+
+
+def _find_elsewhere(found: list[str | None], images: list[str], files: _Files) -> None:
+    """Fill in files of ids with folders that are nowhere here, where names leave no doubt."""
+    taken, wanted = set(found), dict[str, list[int]]()
+    for row, name in enumerate(images):
+        fitting = files.elsewhere(name) if found[row] is None else []
+        if len(fitting) == 1 and fitting[0] not in taken:
+            wanted.setdefault(fitting[0], []).append(row)
+    for file, rows in wanted.items():
+        if len(rows) == 1:
+            found[rows[0]] = file
 
 
 class _Files:
@@ -90,6 +104,18 @@ class _Files:
         plain = Path(fold_id(name))
         files = self._folded.get(plain.name, [])
         return [file for file in files if self._ends(file, plain.parent, folded=True)]
+
+    def elsewhere(self, name: str) -> list[str]:
+        """The files of that name, if the folder that the id says is nowhere here."""
+        plain = Path(fold_id(name))
+        known = not plain.parent.name or plain.parent.name in self._folders
+        return [] if known else self._folded.get(plain.name, [])
+
+    @cached_property
+    def _folders(self) -> set[str]:
+        files = (file for some in self._below.values() for file in some)
+        inner = {part for file in files for part in Path(file).parent.parts}
+        return {part.casefold() for part in (*self._before, *inner)}
 
     def _listing(self, parent: Path) -> dict[str, list[str]]:
         if parent not in self._listings:
