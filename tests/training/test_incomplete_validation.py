@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -128,4 +129,8 @@ def test_a_run_on_incomplete_validation_labels_records_and_says_estimates(
     assert f"{interval}, {100 * last['mAP']:.2f} by labels as they are" in said
     page = (tmp_path / "run" / "report.html").read_text()
     assert "by labels as they are" in page
+    # Estimates of two epochs, made apart, may contradict the choice.
+    assert "mAP, best epoch" not in page
+    assert re.search(r"The best was epoch \d+\.", page)
+    assert re.search(r"; best in epoch \d+ \(chosen on the validation images\)", said)
     assert "90% intervals" in page

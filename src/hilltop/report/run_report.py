@@ -98,9 +98,11 @@ def _lead(folder: Path, config: Mapping[str, Any]) -> str:
 
 def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
     last, best = rows[-1], best_epoch(rows)
+    judged = [_number(last, "mAP", "last epoch")]
+    if not is_estimated(last):  # estimates of epochs are made apart, and are not compared
+        judged.append(_number(best, "mAP", f"best epoch ({best['epoch']:.0f})"))
     return [
-        _number(last, "mAP", "last epoch"),
-        _number(best, "mAP", f"best epoch ({best['epoch']:.0f})"),
+        *judged,
         *(_number(last, name, "last epoch") for name in ("OF1", "CF1") if name in last),
     ]
 
@@ -118,11 +120,13 @@ def _number(row: Mapping[str, float], metric: str, which: str) -> tuple[str, str
 
 
 def _rule(rows: Sequence[Mapping[str, float]]) -> str:
+    trained = f"{pluralize(len(rows), 'epoch was', 'epochs were')} trained."
     sentence = (
-        f"{pluralize(len(rows), 'epoch was', 'epochs were')} trained. The best epoch was chosen on"
-        " the same validation images that it is judged by, so its number is a little too good; the"
-        " last epoch's is not."
+        f"{trained} The best epoch was chosen on the same validation images that it is judged by,"
+        " so its number is a little too good; the last epoch's is not."
     )
+    if is_estimated(rows[-1]):
+        sentence = f"{trained} The best was epoch {best_epoch(rows)['epoch']:.0f}."
     if "OF1" in rows[-1]:
         sentence += (
             " OF1 and CF1 by epoch are of scores cut where the loss says, mostly at one half; tags"
@@ -131,7 +135,8 @@ def _rule(rows: Sequence[Mapping[str, float]]) -> str:
     if is_estimated(rows[-1]):
         sentence += (
             " The validation labels are not known to be complete: numbers are estimates of what"
-            " complete ones would say, with 90% intervals, and the best epoch was chosen by them."
+            " complete ones would say, with 90% intervals. The best epoch is the one that came out"
+            " higher where two were judged together; single estimates cannot tell."
             " Answers of a person about 200 pairs would make the intervals narrow: hilltop evaluate"
             " --incomplete --plan 200."
         )

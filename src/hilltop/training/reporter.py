@@ -118,8 +118,10 @@ class Reporter:
         self._folder.event("end", broken=len(unique))
         if rows:
             best = best_epoch(rows)
+            # Estimates of epochs are made apart: which is higher is said by judging two together.
+            reached = "" if is_estimated(rows[-1]) else f" {in_per_cent(best)}"
             self._say(
-                f"last epoch mAP {in_per_cent(rows[-1])}; best {in_per_cent(best)}"
+                f"last epoch mAP {in_per_cent(rows[-1])}; best{reached}"
                 f" in epoch {best['epoch']} (chosen on the validation images)"
             )
         truth = load_truth(self._folder, usual_weights(self._folder))
