@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.torch_version import TorchVersion
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import (
@@ -87,6 +88,8 @@ def test_inductor_gives_the_same_loss(name: str) -> None:
     torch.testing.assert_close(
         gradient(compiled, logits, targets), gradient(loss, logits, targets), rtol=1e-4, atol=1e-6
     )
+    if TorchVersion(torch.__version__) < "2.7":
+        return  # its inductor leaves assertions out
     targets[0, 0] = -1
     with pytest.raises(RuntimeError, match="targets must lie between 0 and 1"):
         compiled(logits, targets)

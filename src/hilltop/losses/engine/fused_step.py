@@ -76,6 +76,8 @@ def round_at_random(values: Tensor, generator: torch.Generator) -> Tensor:
     added, and what it carries into the upper half is the rounding.
     """
     bits = values.float().contiguous().view(torch.int32)
-    noise = torch.randint_like(bits, 1 << 16, generator=generator)
+    noise = torch.randint(
+        1 << 16, bits.shape, generator=generator, dtype=bits.dtype, device=bits.device
+    )
     rounded = ((bits + noise) >> 16 << 16).view(torch.float32)
     return torch.where(values.isfinite(), rounded, values.float()).bfloat16()
