@@ -122,18 +122,22 @@ class HeadSearch:
         """The choice, or its penalty changed where the labels of today clearly speak for it."""
         penalties = tuple(sorted({*PENALTIES, choice.penalty}))
         precision = self._judge(self._scaled(choice.scaling), penalties, choice.speed)
-        scores = [float(self._class_means(one).mean()) for one in precision]
-        best = max(range(len(penalties)), key=scores.__getitem__)
+        best, _ = self._highest(precision)
         clear = self._clear(precision[best] - precision[penalties.index(choice.penalty)])
         return replace(choice, penalty=penalties[best]) if clear else choice
 
     def _best_penalty(self, scaling: Scaling) -> _Judged | None:
         precision = self._judge(self._scaled(scaling), PENALTIES, 1.0)
-        scores = [float(self._class_means(one).mean()) for one in precision]
-        if not any(scores):
+        best, score = self._highest(precision)
+        if not score:
             return None
-        best = max(range(len(PENALTIES)), key=scores.__getitem__)
         return _Judged(HeadChoice(PENALTIES[best], 1.0, scaling), precision[best])
+
+    def _highest(self, precision: Tensor) -> tuple[int, float]:
+        """Which penalty has the highest mean over classes, and that mean."""
+        scores = [float(self._class_means(one).mean()) for one in precision]
+        best = max(range(len(scores)), key=scores.__getitem__)
+        return best, scores[best]
 
     def _if_better(
         self,
