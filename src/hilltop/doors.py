@@ -12,7 +12,7 @@ from typing import Any
 
 from hilltop.errors import MissingExtra
 
-_EXTRAS = {"calibration": "data"}
+_EXTRAS = {"missing": "data"}
 """What a room needs beside torch; the others need what training needs."""
 
 

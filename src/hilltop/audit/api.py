@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from hilltop.audit.find.ranking import Assumption
 from hilltop.audit.find.score_blocks import Scored, blocks_of, label_block, score_blocks
-from hilltop.audit.find.second_opinion import join_opinion
 from hilltop.audit.run import Audited, audit, score_by_folds
 from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State, assemble
@@ -22,6 +22,7 @@ from hilltop.errors import ArgumentError, DataError
 from hilltop.losses.likelihood.by_count import KeptByCount
 from hilltop.losses.likelihood.independent import KeptIndependently
 from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.missing.extra_scores import combine_scores
 from hilltop.progress import say
 
 Matrix = Any
@@ -33,8 +34,8 @@ def find_missing_labels(
     *,
     features: Matrix | None = None,
     probabilities: Matrix | None = None,
-    also: Matrix | None = None,
-    observed: Matrix | None = None,
+    extra_scores: Matrix | None = None,
+    verified: Matrix | None = None,
     class_names: Sequence[str] | None = None,
     likelihood: Likelihood | None = None,
     top: int | None = None,
@@ -50,9 +51,10 @@ def find_missing_labels(
             images they score.
         probabilities: ``(N, C)``, instead of features: from a model that did not learn from these
             labels, since one that did has learned that missing pairs are absent.
-        also: ``(N, C)``, beside either: logits of another model as a second opinion, NaN where it
-            has none; it counts in each class as far as the labels speak for it.
-        observed: ``(N, C)``, with a matrix of labels: True where a person confirmed since what it
+        extra_scores: ``(N, C)``, beside either: logits of another model, NaN where it has none;
+            they
+            count in each class as far as the labels speak for them.
+        verified: ``(N, C)``, with a matrix of labels: True where a person verified since what it
             says. How labels were lost is judged without those that were put back.
         class_names: With a matrix of labels: names of its columns, for the estimates.
         likelihood: How labels were lost, ``kept_by_count(...)`` or ``kept_independently(...)``;
@@ -81,46 +83,49 @@ def find_missing_labels(
         raise ArgumentError("Give one of features and probabilities.")
     before = None
     if isinstance(labels, LabelTable):
-        if observed is not None or class_names is not None:
-            raise ArgumentError("A table has its own class_names and observed; leave them out.")
+        if verified is not None or class_names is not None:
+            raise ArgumentError("A table has its own class_names and verified; leave them out.")
         table = labels
     else:
-        table, before = _tables_of(labels, observed, class_names)
+        table, before = _tables_of(labels, verified, class_names)
     if not table.count(State.PRESENT):
         raise DataError("There is no label at all; nothing can be learned from it.")
-    rows, given = np.arange(len(table)), _summed(likelihood)
+    rows, given = np.arange(len(table)), _assumption(likelihood)
     if probabilities is not None:
         values = _two_dimensional("probabilities", probabilities)
         logits = score_blocks(ScoreTable(table.images, table.classes, values), table)
     else:
         inputs = _features(features, len(table))
         check_whole("folds", folds, low=2)
-        alone = score_by_folds(table, inputs, rows, given=given, folds=folds, seed=seed, say=say)
+        alone = score_by_folds(table, inputs, rows, folds=folds, seed=seed, say=say)
         logits = blocks_of(alone)
-    if also is not None:
-        opinion = torch.as_tensor(_two_dimensional("also", also)).float()
-        check_same_shape("also", opinion.shape, "labels", (len(table), len(table.classes)))
+    if extra_scores is not None:
+        extra = _two_dimensional("extra_scores", extra_scores)
+        check_same_shape("extra_scores", extra.shape, "labels", (len(table), len(table.classes)))
         targets, _, _ = label_block(table, rows)
-        logits = blocks_of(join_opinion(logits(0, len(rows)), opinion, targets).logits)
-    return audit(table, Scored(logits, rows), given=given, top=top, before=before)
+        own = logits(0, len(rows)).numpy()
+        combined, _ = combine_scores([own, extra], targets.numpy(), primary=True)
+        logits = blocks_of(torch.from_numpy(combined).float())
+    found = audit(table, Scored(logits, rows), given=given, top=top, before=before)
+    return replace(found, index=getattr(labels, "index", None))
 
 
-def _summed(likelihood: Likelihood | None) -> Likelihood | None:
-    """The same likelihood, summed over pairs; no watch, since heads start where it is least."""
+def _assumption(likelihood: Likelihood | None) -> Assumption | None:
+    """What a likelihood says of how labels were lost."""
     if likelihood is None:
         return None
-    if not isinstance(likelihood, KeptByCount | KeptIndependently):
-        name = type(likelihood).__name__
-        raise ArgumentError(
-            f"likelihood must be kept_by_count() or kept_independently(), but got {name}."
-        )
-    summed = copy.deepcopy(likelihood)
-    summed.reduction, summed.watch = "sum", None
-    return summed
+    if isinstance(likelihood, KeptByCount):
+        return Assumption(missing_ratio=float(1 - likelihood.rule.keep))
+    if isinstance(likelihood, KeptIndependently):
+        return Assumption(label_frequency=float(likelihood.rate().mean()))
+    name = type(likelihood).__name__
+    raise ArgumentError(
+        f"likelihood must be kept_by_count() or kept_independently(), but got {name}."
+    )
 
 
 def _tables_of(
-    labels: Matrix, observed: Matrix | None, class_names: Sequence[str] | None
+    labels: Matrix, verified: Matrix | None, class_names: Sequence[str] | None
 ) -> tuple[LabelTable, LabelTable | None]:
     """The labels of a matrix now and, if some are confirmed, before; images are named by row."""
     rows, columns, shape = _ones("labels", labels)
@@ -134,10 +139,10 @@ def _tables_of(
         return assemble(images, list(names), *at, states, unlisted=State.UNKNOWN)
 
     labelled = rows * shape[1] + columns
-    if observed is None:
+    if verified is None:
         return table_of(labelled, State.PRESENT), None
-    seen_rows, seen_columns, seen_shape = _ones("observed", observed)
-    check_same_shape("observed", seen_shape, "labels", shape)
+    seen_rows, seen_columns, seen_shape = _ones("verified", verified)
+    check_same_shape("verified", seen_shape, "labels", shape)
     seen = seen_rows * shape[1] + seen_columns
     absent = np.setdiff1d(seen, labelled)
     states = np.repeat([State.PRESENT, State.ABSENT], [len(labelled), len(absent)])

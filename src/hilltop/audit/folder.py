@@ -29,9 +29,9 @@ class AuditFolder:
         reading: How it was read.
         images: The folder of images, if there is one.
         images_total: Number of images that were audited.
-        keep_rate: Share of the true labels that was written down, as far as it is known.
+        missing: How many labels are missing: value, low and high.
         created: When the audit was made, in ISO format.
-        belief: How labels were lost, in the words of the audit.
+        summary: The sentence about missing labels.
     """
 
     path: Path
@@ -40,9 +40,9 @@ class AuditFolder:
     reading: ReadOptions = field(default_factory=ReadOptions)
     images: Path | None = None
     images_total: int = 0
-    keep_rate: float | dict[str, float] | None = None
+    missing: dict[str, float] | None = None
     created: str = ""
-    belief: str = ""
+    summary: str = ""
 
     @property
     def about(self) -> Path:
@@ -121,9 +121,9 @@ class AuditFolder:
             "reading": {key: _plain(value) for key, value in asdict(self.reading).items()},
             "images": _plain(self.images),
             "images_total": self.images_total,
-            "keep_rate": self.keep_rate,
+            "missing": self.missing,
             "created": self.created,
-            "belief": self.belief,
+            "summary": self.summary,
         }
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
@@ -184,9 +184,9 @@ class AuditFolder:
             reading=_reading(about, content.get("reading", {})),
             images=None if content.get("images") is None else Path(_text(about, content, "images")),
             images_total=_count(about, content.get("images_total") or 0),
-            keep_rate=_keep_rate(about, content.get("keep_rate")),
+            missing=_missing(about, content.get("missing")),
             created=str(content.get("created", "")),
-            belief=str(content.get("belief", "")),
+            summary=str(content.get("summary", content.get("belief", ""))),
         )
 
 
@@ -215,11 +215,15 @@ def _count(about: Path, value: Any) -> int:
     return value
 
 
-def _keep_rate(about: Path, value: Any) -> float | dict[str, float] | None:
-    shares = value.values() if isinstance(value, dict) else () if value is None else (value,)
-    if not all(isinstance(share, int | float) and 0 <= share <= 1 for share in shares):
-        raise data_error(about, f"'keep_rate' must be a share from 0 to 1, but got {value!r}.")
-    return cast("float | dict[str, float] | None", value)
+def _missing(about: Path, value: Any) -> dict[str, float] | None:
+    if value is None:
+        return None
+    numbers = isinstance(value, dict) and {"value", "low", "high"} <= set(value)
+    if not numbers or not all(isinstance(one, int | float) and one >= 0 for one in value.values()):
+        raise data_error(
+            about, f"'missing' must hold the numbers value, low and high, but got {value!r}."
+        )
+    return cast("dict[str, float]", value)
 
 
 def _reading(about: Path, content: Any) -> ReadOptions:

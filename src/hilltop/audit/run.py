@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,12 @@ from torch import Tensor
 
 from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
 from hilltop.audit.find.directions import write_directions
-from hilltop.audit.find.estimate import Estimate, keep_of, model_estimates, write_estimates
+from hilltop.audit.find.estimate import Estimate, Tally, write_estimates
 from hilltop.audit.find.rank_folder import RankFolder, shared_ranking
-from hilltop.audit.find.ranking import fit_ranking
+from hilltop.audit.find.ranking import Assumption, fit_ranking
 from hilltop.audit.find.score_blocks import Scored, label_block
 from hilltop.audit.find.suspects import WrongLabels, wrong_labels
 from hilltop.audit.folder import AuditFolder
-from hilltop.calibration.belief import Belief
-from hilltop.calibration.keep_rate import KeepEstimate
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.data_errors import data_error
@@ -30,40 +28,61 @@ from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError, DataError, MissingExtra
 from hilltop.inputs import Ranks
 from hilltop.inputs.shards import check_shard_folder
-from hilltop.losses import Loss
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.missing.interval import Interval
+from hilltop.missing.model import MissingCounts, MissingLabelModel
+from hilltop.training.evidence import REPEATS
 from hilltop.training.fold_shards import HeadShards, shared_out_of_fold_logits
 from hilltop.training.learner import head_loss
 
-REPEATS = 2
 PARTS = "parts"
 """Folder of what processes have finished of an audit that they share."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Audited:
     """What an audit found.
 
     Attributes:
         candidates: Unlabelled pairs, the most probable missing label first.
         estimates: How many labels are missing, for each class.
-        total: The same for all classes together.
-        keep: Share of the true labels that is there.
-        belief: How labels were lost, as far as scores tell.
+        counts: How many labels are missing, with intervals in total and by class.
+        model: The missing-label model.
         labels: The labels that were audited.
         wrong: Labels that may be wrong.
+        index: Names of the images in a DataFrame that labels came from, if there was one.
     """
 
     candidates: Candidates
     estimates: list[Estimate]
-    total: Estimate
-    keep: KeepEstimate
-    belief: Belief
+    counts: MissingCounts
+    model: MissingLabelModel
     labels: LabelTable
     wrong: WrongLabels
+    index: Any = None
+
+    @property
+    def missing(self) -> Interval:
+        """How many labels are missing, in all classes together."""
+        return self.counts.total
+
+    @property
+    def total(self) -> Interval:
+        """The same as :attr:`missing`."""
+        return self.missing
+
+    @property
+    def frequency(self) -> Interval:
+        """Label frequency: the share of the true labels that is recorded."""
+        return self.counts.frequency
+
+    def describe(self) -> str:
+        """Return the sentence about missing labels that every command prints."""
+        return self.model.describe(self.counts)
 
     def to_pandas(self, *, wrong: bool = False) -> Any:
         """The candidates as a DataFrame: image, class, probability and rank.
+
+        Images are named as in the index of the DataFrame that labels came from, if there was one.
 
         Args:
             wrong: Labels that may be wrong instead, with the probability that they are.
@@ -77,7 +96,35 @@ class Audited:
             raise MissingExtra("Audited.to_pandas", error.name, "pandas") from None
         chosen = self.wrong.suspects if wrong else self.candidates
         content = candidate_rows(chosen, self.labels)
-        return pandas.DataFrame({name: content[name].to_numpy() for name in content.column_names})
+        columns = {name: content[name].to_numpy() for name in content.column_names}
+        if self.index is not None:
+            columns["image"] = self.index.take(chosen.rows())
+        return pandas.DataFrame(columns)
+
+    def plot(self) -> Any:
+        """Draw candidates, label frequency by class and calibration as a matplotlib figure."""
+        from hilltop.missing.plots import plot_audit
+
+        probs = self.candidates.probabilities()
+        return plot_audit(probs, self.counts, self.model, self.labels.classes)
+
+    def __repr__(self) -> str:
+        """Return what was found in a line."""
+        images, classes = len(self.labels), len(self.labels.classes)
+        return f"Audited({images:,} images, {classes:,} classes: {self.describe()})"
+
+    def _repr_html_(self) -> str:
+        """Return the classes with most missing labels as a table, for notebooks."""
+        from html import escape
+
+        worst = sorted(self.estimates, key=lambda one: -one.missing.value)[:10]
+        rows = "".join(
+            f"<tr><td>{escape(one.class_name)}</td><td>{one.labelled:,}</td>"
+            f"<td>{one.missing.count()}</td></tr>"
+            for one in worst
+        )
+        head = "<tr><th>class</th><th>labelled</th><th>missing (90% interval)</th></tr>"
+        return f"<p>{escape(self.describe())}</p><table>{head}{rows}</table>"
 
 
 def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tuple[LabelTable, str]:
@@ -141,7 +188,6 @@ def score_by_folds(
     features: Tensor,
     rows: Places,
     *,
-    given: Likelihood | None,
     folds: int,
     seed: int,
     say: Callable[[str], None],
@@ -153,7 +199,6 @@ def score_by_folds(
         table: The labels.
         features: One row for each of ``rows``.
         rows: Image numbers in the table.
-        given: The model to train with; without it one that the labels suggest.
         folds: Into how many parts the images are dealt.
         seed: The same seed gives the same logits.
         say: Takes a sentence for the user.
@@ -165,9 +210,7 @@ def score_by_folds(
             f"{are} too few for {folds} folds, which need {2 * folds}; use fewer with --folds."
         )
     targets, observed, _ = label_block(table, rows)
-    loss: Loss | None = given
-    if loss is None:  # what was lost, and how, is asked of the scores afterwards
-        loss = head_loss("bce", reduction="sum")
+    loss = head_loss("bce", reduction="sum")
     say(f"training {REPEATS * folds} heads on {len(features):,} images, none on its own fold")
     return shared_out_of_fold_logits(
         features,
@@ -186,43 +229,55 @@ def audit(
     table: LabelTable,
     scored: Scored,
     *,
-    given: Likelihood | None,
-    top: int | None,
+    given: Assumption | None = None,
+    top: int | None = None,
     before: LabelTable | None = None,
     shards: RankFolder | None = None,
 ) -> Audited:
-    """Fit the observation models, rank, and estimate.
+    """Fit the missing-label model, rank, and estimate.
 
     Args:
         table: The labels.
         scored: Out-of-sample logits.
-        given: The model to rank by; the most probable one without it.
+        given: How labels were lost, if that is known.
         top: How many candidates to keep, see :func:`fit_ranking`.
         before: The labels as they were lost, if some were put back since.
         shards: Several processes that share the ranking; all of them call this.
     """
     lost = table if before is None else before
     shards = shards or RankFolder()
-    belief, by = shards.ranks.from_first(
+    by = shards.ranks.from_first(
         lambda: fit_ranking(table, scored, given=given, top=top, before=before)
     )
-    assert by.false_labels is not None
+    assert by.wrong_model is not None
     ranked = shared_ranking(table, scored, by, shards, before=before)
     width = len(table.classes)
-    suspects = Candidates(ranked.wrong, width)
-    wrong = wrong_labels(lost, scored.rows, by.false_labels, suspects)
+    wrong = wrong_labels(lost, scored.rows, by.wrong_model, Candidates(ranked.wrong, width))
     there = table.select(scored.rows).counts_by_class(State.PRESENT)
-    kept = lost.select(scored.rows).counts_by_class(State.PRESENT)
-    estimates, total = model_estimates(
-        table.classes,
-        there,
-        belief.posterior.missing(kept),
-        ranked.tally,
-        restored=there - kept,
-        wrong=wrong.rates * kept,
-    )
+    restored = there - lost.select(scored.rows).counts_by_class(State.PRESENT)
+    pairs = ranked.tally.pairs.astype(float)
+    counts = by.model.missing.after_review(restored.astype(float), there.astype(float), pairs)
+    estimates = _estimates(table.classes, counts, ranked.tally, wrong)
     candidates = Candidates(ranked.missing, width)
-    return Audited(candidates, estimates, total, keep_of(total), belief, table, wrong)
+    return Audited(candidates, estimates, counts, by.model, table, wrong)
+
+
+def _estimates(
+    classes: Sequence[str], counts: MissingCounts, tally: Tally, wrong: WrongLabels
+) -> list[Estimate]:
+    """A row for each class."""
+    mistakes = wrong.rates * counts.labelled
+    return [
+        Estimate(
+            name,
+            int(counts.labelled[at]),
+            counts.of_class(at),
+            "model",
+            float(tally.beyond[at]),
+            float(mistakes[at]),
+        )
+        for at, name in enumerate(classes)
+    ]
 
 
 def write_audit(
@@ -255,9 +310,9 @@ def write_audit(
         reading=reading,
         images=images,
         images_total=len(table),
-        keep_rate=asdict(audited.keep),
+        missing=audited.missing.as_dict(),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        belief=audited.belief.of_candidates,
+        summary=audited.describe(),
     )
     out.mkdir(parents=True, exist_ok=True)
     folder.unfinished.touch()  # a kill must not leave files of two audits side by side unsaid

@@ -16,20 +16,20 @@ _MOST_CLASSES = 15
 
 
 def print_summary(
-    console: Console, estimates: Sequence[Estimate], sampled: Sampled | None, keep: str
+    console: Console, estimates: Sequence[Estimate], sampled: Sampled | None, total: str
 ) -> None:
-    """Print the classes with most missing labels, and the keep rate.
+    """Print the classes with most missing labels, and the total.
 
     Args:
         console: Where to print.
         estimates: What the model says of each class.
         sampled: What reviewed random samples say; where there is one, it is shown instead.
-        keep: The keep rate in words.
+        total: How many labels are missing in all, in words.
     """
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
     shown = [by_sample.get(one.class_name, one) for one in estimates]
-    shown.sort(key=lambda one: (-one.missing, -one.high))
-    any_missing = any(one.missing for one in shown)
+    shown.sort(key=lambda one: (-one.missing.value, -one.missing.high))
+    any_missing = any(one.missing.value for one in shown)
     title = "Classes with most missing labels" if any_missing else "Where most could be missing"
     table = Table(title=title, title_justify="left")
     table.add_column("class")
@@ -40,17 +40,17 @@ def print_summary(
         table.add_row(
             Text(one.class_name),  # a name is never markup
             f"{one.labelled:,}",
-            f"{one.missing:,.0f}",
-            f"{one.low:,.0f} to {one.high:,.0f}",
+            f"{one.missing.value:,.0f}",
+            f"{one.missing.low:,.0f} to {one.missing.high:,.0f}",
             one.source,
         )
     console.print(table)
     rest = shown[_MOST_CLASSES:]
     if rest:
-        missing = sum(one.missing for one in rest)
+        missing = sum(one.missing.value for one in rest)
         classes = pluralize(len(rest), "more class", "more classes")
         console.print(f"and {missing:,.0f} in {classes} (estimates.csv)")
-    console.print(f"share of the true labels that is there: {keep}", markup=False)
+    console.print(total, markup=False)
     beyond = sum(one.beyond for one in estimates)
     if beyond:
         console.print(f"and about {beyond:,.0f} labels where nobody looked for them")

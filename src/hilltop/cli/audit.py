@@ -24,10 +24,10 @@ from hilltop.progress import say, say_of_inputs
 
 if TYPE_CHECKING:
     from hilltop.audit.find.rank_folder import RankFolder
+    from hilltop.audit.find.ranking import Assumption
     from hilltop.audit.find.score_blocks import Scored
     from hilltop.audit.folder import AuditFolder
     from hilltop.inputs.ranks import Ranks
-    from hilltop.losses.likelihood.summed import Likelihood
 
 _PAGE_PAIRS = 200
 
@@ -54,10 +54,10 @@ class Audit:
     """Folder with the images; without features or scores a backbone takes features from them."""
     scores: Path | None = None
     """Out-of-sample probabilities, as written by predict."""
-    also: Path | None = None
-    """A second opinion, such as another tagger's: .npz with ids, classes and scores."""
-    also_names: Path | None = None
-    """With --also: CSV of two columns, its class names and yours, where they differ."""
+    extra_scores: Path | None = None
+    """Scores of another model, such as another tagger's: .npz with ids, classes and scores."""
+    extra_names: Path | None = None
+    """With --extra-scores: CSV of two columns, its class names and yours, where they differ."""
     loss: str = "auto"
     """How labels were lost: auto, kept_by_count or kept_independently."""
     r: float | None = None
@@ -107,21 +107,20 @@ class Audit:
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:
         from hilltop.audit.run import PARTS, audit, read_audited, write_audit
-        from hilltop.calibration.observation import build_likelihood
 
-        given = build_likelihood(self.loss, r=self.r, keep=self.keep)
+        given = self._given()
         table, format = read_audited(self.labels, format=self.format, options=self.reading)
         for mistake in name_mistakes(table):
             say_of_inputs(f"{self.labels}: {mistake}")
         records = read_provenance(self.labels)
         before, known = self._before(table, records), with_answers(table, records)
-        scored = self._with_opinion(known, self._scored(known, given, ranks))
+        scored = self._with_opinion(known, self._scored(known, ranks))
         ranks.wait()
         shards = self._shards(ranks)
         found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
-        print(f"{found.belief.of_candidates}.")
+        print(found.describe())
         folder = write_audit(
             found,
             table,
@@ -139,7 +138,7 @@ class Audit:
         self._write_page(folder)
         print(f"next: hilltop review {self.out}")
         files = {"candidates": folder.candidates, "suspects": folder.suspects}
-        return {"out": self.out, "belief": found.belief.sentence, **said, **files}
+        return {"out": self.out, **said, **files}
 
     def _check(self) -> None:
         if self.features is not None and self.scores is not None:
@@ -148,8 +147,8 @@ class Audit:
             raise ArgumentError("Give --features, --images or --scores to rank by.")
         if self.top is not None and self.top < 1:
             raise ArgumentError(f"--top must be at least 1, but got {self.top}.")
-        if self.also_names is not None and self.also is None:
-            raise ArgumentError("--also-names belongs to --also.")
+        if self.extra_names is not None and self.extra_scores is None:
+            raise ArgumentError("--extra-names belongs to --extra-scores.")
         if self.shard is not None and self.shard < 1:
             raise ArgumentError(f"--shard must be at least 1, but got {self.shard}.")
         if self.folds < 2:
@@ -171,7 +170,7 @@ class Audit:
             )
         return before
 
-    def _scored(self, table: LabelTable, given: Likelihood | None, ranks: Ranks) -> Scored:
+    def _scored(self, table: LabelTable, ranks: Ranks) -> Scored:
         from hilltop.audit.find.score_blocks import Scored, blocks_of, score_blocks
         from hilltop.audit.run import PARTS, score_by_folds
         from hilltop.data.scores import ScoreTable
@@ -211,7 +210,6 @@ class Audit:
             table,
             values,
             rows,
-            given=given,
             folds=self.folds,
             seed=self.seed,
             say=say,
@@ -220,19 +218,43 @@ class Audit:
         return Scored(blocks_of(logits), rows, values)
 
     def _with_opinion(self, table: LabelTable, scored: Scored) -> Scored:
-        """Join the second opinion, if there is one."""
-        if self.also is None:
+        """Combine our scores with the extra ones, if there are any."""
+        if self.extra_scores is None:
             return scored
+        import torch
+
+        from hilltop.audit.find.extra_scores import describe_weights, read_extra_scores, read_names
         from hilltop.audit.find.score_blocks import blocks_of, label_block
-        from hilltop.audit.find.second_opinion import join_opinion, read_names, read_opinion
+        from hilltop.missing.extra_scores import combine_scores
 
         names = table.images.take(pa.array(scored.rows))
-        known = read_names(self.also_names)
-        opinion = read_opinion(self.also, names, table.classes, names=known)
-        logits = scored.logits(0, len(scored.rows))
-        joined = join_opinion(logits, opinion, label_block(table, scored.rows)[0])
-        print(f"{self.also}: {joined.sentence(table.classes)}")
-        return replace(scored, logits=blocks_of(joined.logits))
+        known = read_names(self.extra_names)
+        extra = read_extra_scores(self.extra_scores, names, table.classes, names=known)
+        own = scored.logits(0, len(scored.rows)).numpy()
+        targets = label_block(table, scored.rows)[0].numpy()
+        combined, weights = combine_scores([own, extra], targets, primary=True)
+        print(f"{self.extra_scores}: {describe_weights(weights, table.classes)}")
+        return replace(scored, logits=blocks_of(torch.from_numpy(combined).float()))
+
+    def _given(self) -> Assumption | None:
+        """How labels were lost, where the user says so."""
+        from hilltop.audit.find.ranking import Assumption
+        from hilltop.checks import check_choice, check_number
+
+        check_choice("--loss", self.loss, ("auto", "kept_by_count", "kept_independently"))
+        if self.r is not None and self.loss != "kept_by_count":
+            raise ArgumentError("--r belongs to --loss kept_by_count.")
+        if self.keep is not None and self.loss != "kept_independently":
+            raise ArgumentError("--keep belongs to --loss kept_independently.")
+        if self.loss == "kept_by_count":
+            ratio = 0.8 if self.r is None else self.r
+            return Assumption(missing_ratio=check_number("--r", ratio, low=0, high=1))
+        if self.loss == "kept_independently":
+            keep = 0.6 if self.keep is None else self.keep
+            return Assumption(
+                label_frequency=check_number("--keep", keep, low=0, high=1, low_open=True)
+            )
+        return None
 
     def _matching(self, table: LabelTable, source: Path) -> Places:
         from hilltop.inputs.matching import matching_rows

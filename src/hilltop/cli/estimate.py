@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import tyro
-
-from hilltop.data.data_errors import data_error
 
 if TYPE_CHECKING:
     from hilltop.audit.folder import AuditFolder
@@ -48,7 +46,7 @@ class Estimate:
 def _weighted(folder: AuditFolder) -> str | None:
     """What a sample of `hilltop queue --for measure` says, if it was answered."""
     from hilltop.audit.decisions.apply import read_answers
-    from hilltop.audit.find.measured import measured
+    from hilltop.audit.find.sampled import measured
 
     if not folder.decisions.is_file():
         return None
@@ -60,25 +58,32 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
     """Add reviewed samples to the estimates, print all and return them."""
     from rich.console import Console
 
+    from hilltop.audit.find.estimate import frequency_of
     from hilltop.audit.find.sampled import add_samples
     from hilltop.audit.summary import print_summary
-    from hilltop.calibration.keep_rate import KeepEstimate
+    from hilltop.missing.interval import Interval
 
     estimates, sampled = add_samples(folder)
+    labelled = sum(one.labelled for one in estimates)
+    missing = None
+    if folder.missing is not None:
+        missing = Interval(*(float(folder.missing[name]) for name in ("value", "low", "high")))
     source = "by the model"
-    told = folder.keep_rate if isinstance(folder.keep_rate, dict) else None
-    if told is not None and sorted(told) != ["high", "keep", "low"]:
-        raise data_error(folder.about, f"'keep_rate' must hold keep, low and high, not {told!r}.")
-    keep = None if told is None else KeepEstimate(**told)
-    if sampled is not None:
-        keep = sampled.keep
-        source = "by random samples"
-        replace(folder, keep_rate=asdict(keep)).write()
-    print_summary(Console(), estimates, sampled, "unknown" if keep is None else f"{keep}, {source}")
+    if sampled is not None and len(sampled.estimates) == len(estimates):
+        missing, source = sampled.total, "by random samples"
+    total = "How many labels are missing in all is not known."
+    if missing is not None:
+        frequency = frequency_of(labelled, missing)
+        total = (
+            f"missing labels in all classes: {missing.count()}, {source};"
+            f" {frequency.share()} of the true labels are recorded"
+        )
+    print_summary(Console(), estimates, sampled, total)
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
     chosen = [by_sample.get(one.class_name, one) for one in estimates]
     return {
+        "missing": None if missing is None else missing.as_dict(),
+        "summary": folder.summary,
         "sampled": None if sampled is None else sampled.sentence,
-        "keep_rate": None if keep is None else asdict(keep),
-        "classes": {one.class_name: asdict(one) for one in chosen},
+        "classes": {one.class_name: one.as_dict() for one in chosen},
     }

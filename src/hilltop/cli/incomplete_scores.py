@@ -15,10 +15,10 @@ from hilltop.data.csv_rows import format_rows
 from hilltop.data.score_files import read_scores
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
-from hilltop.metrics.incomplete import (
+from hilltop.missing import (
     PLAN_COLUMNS,
     EstimatedReport,
-    IncompleteTest,
+    Evaluation,
     ModelComparison,
     SampledAnswers,
     planned_rows,
@@ -45,7 +45,7 @@ class IncompleteRequest:
     threshold: float | None
     harmonic: bool
 
-    def _joined(self, table: LabelTable) -> tuple[LabelTable, IncompleteTest]:
+    def _joined(self, table: LabelTable) -> tuple[LabelTable, Evaluation]:
         """Join by name, leave out images without scores, and find out what is probably true."""
         if table.unlisted == State.ABSENT:
             raise ArgumentError(
@@ -60,10 +60,10 @@ class IncompleteRequest:
             ends = "image has no scores and takes", "images have no scores and take"
             print(f"{pluralize(int((~readable).sum()), *ends)} no part.", file=sys.stderr)
         targets, observed = table.batch()
-        test = IncompleteTest(
+        test = Evaluation(
             probs,
             targets,
-            observed=observed,
+            verified=observed,
             answers=self._read_answers(table),
             thresholds=[self._threshold(scores, table) for scores in loaded],
             harmonic=self.harmonic,
@@ -126,7 +126,7 @@ class IncompleteRequest:
 
 
 def _as_dict(
-    test: IncompleteTest,
+    test: Evaluation,
     reports: list[EstimatedReport],
     compared: ModelComparison | None,
     classes: tuple[str, ...],
@@ -136,7 +136,11 @@ def _as_dict(
         | {"classes": {name: one.as_dict() for name, one in _named(classes, report)}}
         for report in reports
     ]
-    result: dict[str, Any] = {"answers": len(test.answers), "labels": test.sentence}
+    result: dict[str, Any] = {
+        "answers": len(test.answers),
+        "summary": test.describe(),
+        "missing": test.missing.as_dict(),
+    }
     if compared is None:
         return result | models[0]
     return result | {
@@ -152,13 +156,13 @@ def _named(classes: tuple[str, ...], report: EstimatedReport) -> Any:
 
 
 def _print(
-    test: IncompleteTest,
+    test: Evaluation,
     paths: tuple[Path, ...],
     reports: list[EstimatedReport],
     compared: ModelComparison | None,
 ) -> None:
     answers = pluralize(len(test.answers), "answer", "answers")
-    print(f"Labels are incomplete: {test.sentence}.")
+    print(test.describe())
     print(f"Estimates of the true values, with 90% intervals, from labels and {answers}:")
     if compared is None:
         for name, found in reports[0].metrics.items():

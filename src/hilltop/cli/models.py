@@ -18,7 +18,7 @@ from hilltop.data.score_files import read_scores
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
 from hilltop.metrics import PerClass, classification_report, fit_thresholds
-from hilltop.metrics.incomplete import MetricEstimate
+from hilltop.missing import Interval
 
 
 @dataclass(frozen=True)
@@ -150,18 +150,24 @@ def describe_unknown(table: LabelTable, targets: npt.NDArray[np.float32]) -> str
     )
 
 
-def estimated(
-    table: LabelTable, values: npt.NDArray[Any], threshold: Any
-) -> dict[str, MetricEstimate]:
+def estimated(table: LabelTable, values: npt.NDArray[Any], threshold: Any) -> dict[str, Interval]:
     """Metrics that complete labels would give; none where labels are complete, or too few."""
-    from hilltop.training.incomplete_validation import IncompleteValidation
+    from hilltop.missing import Evaluation
+    from hilltop.training.epoch_metrics import (
+        ESTIMATED,
+        LEAST_IMAGES,
+        LEAST_LABELS,
+        lists_positives_alone,
+    )
 
-    validation = IncompleteValidation.of(table)
+    rows = ~np.isnan(values).any(axis=1)
+    targets = table.eval_targets()[rows]
+    few = len(targets) < LEAST_IMAGES or (targets == 1).sum() < LEAST_LABELS
     probable = np.nanmin(values) >= 0 and np.nanmax(values) <= 1
-    if validation is None or not probable:
+    if few or not probable or not lists_positives_alone(table):
         return {}
-    found = validation.judge(values, np.asarray(threshold)).metrics
-    return {name: one for name, one in found.items() if one.estimate == one.estimate}
+    metrics = Evaluation([values[rows]], targets, threshold=np.asarray(threshold)).report().metrics
+    return {name: metrics[name] for name in ESTIMATED}
 
 
 def class_lines(per_class: PerClass, most: int) -> list[str]:

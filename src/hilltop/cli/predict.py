@@ -18,7 +18,7 @@ from hilltop.errors import ArgumentError
 from hilltop.progress import say
 
 if TYPE_CHECKING:
-    from hilltop.calibration import Decision
+    from hilltop.missing import Decision
     from hilltop.training.predict import TrainedModel
 
 
@@ -116,8 +116,8 @@ class Predict:
                 )
             return None
         if self.min_precision is not None:
-            return trained.truth.decide("precision", wanted=self.min_precision)
-        return trained.truth.decide()
+            return trained.truth.thresholds("precision", wanted=self.min_precision)
+        return trained.truth.thresholds()
 
 
 def _explained(decision: Decision | None, top: int | None) -> str:

@@ -19,13 +19,13 @@ from sklearn.utils.validation import (
 )
 from torch import Tensor
 
-from hilltop.calibration import Decision, TruthModel
 from hilltop.checks import check_choice, check_number, check_whole
 from hilltop.errors import ArgumentError
 from hilltop.integrations.feature_rows import checked_features, logits_in_parts
 from hilltop.integrations.held_out import known_map, map_scorer, set_aside
 from hilltop.integrations.target_kinds import Labels, read_labels, read_truth
 from hilltop.losses import Loss
+from hilltop.missing import Decision, MissingLabelModel
 from hilltop.models import Features, take_rows
 from hilltop.training.in_memory import EarlyStopping, fit_head
 from hilltop.training.learner import head_loss
@@ -57,7 +57,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         learning_rate: Peak of the one-cycle schedule; None fits it to the number of features.
         weight_decay: Penalty on weights, as in AdamW; None chooses it by cross-validation.
         early_stopping: Whether to keep the epoch that is best on rows set aside, by mAP, and to
-            stop when none gets better. Where 0 is unknown, the true mAP is estimated.
+            stop when none gets better.
         validation_fraction: Share of the rows set aside for it.
         n_iter_no_change: Epochs without a better one after which to stop.
         random_state: A number makes runs repeatable.
@@ -66,10 +66,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         classes_: Class names, or column numbers of a matrix.
         loss_: The loss that was used.
         head_: The trained :class:`hilltop.models.FeatureHead`.
-        truth_: What the scores of a matrix of labels mean, a
-            :class:`hilltop.calibration.TruthModel`; None for fewer than 20 rows.
-        decision_: Thresholds for the best expected F1, a :class:`hilltop.calibration.Decision`,
-            with what may be expected of them; None without ``truth_``.
+        missing_: The :class:`hilltop.missing.MissingLabelModel` of a matrix of labels: what is
+            missing, and what scores mean; None for fewer than 20 rows.
+        decision_: Thresholds for the best expected F1, a :class:`hilltop.missing.Decision`,
+            with what may be expected of them; None without ``missing_``.
         threshold_: Probability above which ``predict`` says 1: one, or one for each class.
         n_iter_: Epochs that were trained.
         loss_curve_: Mean loss of a row in each epoch.
@@ -230,8 +230,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         stopping = None
         if self.early_stopping:
             rows, aside = set_aside(len(labels), self.validation_fraction, seed)
-            incomplete = labels.kind == "multilabel" and self.unlisted != "absent"
-            scorer = map_scorer(features[aside], labels.dense(aside), incomplete=incomplete)
+            scorer = map_scorer(features[aside], labels.dense(aside))
             stopping = EarlyStopping(scorer, self.n_iter_no_change)
             features, labels = take_rows(features, rows), labels.select(rows)
             weight = None if weight is None else weight[rows]
@@ -259,10 +258,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self.head_ = fitted.head.requires_grad_(False)
         self.n_iter_ = len(fitted.losses)
         self.loss_curve_, self.validation_scores_ = list(fitted.losses), list(fitted.scores)
-        self.truth_: TruthModel | None = None
+        self.missing_: MissingLabelModel | None = None
         self.decision_: Decision | None = None
         if labels.kind == "multilabel":
-            self.truth_ = truth_of_head(
+            self.missing_ = truth_of_head(
                 features,
                 batch,
                 fitted.untrained,
@@ -275,10 +274,10 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         self._choose_thresholds(features, labels.outputs)
 
     def _choose_thresholds(self, features: Features, classes: int) -> None:
-        if self.truth_ is not None:
-            self.decision_ = self.truth_.decide()
+        if self.missing_ is not None:
+            self.decision_ = self.missing_.thresholds()
             self.threshold_: Any = self.decision_.thresholds
-            self._shift: Any = self.decision_.logits
+            self._shift: Any = self.decision_.log_odds
             return
         some = features[:: -(-len(features) * classes // _MOST_ENTRIES)]
         self.threshold_ = self.loss_.decision_threshold(torch.sigmoid(self.head_(some)))
@@ -295,7 +294,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     def _calibrated(self, logits: Tensor) -> Tensor:
         """Logits of the probability of truth, where that was found out."""
-        return logits if self.truth_ is None else self.truth_.calibration(logits)
+        return logits if self.missing_ is None else self.missing_.calibration(logits)
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803 (theirs)
         check_is_fitted(self)

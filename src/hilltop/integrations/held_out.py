@@ -15,7 +15,6 @@ from torch import Tensor
 from hilltop.errors import ArgumentError
 from hilltop.metrics import classification_report
 from hilltop.models import FeatureHead
-from hilltop.training.incomplete_validation import EstimatedMap, IncompleteValidation
 
 
 def set_aside(rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
@@ -36,16 +35,14 @@ def set_aside(rows: int, share: float, seed: int) -> tuple[Tensor, Tensor]:
     return order[aside:].sort().values, order[:aside].sort().values
 
 
-def map_scorer(
-    features: Tensor, targets: Tensor, *, incomplete: bool
-) -> Callable[[FeatureHead], float]:
-    """Return a scorer of heads: mAP on these rows.
+def map_scorer(features: Tensor, targets: Tensor) -> Callable[[FeatureHead], float]:
+    """Return a scorer of heads: mAP on these rows, by the labels as they are.
+
+    Missing labels lower the mAP of all heads in about the same way, so that heads can be compared.
 
     Args:
         features: Of the rows.
         targets: 1 for labelled, 0 for not labelled, NaN for unknown.
-        incomplete: Whether labels may be missing; the true mAP is estimated then, unless the rows
-            are too few.
     """
     truth = targets.numpy()
     if not (truth == 1).any():
@@ -53,10 +50,6 @@ def map_scorer(
             f"None of the {len(truth)} rows set aside has a label; raise validation_fraction, or"
             " use early_stopping=False."
         )
-    validation = IncompleteValidation.of_targets(truth) if incomplete else None
-    if validation is not None:
-        estimated = EstimatedMap(validation)
-        return lambda head: estimated(torch.sigmoid(head(features)).numpy())
     return lambda head: classification_report(torch.sigmoid(head(features)), truth).mAP
 
 

@@ -3,7 +3,7 @@
 Where labels are missing, a hit on a label that is rarely written down counts for more: dividing by
 the propensity, the probability that a true label is written down, makes sums over labels unbiased
 (Jain, Prabhu and Varma 2016). It corrects what was found, and needs to know the propensities; for
-intervals, and where these are unknown, see :mod:`hilltop.metrics.incomplete`.
+intervals, and where these are unknown, see :mod:`hilltop.missing`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from hilltop.metrics.functional import (
 )
 
 if TYPE_CHECKING:
-    from hilltop.metrics.incomplete import MetricEstimate, SampledAnswers
+    from hilltop.missing import Interval, SampledAnswers
 
 CF1Kind = Literal["mean", "harmonic"]
 
@@ -58,7 +58,7 @@ class ClassificationReport:
     OF1: float
     empty_classes: tuple[str, ...]
     per_class: PerClass
-    intervals: Mapping[str, MetricEstimate] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, float]:
         """Return the seven numbers by name."""
@@ -108,7 +108,7 @@ def classification_report(
         incomplete: Whether targets of 0 may be labels that nobody wrote down. Then all numbers are
             estimates of what complete labels would give, and ``intervals`` says how sure they are;
             scores must be probabilities by a model that never saw these labels. See
-            :class:`hilltop.metrics.incomplete.IncompleteTest`.
+            :class:`hilltop.missing.Evaluation`.
         answers: With ``incomplete``, what people said of single pairs.
 
     Example:
@@ -121,7 +121,7 @@ def classification_report(
     judged = ScoredTargets(scores, targets, known, class_names)
     thresholds = _thresholds(threshold, judged.classes)
     if incomplete:
-        from hilltop.metrics.incomplete.as_report import estimated_report
+        from hilltop.missing.as_report import estimated_report
 
         return estimated_report(
             scores, targets, thresholds, known, judged.names, answers, harmonic=cf1 == "harmonic"

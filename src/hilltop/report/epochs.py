@@ -1,8 +1,8 @@
 """Which epoch of a run is best, and its metrics in words.
 
-Where validation labels are not known to be complete, rows have an estimate of the true value, with
-its interval, beside the number by labels as they are, and epochs are judged by estimates, two at
-a time.
+Where validation labels are not known to be complete, rows have an estimate of the true value at one
+fixed label frequency beside the number by labels as they are; the last and the best row have
+intervals.
 """
 
 from __future__ import annotations
@@ -52,5 +52,7 @@ def in_per_cent(row: Row, metric: str = "mAP") -> str:
     """
     if not is_estimated(row, metric):
         return f"{100 * row[metric]:.2f}"
-    middle, low, high = (100 * row[f"{metric}_{end}"] for end in ("estimate", "low", "high"))
-    return f"{middle:.1f} ({low:.1f} to {high:.1f})"
+    middle, low, high = (
+        100 * row.get(f"{metric}_{end}", math.nan) for end in ("estimate", "low", "high")
+    )
+    return f"{middle:.1f}" if math.isnan(low) else f"{middle:.1f} ({low:.1f} to {high:.1f})"

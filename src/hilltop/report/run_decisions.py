@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.calibration import NOTHING_MISSING, Decision, TruthModel
 from hilltop.data import LabelTable, ReadOptions, State
 from hilltop.data.formats.options import option_words
 from hilltop.inputs.image_files import find_images
+from hilltop.missing import Decision, MissingLabelModel
 from hilltop.report.figures import calibration_curve
 from hilltop.report.page import (
     Html,
@@ -55,20 +55,20 @@ class RunMeaning:
         images: Folder with the validation images, if it is known.
     """
 
-    truth: TruthModel | None = None
+    truth: MissingLabelModel | None = None
     which: str = "best"
     loss: str | None = None
     images: Path | None = None
 
 
-def decision_section(truth: TruthModel) -> Html:
+def decision_section(truth: MissingLabelModel) -> Html:
     """What may be expected of thresholds for several aims."""
     aims: list[tuple[str, Decision]] = [
-        ("F1 of all tags and of classes (the default)", truth.decide()),
-        ("F1 of each class", truth.decide("class_f1")),
-        ("F1 of all tags", truth.decide("f1")),
-        ("precision 90%", truth.decide("precision", wanted=0.9)),
-        ("recall 90%", truth.decide("recall", wanted=0.9)),
+        ("F1 of all tags and of classes (the default)", truth.thresholds()),
+        ("F1 of each class", truth.thresholds("class_f1")),
+        ("F1 of all tags", truth.thresholds("f1")),
+        ("precision 90%", truth.thresholds("precision", wanted=0.9)),
+        ("recall 90%", truth.thresholds("recall", wanted=0.9)),
     ]
     rows: list[list[str | Html]] = [
         [aim, *_shares(decision), f"{decision.expected.tags:.1f}"] for aim, decision in aims
@@ -79,7 +79,7 @@ def decision_section(truth: TruthModel) -> Html:
         paragraph(
             "Precision is the share of the tags that are right, recall the share of the true labels"
             " that are found, with 90% intervals. They are expected for images like those of the"
-            f" training, from the labels alone: {truth.sentence}."
+            f" training, from the labels alone. {truth.describe()}"
         ),
         table(head, rows),
     )
@@ -124,10 +124,10 @@ def average_precision_title(labels: LabelTable) -> str:
 
 
 def class_section(
-    truth: TruthModel, labels: LabelTable, precisions: Sequence[float], counts: Sequence[int]
+    truth: MissingLabelModel, labels: LabelTable, precisions: Sequence[float], counts: Sequence[int]
 ) -> Html:
     """Classes by expected F1, best and worst first."""
-    decision = truth.decide()
+    decision = truth.thresholds()
     precision, recall, f1 = decision.by_class
     lines = [
         (
@@ -243,8 +243,8 @@ def next_steps(run: Path, config: Mapping[str, Any], meaning: RunMeaning) -> Htm
         ("Fewer, surer tags", f"{predict} {source} --min-precision 0.9 --out tags.csv"),
     ]
     truth = meaning.truth
-    if truth is not None and truth.sentence != NOTHING_MISSING:
-        none = truth.sentence.startswith("the labels show no sign")
+    if truth is not None and truth.kind != "complete":
+        none = truth.kind == "none"
         aim = "See whether labels are missing" if none else "Find the labels that are missing"
         audit = _audit_beside(run, config)
         words = ["review", str(audit)] if audit else [*_audit_words(config), "--out", "audit"]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from hilltop.calibration import TruthModel
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, read_labels
 from hilltop.data.data_errors import data_error
@@ -18,6 +17,7 @@ from hilltop.data.files import atomic_write
 from hilltop.data.scores import ScoreTable
 from hilltop.data.yaml_files import read_yaml
 from hilltop.metrics import average_precision
+from hilltop.missing import MissingLabelModel
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.report.figures import (
     loss_panel,
@@ -99,11 +99,14 @@ def _lead(folder: Path, config: Mapping[str, Any]) -> str:
 def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
     last, best = rows[-1], best_epoch(rows)
     judged = [_number(last, "mAP", "last epoch")]
-    if not is_estimated(last):  # estimates of epochs are made apart, and are not compared
-        judged.append(_number(best, "mAP", f"best epoch ({best['epoch']:.0f})"))
+    judged.append(_number(best, "mAP", f"best epoch ({best['epoch']:.0f})"))
     return [
         *judged,
-        *(_number(last, name, "last epoch") for name in ("OF1", "CF1") if name in last),
+        *(
+            _number(last, name, "last epoch")
+            for name in ("OF1", "CF1")
+            if name in last or is_estimated(last, name)
+        ),
     ]
 
 
@@ -111,11 +114,9 @@ def _number(row: Mapping[str, float], metric: str, which: str) -> tuple[str, str
     """A metric with its title; an estimate with its interval and what labels as they are say."""
     if not is_estimated(row, metric):
         return f"{metric}, {which}", in_per_cent(row, metric)
-    low, high = (100 * row[f"{metric}_{end}"] for end in ("low", "high"))
-    title = (
-        f"{metric}, {which}, estimated: {low:.1f} to {high:.1f};"
-        f" {100 * row[metric]:.2f} by labels as they are"
-    )
+    low, high = (100 * row.get(f"{metric}_{end}", float("nan")) for end in ("low", "high"))
+    interval = "" if low != low else f": {low:.1f} to {high:.1f}"
+    title = f"{metric}, {which}, estimated{interval}"
     return title, f"{100 * row[f'{metric}_estimate']:.1f}"
 
 
@@ -125,8 +126,6 @@ def _rule(rows: Sequence[Mapping[str, float]]) -> str:
         f"{trained} The best epoch was chosen on the same validation images that it is judged by,"
         " so its number is a little too good; the last epoch's is not."
     )
-    if is_estimated(rows[-1]):
-        sentence = f"{trained} The best was epoch {best_epoch(rows)['epoch']:.0f}."
     if "OF1" in rows[-1]:
         sentence += (
             " OF1 and CF1 by epoch are of scores cut where the loss says, mostly at one half; tags"
@@ -135,10 +134,9 @@ def _rule(rows: Sequence[Mapping[str, float]]) -> str:
     if is_estimated(rows[-1]):
         sentence += (
             " The validation labels are not known to be complete: numbers are estimates of what"
-            " complete ones would say, with 90% intervals. The best epoch is the one that came out"
-            " higher where two were judged together; single estimates cannot tell."
-            " Answers of a person about 200 pairs would make the intervals narrow: hilltop evaluate"
-            " --incomplete --plan 200."
+            " complete ones would say, with 90% intervals, and F1 is that of the tags. Answers of a"
+            " person about 200 pairs make the intervals narrow: hilltop evaluate --incomplete"
+            " --plan 200."
         )
     return sentence
 
@@ -161,7 +159,7 @@ def _result(rows: Sequence[Mapping[str, float]], meaning: RunMeaning, caution: s
     told += [] if meaning.loss is None else [paragraph(f"Loss: {meaning.loss}")]
     if meaning.truth is None:
         return section("Result", key_numbers(_numbers(rows)), *told, paragraph(_rule(rows)))
-    expected = meaning.truth.decide().expected
+    expected = meaning.truth.thresholds().expected
     shares = (expected.precision, expected.recall, expected.f1)
     names = ("precision", "recall", "F1")
     numbers = [
@@ -197,7 +195,7 @@ def _score_sections(scores: ScoreTable, labels: LabelTable, meaning: RunMeaning)
 
 
 def _truth_sections(
-    values: Any, labels: LabelTable, meaning: RunMeaning, truth: TruthModel
+    values: Any, labels: LabelTable, meaning: RunMeaning, truth: MissingLabelModel
 ) -> list[Html]:
     """Examples, expected tags, calibration and classes."""
     logits = torch.logit(torch.from_numpy(np.array(values, dtype=np.float32)), eps=1e-6)
@@ -207,7 +205,7 @@ def _truth_sections(
     counts = (judged == 1).sum(axis=0).tolist()
     examples = None
     if meaning.images is not None:
-        thresholds = truth.decide().thresholds
+        thresholds = truth.thresholds().thresholds
         examples = example_section(meaning.images, probs, thresholds, labels)
     return [
         *([] if examples is None else [examples]),

@@ -189,8 +189,8 @@ def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: 
         pictures, left.images.to_pylist(), filters=size.filters, side=9, seed=seed
     )
     rows = np.arange(len(left))
-    logits = score_by_folds(left, features, rows, given=None, folds=4, seed=seed, say=say)
-    found = audit(left, Scored(blocks_of(logits), rows), given=None, top=None)
+    logits = score_by_folds(left, features, rows, folds=4, seed=seed, say=say)
+    found = audit(left, Scored(blocks_of(logits), rows))
     written = write_audit(
         found,
         left,
@@ -204,8 +204,8 @@ def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: 
     return DemoAudit(
         right=pairs.missing[found.candidates.rows(), found.candidates.columns()],
         labels=int(pairs.known.sum()),
-        missing=found.total.missing,
-        low=found.total.low,
-        high=found.total.high,
+        missing=found.missing.value,
+        low=found.missing.low,
+        high=found.missing.high,
         folder=folder,
     )

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hilltop.calibration import TruthModel, fit_truth
 from hilltop.data import State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.inputs.features import FeatureInputs
+from hilltop.missing.model import MissingLabelModel
 from hilltop.training.checkpoint import load_tensors, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.evidence import confirmed_absent
@@ -48,8 +48,7 @@ def keep_truth(config: TrainConfig, folder: RunFolder, task: Task, last_scores: 
         truths = {which: _by_validation(task, values) for which, values in scores.items()}
     for which, truth in truths.items():
         if truth is not None:
-            note = {"sentence": truth.sentence}
-            save_tensors(folder.truth(which), truth.tensors(), note)
+            save_tensors(folder.truth(which), truth.tensors(), truth.note())
 
 
 def usual_weights(folder: RunFolder) -> Which:
@@ -60,13 +59,15 @@ def usual_weights(folder: RunFolder) -> Which:
     return "best" if complete else "last"
 
 
-def load_truth(folder: RunFolder, which: str) -> TruthModel | None:
+def load_truth(folder: RunFolder, which: str) -> MissingLabelModel | None:
     """Read what a run keeps for its last or best weights; None if it keeps nothing."""
     path: Path = folder.truth(which)
     if not path.is_file():
         return None
     tensors, note = load_tensors(path)
-    return TruthModel.of_tensors(tensors, str(note["sentence"]))
+    if "kind" not in note:  # of an older release
+        return None
+    return MissingLabelModel.from_tensors(tensors, note)
 
 
 def score_logits(scores: Tensor) -> Tensor:
@@ -74,7 +75,7 @@ def score_logits(scores: Tensor) -> Tensor:
     return torch.logit(scores.float(), eps=_SURE)
 
 
-def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> TruthModel | None:
+def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> MissingLabelModel | None:
     assert task.untrained is not None
     return truth_of_head(
         inputs.values,
@@ -87,10 +88,10 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> TruthMo
     )
 
 
-def _by_validation(task: Task, scores: Tensor) -> TruthModel | None:
+def _by_validation(task: Task, scores: Tensor) -> MissingLabelModel | None:
     readable = np.flatnonzero(~torch.isnan(scores).any(dim=1).numpy())
     targets, observed = training_batch(task.val, readable)
     if len(readable) < LEAST_ROWS or not bool((targets == 1).any()):
         return None
     absent = confirmed_absent(targets, observed)
-    return fit_truth(score_logits(scores[readable]), targets, observed=absent)
+    return MissingLabelModel.fit(score_logits(scores[readable]), targets, verified=absent)

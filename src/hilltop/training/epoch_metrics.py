@@ -1,62 +1,117 @@
-"""Metrics of an epoch on the validation images: by labels as they are, and as they may truly be."""
+"""Metrics of an epoch on the validation images, and estimates of their true values at the end.
+
+Complete labels judge by themselves. Incomplete ones punish a model for every label it found and
+nobody recorded. So epochs are compared by estimates at one fixed label frequency, that of the
+missing-label model, and the last and the best epoch are evaluated with intervals when training is
+done.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import classification_report
-from hilltop.report.epochs import judged_value
-from hilltop.training.checkpoint import Progress
+from hilltop.missing import Evaluation, Interval, MissingLabelModel, scar_metrics
+from hilltop.report.epochs import best_epoch, judged_value
+from hilltop.training.decisions import load_truth, score_logits
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import Task
+
+if TYPE_CHECKING:
+    from hilltop.data import LabelTable
+    from hilltop.training.task import Task
+
+ESTIMATED = ("mAP", "CF1", "OF1")
+"""Metrics that are estimated."""
+LEAST_IMAGES, LEAST_LABELS = 30, 20
+"""Fewer validation images or labels tell too little of what is missing."""
+_MOST_ENTRIES = 2_000_000
 
 
-@dataclass(frozen=True)
-class EpochMetrics:
-    """Metrics of an epoch.
-
-    Attributes:
-        columns: By name; with estimates where validation labels list positives alone.
-        gain: Estimated mAP less that of the rival; None if there is none, or no estimate.
-    """
-
-    columns: dict[str, float]
-    gain: float | None = None
-
-    def is_better(self, best_map: float) -> bool:
-        """Whether the epoch is better than the best so far, whose mAP is given.
-
-        An epoch that was judged, kept and then lost with the process is its own rival: no gain.
-        """
-        return judged_value(self.columns) > best_map if self.gain is None else self.gain >= 0
-
-
-def epoch_metrics(task: Task, scores: Tensor, *, rival: Tensor | None = None) -> EpochMetrics:
+def epoch_metrics(task: Task, scores: Tensor) -> dict[str, float]:
     """Judge scores of the validation images; rows that could not be read are NaN.
 
-    Args:
-        task: What the run works on.
-        scores: Probabilities.
-        rival: Those of the best epoch so far.
+    Returns:
+        All metrics by name where labels are complete. Otherwise mAP by the labels as they are, and
+        estimates of mAP and of F1 at the best threshold, NaN where the label frequency is unknown.
     """
     readable = ~torch.isnan(scores).any(dim=1).numpy()
-    threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
-    targets = task.val.eval_targets()[readable]
-    found = classification_report(scores.numpy()[readable], targets, threshold).as_dict()
-    if task.incomplete is None:
-        return EpochMetrics(found)
-    other = None if rival is None else rival.numpy()
-    judged = task.incomplete.judge(scores.numpy(), threshold, rival=other)
-    return EpochMetrics(found | judged.columns(), judged.gain)
+    values, targets = scores.numpy()[readable], task.val.eval_targets()[readable]
+    if not lists_positives_alone(task.val):
+        threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
+        return classification_report(values, targets, threshold).as_dict()
+    found = _estimates({})
+    found["mAP"] = scar_metrics(values, targets, 1.0)["mAP"]
+    if task.evidence is not None:
+        missing = task.evidence.model.missing
+        frequency = missing.labelled / np.maximum(missing.labelled + missing.by_class[0], 1e-9)
+        frequency = np.where(missing.labelled > 0, frequency, missing.frequency.value)
+        known = scar_metrics(values, targets, np.clip(frequency, 0.02, 1.0))
+        found |= {f"{name}_estimate": value for name, value in known.items()}
+    return found
 
 
-def best_scores(folder: RunFolder, task: Task, progress: Progress) -> Tensor | None:
-    """Validation scores of the best epoch so far, where epochs are compared with it."""
-    if task.incomplete is None or progress.best_epoch < 1 or not folder.val_scores.is_file():
-        return None
-    return torch.from_numpy(np.array(ScoreTable.load(folder.val_scores).values))
+def with_estimates(
+    task: Task, folder: RunFolder, rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the rows of a finished run with intervals for its last and its best epoch."""
+    if not lists_positives_alone(task.val):
+        return rows
+    chosen = {"last": rows[-1]["epoch"], "best": best_epoch(rows)["epoch"]}
+    files = {"last": folder.last_scores, "best": folder.val_scores}
+    for which, epoch in chosen.items():
+        truth = load_truth(folder, which)
+        if truth is not None and files[which].is_file():
+            scores = np.array(ScoreTable.load(files[which]).values)
+            found = _estimates(evaluate_scores(task.val.eval_targets(), scores, truth))
+            rows = [row | found if row["epoch"] == epoch else row for row in rows]
+    return rows
+
+
+def evaluate_scores(
+    targets: npt.NDArray[np.float32], scores: npt.NDArray[Any], truth: MissingLabelModel
+) -> dict[str, Interval]:
+    """Estimate the true metrics of tags at the thresholds of a run; empty where labels are few."""
+    every = max(1, -(-targets.size // _MOST_ENTRIES))
+    rows = np.flatnonzero(~np.isnan(scores).any(axis=1))[::every]
+    targets, scores = targets[rows], scores[rows]
+    if len(targets) < LEAST_IMAGES or (targets == 1).sum() < LEAST_LABELS:
+        return {}
+    probs = truth.probs(score_logits(torch.from_numpy(scores))).double().numpy()
+    report = Evaluation([probs], targets, threshold=truth.thresholds().thresholds).report()
+    return {name: report.metrics[name] for name in ESTIMATED}
+
+
+def lists_positives_alone(labels: LabelTable) -> bool:
+    """Whether entries without a label count as absent though nobody said so."""
+    from hilltop.data import State
+
+    absent = bool((labels.states == State.ABSENT).any())
+    present = bool((labels.states == State.PRESENT).any())
+    return labels.unlisted == State.UNKNOWN and present and not absent
+
+
+def is_better(found: dict[str, float], best_map: float) -> bool:
+    """Whether an epoch is better than the best so far, whose mAP is given."""
+    return judged_value(found) > best_map
+
+
+def _estimates(found: dict[str, Interval]) -> dict[str, float]:
+    """Columns of estimates, NaN where there is none."""
+    unknown = Interval(float("nan"), float("nan"), float("nan"))
+    return {
+        f"{name}_{end}": value
+        for name in ESTIMATED
+        for end, value in zip(
+            ("estimate", "low", "high"), _ends(found.get(name, unknown)), strict=True
+        )
+    }
+
+
+def _ends(found: Interval) -> tuple[float, float, float]:
+    return found.value, found.low, found.high

@@ -1,4 +1,4 @@
-"""Evidence of missing labels: what heads that never saw the labels of a row say about them."""
+"""Evidence of missing labels: the missing-label model of cross-validated heads."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hilltop.calibration import Belief, believe
 from hilltop.checks import pluralize
 from hilltop.losses import LabelStats, Loss
 from hilltop.losses.base import Evidence
+from hilltop.missing.model import MissingLabelModel
 from hilltop.models import Features
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import LabelBatch
 
+REPEATS = 2
+"""How often images are dealt into folds; scores are means over the deals."""
 LEAST_ROWS = 100
 """With fewer rows than this nothing can be told."""
 LEAST_ABSENT = 0.3
-"""An unlabelled pair that is less probably absent than this is left out. One that is doubtful stays
-whole: a head that learns from fewer or lighter pairs is less certain, which costs more."""
+"""An unlabelled entry that is less probably absent than this is masked out of the loss. One that is
+doubtful stays whole: a head that learns from fewer entries is less certain, which costs more."""
 NETWORK_LEAST_ABSENT = 0.7
-"""The same for a network that learns from images. It has weights enough to learn gaps by heart, so
-that a doubtful pair costs more than it teaches."""
+"""The same for a network that learns from images. It has weights enough
+to memorise missing labels as absent, so that a doubtful entry costs more than it teaches."""
 
 
 @dataclass(frozen=True)
 class FoldEvidence:
-    """What heads of cross-entropy say about rows whose labels they never saw.
+    """Out-of-fold scores of heads of cross-entropy, and the missing-label model fitted to them.
 
     Attributes:
-        logits: Their scores ``(N, C)``.
-        belief: How labels were lost, by these scores.
+        logits: The scores ``(N, C)``.
+        model: How labels were lost.
     """
 
     logits: Tensor
-    belief: Belief
+    model: MissingLabelModel
 
 
 def prepare_loss(
@@ -80,7 +82,7 @@ def prepare_loss(
 def ask_folds(
     features: Features, targets: Tensor, absent: Tensor | None, *, seed: int
 ) -> FoldEvidence:
-    """Ask heads of cross-entropy about rows whose labels they never saw.
+    """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
 
     Args:
         features: One row an image ``(N, F)``.
@@ -89,8 +91,10 @@ def ask_folds(
         seed: The same seed gives the same evidence.
     """
     loss = head_loss("bce", reduction="sum")
-    logits = out_of_fold_logits(features, targets, loss, observed=absent, seed=seed)
-    return FoldEvidence(logits, believe(logits, targets, observed=absent))
+    logits = out_of_fold_logits(
+        features, targets, loss, observed=absent, repeats=REPEATS, seed=seed
+    )
+    return FoldEvidence(logits, MissingLabelModel.fit(logits, targets, verified=absent))
 
 
 def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:
@@ -113,13 +117,13 @@ def _weighted(
     absent: Tensor | None,
     least_absent: float = LEAST_ABSENT,
 ) -> Evidence:
-    belief = asked.belief
-    if not belief.agreeing:
-        doubt = "" if belief.kind == "nothing" else "; but keep rates alone do not show it"
-        return Evidence(None, f"{belief.sentence}{doubt}: cross-entropy")
-    absent_probs = belief.absent_probability(asked.logits, targets, observed=absent)
-    weight = (absent_probs >= least_absent).float()
-    left_out = pluralize(int((weight == 0).sum()), "unlabelled pair", "unlabelled pairs")
-    how = "probably were" if least_absent < 0.5 else "may have been"
-    told = f"cross-entropy without {left_out} that {how} forgotten"
-    return Evidence(weight, f"{belief.sentence}: {told}")
+    model = asked.model
+    if model.kind not in ("scar", "count"):
+        return Evidence(None, f"{model.describe()} The loss is cross-entropy.")
+    present = model.prob_present(asked.logits, targets, verified=absent)
+    open_entries = targets == 0 if absent is None else (targets == 0) & ~absent
+    masked = torch.from_numpy(1 - present < least_absent) & open_entries
+    left_out = pluralize(int(masked.sum()), "unlabelled entry", "unlabelled entries")
+    how = "probably" if least_absent < 0.5 else "possibly"
+    told = f"The loss is cross-entropy without {left_out} that are {how} missing labels."
+    return Evidence((~masked).float(), f"{model.describe()} {told}")

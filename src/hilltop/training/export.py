@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hilltop.calibration import TruthModel
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
 from hilltop.errors import HilltopError, MissingExtra
+from hilltop.missing.model import MissingLabelModel
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
@@ -71,15 +71,19 @@ class _Calibrated(nn.Module):
 
     slope: Tensor
     shift: Tensor
+    bend: Tensor
+    knot: Tensor
 
-    def __init__(self, truth: TruthModel | None) -> None:
+    def __init__(self, truth: MissingLabelModel | None) -> None:
         super().__init__()
-        slope = 1.0 if truth is None else truth.calibration.slope
-        self.register_buffer("slope", torch.as_tensor(slope, dtype=torch.float32))
-        self.register_buffer("shift", torch.zeros(1) if truth is None else truth.calibration.shift)
+        usual = {"slope": 1.0, "shift": 0.0, "bend": 0.0, "knot": 0.0}
+        numbers: dict[str, Any] = usual if truth is None else vars(truth.calibration)
+        for name, value in numbers.items():
+            self.register_buffer(name, torch.as_tensor(value, dtype=torch.float32))
 
     def forward(self, logits: Tensor) -> Tensor:
-        return logits * self.slope + self.shift
+        above = torch.relu(logits - self.knot)
+        return logits * self.slope + self.shift + self.bend * above
 
 
 def _properties(trained: TrainedModel) -> dict[str, str]:
@@ -87,7 +91,7 @@ def _properties(trained: TrainedModel) -> dict[str, str]:
     known = {"classes": json.dumps(trained.classes), "input": describe_input(trained)}
     if trained.truth is None:
         return known
-    decision = trained.truth.decide()
+    decision = trained.truth.thresholds()
     thresholds = [round(number, 6) for number in decision.thresholds.tolist()]
     return {**known, "thresholds": json.dumps(thresholds), "expected": str(decision.expected)}
 
@@ -112,11 +116,10 @@ def _decisions(trained: TrainedModel) -> dict[str, Any]:
         return {"output": "logits; apply a sigmoid for probabilities"}
     calibration = trained.truth.calibration
     return {
-        "output": "logits; sigmoid(slope * logit + shift) is the probability that a label is true,"
-        " and a tag where it exceeds the threshold of its class",
-        "slope": float(calibration.slope),
-        "shift": calibration.shift.tolist(),
-        "thresholds": trained.truth.decide().thresholds.tolist(),
+        "output": "logits; sigmoid(slope * logit + shift + bend * max(logit - knot, 0)) is the"
+        " probability that a label is true, and a tag where it exceeds the threshold of its class",
+        **{name: value.tolist() for name, value in vars(calibration).items()},
+        "thresholds": trained.truth.thresholds().thresholds.tolist(),
     }
 
 
@@ -168,15 +171,15 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
 
 def _metrics(row: Mapping[str, float]) -> list[str]:
     """The table of metrics; where validation labels are incomplete, estimates stand beside."""
-    names = [name for name in ("mAP", "CF1", "OF1") if name in row]
+    names = [name for name in ("mAP", "CF1", "OF1") if name in row or is_estimated(row, name)]
     if not any(is_estimated(row, name) for name in names):
         lines = [f"| {name} | {100 * row[name]:.2f} |" for name in names]
         return ["| metric on the validation images | % |", "|---|---|", *lines]
     return [
         "| metric on the validation images, whose labels are incomplete | estimate of the true"
-        " value, 90% interval, % | by the labels as they are, % |",
-        "|---|---|---|",
-        *(f"| {name} | {in_per_cent(row, name)} | {100 * row[name]:.2f} |" for name in names),
+        " value, 90% interval, % |",
+        "|---|---|",
+        *(f"| {name} | {in_per_cent(row, name)} |" for name in names),
     ]
 
 
@@ -186,6 +189,6 @@ def _tags(trained: TrainedModel) -> list[str]:
         return []
     return [
         "",
-        f"What its scores mean was found out from the training labels: {trained.truth.sentence}.",
-        f"config.json has {trained.truth.decide().describe()}.",
+        trained.truth.describe(),
+        f"config.json has {trained.truth.thresholds().describe()}.",
     ]

@@ -29,7 +29,12 @@ from hilltop.training.distributed import (
     mean_over_ranks,
     shard,
 )
-from hilltop.training.epoch_metrics import best_scores, epoch_metrics
+from hilltop.training.epoch_metrics import (
+    epoch_metrics,
+    is_better,
+    lists_positives_alone,
+    with_estimates,
+)
 from hilltop.training.fabric import Fabric, gradient_scaler
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.learner import Learner
@@ -61,7 +66,6 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
                 folder.state, learner.modules, learner.optimizer, others, fabric.global_rank
             )
         rows = [row for row in folder.recorded() if row["epoch"] <= progress.epoch]
-        rival = best_scores(folder, task, progress)
         for epoch in range(progress.epoch, config.epochs):
             started = time.perf_counter()
             task.loss.set_epoch(epoch)
@@ -75,14 +79,15 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
                     _save(folder, learner, others, progress, fabric)
                     raise KeyboardInterrupt
                 scores, kept, both = _scores(config, task, learner, fabric)
-            row, progress = _evaluate(task, scores, rival, progress, learner)
+            row, progress = _evaluate(task, scores, progress, learner)
             rows.append(row | both)
-            rival = scores if progress.best_epoch == epoch + 1 else rival
             if fabric.is_global_zero:
                 _keep(folder, task, kept, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
                 if calibrate and epoch + 1 == config.epochs:
                     keep_truth(config, folder, task, scores)
+                    rows = with_estimates(task, folder, rows)
+                    folder.record(rows)
             progress = dataclasses.replace(
                 Progress(),
                 epoch=epoch + 1,
@@ -217,34 +222,34 @@ def _scores(
     if config.ema_choice == "average" or learner.average is None:
         return kept, learner.kept, {}
     plain = scores(learner.model)
-    average, own = epoch_metrics(task, kept), epoch_metrics(task, plain, rival=kept)
+    average, own = epoch_metrics(task, kept), epoch_metrics(task, plain)
     both = {
-        name.replace("mAP", f"mAP_{which}"): found.columns[name]
+        name.replace("mAP", f"mAP_{which}"): found[name]
         for which, found in (("average", average), ("plain", own))
-        for name in ("mAP", "mAP_estimate", "mAP_low", "mAP_high")
-        if name in found.columns
+        for name in ("mAP", "mAP_estimate")
+        if name in found
     }
-    if own.is_better(judged_value(average.columns)):
+    if is_better(own, judged_value(average)):
         return plain, learner.model, both
     return kept, learner.kept, both
 
 
 def _evaluate(
-    task: Task, scores: Tensor, rival: Tensor | None, progress: Progress, learner: Learner
+    task: Task, scores: Tensor, progress: Progress, learner: Learner
 ) -> tuple[dict[str, Any], Progress]:
     """Metrics of an epoch, and whether it is the best so far."""
-    found, epoch = epoch_metrics(task, scores, rival=rival), progress.epoch + 1
+    found, epoch = epoch_metrics(task, scores), progress.epoch + 1
     row = {
         "epoch": epoch,
         "loss": progress.loss_sum / max(1, progress.loss_count),
         "learning_rate": learner.optimizer.param_groups[0]["lr"],
-        **found.columns,
+        **found,
         **(pseudo_columns(progress.pseudo_counts) if task.true_labels is not None else {}),
     }
-    if found.is_better(progress.best_map):
-        reached = judged_value(found.columns)
+    if is_better(found, progress.best_map):
+        reached = judged_value(found)
         progress = dataclasses.replace(progress, best_map=reached, best_epoch=epoch)
-    if task.incomplete is not None:
+    if lists_positives_alone(task.val):
         row["best_epoch"] = progress.best_epoch
     return row, progress
 

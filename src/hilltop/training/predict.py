@@ -11,13 +11,13 @@ import pyarrow as pa
 import torch
 from torch import nn
 
-from hilltop.calibration import TruthModel
 from hilltop.data.data_errors import data_error
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
 from hilltop.inputs.backbone import Backbone, extract_features
 from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.inputs.image_files import list_images
+from hilltop.missing.model import MissingLabelModel
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.progress import ProgressLog, say
 from hilltop.training.checkpoint import check_weights_finite, load_tensors
@@ -41,7 +41,7 @@ class TrainedModel:
     config: TrainConfig
     classes: tuple[str, ...]
     epoch: int
-    truth: TruthModel | None = None
+    truth: MissingLabelModel | None = None
     backbone: Backbone | None = None
 
     @property

@@ -14,6 +14,7 @@ from hilltop.report import RunMeaning, write_run_report
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import load_truth, usual_weights
+from hilltop.training.epoch_metrics import lists_positives_alone
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
 
@@ -50,10 +51,10 @@ class Reporter:
                 f"{config.model.model} starts from random weights, which takes many images and"
                 " epochs; --weights timm, or a file, starts from pretrained ones"
             )
-        if task.incomplete is not None:
+        if lists_positives_alone(task.val):
             self._say(
-                "the validation labels are not known to be complete: metrics are estimates of the"
-                " true values, with 90% intervals, and the best epoch is chosen by them"
+                "The validation labels are not known to be complete: metrics are estimated when"
+                " training is done, with 90% intervals."
             )
         note = task.loss.describe()
         if note is not None:
@@ -76,8 +77,7 @@ class Reporter:
 
     def epoch(self, row: dict[str, Any], seconds: float) -> None:
         """Report on a finished epoch."""
-        columns = [f"mAP_{end}" for end in ("estimate", "low", "high")]
-        found = {name: row[name] for name in columns} if is_estimated(row) else {}
+        found = {"mAP_estimate": row["mAP_estimate"]} if is_estimated(row) else {}
         self._folder.event(
             "epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"], **found
         )
@@ -90,13 +90,9 @@ class Reporter:
         self._said = now
         if self._progress is not None:
             self._progress.postpone()
-        # Thresholds come at the end; cut at one half, tags of incomplete labels look hopeless.
-        further = f"  OF1 {in_per_cent(row, 'OF1')}"
-        if is_estimated(row):
-            further = f", {100 * row['mAP']:.2f} by labels as they are"
         self._say(
             f"epoch {row['epoch']:3}/{self._config.epochs}  loss {row['loss']:.4f}"
-            f"  mAP {in_per_cent(row)}{further}  {seconds:.1f} s"
+            f"  {_quality(row)}  {seconds:.1f} s"
         )
 
     def finish(self, rows: Sequence[dict[str, Any]], broken: Sequence[tuple[str, str]]) -> None:
@@ -118,15 +114,14 @@ class Reporter:
         self._folder.event("end", broken=len(unique))
         if rows:
             best = best_epoch(rows)
-            # Estimates of epochs are made apart: which is higher is said by judging two together.
-            reached = "" if is_estimated(rows[-1]) else f" {in_per_cent(best)}"
             self._say(
-                f"last epoch mAP {in_per_cent(rows[-1])}; best{reached}"
+                f"last epoch mAP {in_per_cent(rows[-1])}; best {in_per_cent(best)}"
                 f" in epoch {best['epoch']} (chosen on the validation images)"
             )
         truth = load_truth(self._folder, usual_weights(self._folder))
         if truth is not None:
-            self._say(f"tags: {truth.decide().describe()}")
+            self._say(truth.describe())
+            self._say(f"tags: {truth.thresholds().describe()}")
         self._say(f"run folder: {self._folder.path}")
 
     def _meaning(self) -> RunMeaning:
@@ -143,3 +138,16 @@ class Reporter:
     def _say(self, text: str) -> None:
         if not self._quiet:
             say(text)
+
+
+def _quality(row: dict[str, Any]) -> str:
+    """How good an epoch is: by complete labels, by estimates, or by labels as they are."""
+    if "OF1" in row:
+        return f"mAP {in_per_cent(row)}  OF1 {in_per_cent(row, 'OF1')}"
+    as_they_are = f"{100 * row['mAP']:.2f} by the labels as they are"
+    if not is_estimated(row):
+        return f"mAP {as_they_are}"
+    return (
+        f"mAP about {in_per_cent(row)} ({as_they_are}),"
+        f" F1 about {in_per_cent(row, 'OF1')} at the best threshold"
+    )

@@ -35,7 +35,6 @@ from hilltop.training.evidence import (
     FoldEvidence,
     prepare_loss,
 )
-from hilltop.training.incomplete_validation import IncompleteValidation
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.recipe import Recipe
 from hilltop.training.run_folder import RunFolder
@@ -62,9 +61,8 @@ class Task:
     """Labels and inputs for training and validation, and what is trained.
 
     ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
-    first step: what scores of the trained model mean is found out by both. ``incomplete`` judges
-    epochs where the validation labels are not known to be complete. ``reviewed`` says that people
-    answered some of the training labels.
+    first step: what scores of the trained model mean is found out by both. ``reviewed`` says that
+    people answered some of the training labels.
     """
 
     train: LabelTable
@@ -78,7 +76,6 @@ class Task:
     judged: JudgedCorrection | None = None
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
-    incomplete: IncompleteValidation | None = None
     reviewed: bool = False
 
 
@@ -190,7 +187,6 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         correction,
         evidence,
         untrained,
-        IncompleteValidation.of(val),
         before is not None,
     )
 

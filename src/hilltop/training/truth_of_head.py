@@ -1,4 +1,4 @@
-"""What the scores of a trained head mean: by heads like it that never saw the rows they score."""
+"""What the scores of a trained head mean: calibrated by cross-validated heads like it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import copy
 import torch
 from torch import Tensor
 
-from hilltop.calibration import TruthModel, fit_truth
 from hilltop.losses import Loss, LossWrapper, MultiLabelLoss
 from hilltop.losses.reduction import Reduction
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.losses.terms.negative import LogNegative
 from hilltop.losses.terms.positive import LogPositive
+from hilltop.missing.model import MissingLabelModel
 from hilltop.models import FeatureHead, Features, input_rows
 from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
 from hilltop.training.folds import assign_folds, out_of_fold_logits
@@ -34,7 +34,7 @@ def truth_of_head(
     hidden: int | None = None,
     evidence: FoldEvidence | None = None,
     row_weight: Tensor | None = None,
-) -> TruthModel | None:
+) -> MissingLabelModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
     By out-of-fold scores of heads like it: linear ones learn side by side, those with a hidden
@@ -61,7 +61,7 @@ def truth_of_head(
     asked = evidence or ask_folds(features, targets, absent, seed=seed)
     alike = recipe == HEADS and hidden is None and row_weight is None
     if alike and _is_cross_entropy(loss):
-        return fit_truth(asked.logits, targets, observed=absent, belief=asked.belief)
+        return asked.model
     loss = _reduced(loss, "sum" if row_weight is None else "none")
     if hidden is None:
         loss = loss if row_weight is None else RowWeighted(loss, row_weight)
@@ -70,13 +70,7 @@ def truth_of_head(
         )
     else:
         logits = _fold_by_fold(features, labels, loss, seed, recipe, hidden, row_weight)
-    return fit_truth(
-        logits,
-        targets,
-        observed=absent,
-        belief=asked.belief,
-        believed_logits=asked.logits,
-    )
+    return asked.model.for_scores(logits, asked.logits, targets, verified=absent)
 
 
 def _reduced(loss: Loss, reduction: Reduction) -> Loss:

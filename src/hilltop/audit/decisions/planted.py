@@ -15,11 +15,11 @@ import numpy as np
 from hilltop.audit.decisions.answers import Answers, Pair
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
-from hilltop.calibration.intervals import binomial_interval
 from hilltop.checks import check_whole
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.review_record import AnswerWord
+from hilltop.missing.interval import proportion_interval
 
 _COLUMNS = ("class", "image", "known")
 _SURE = 0.2
@@ -125,6 +125,6 @@ def agreements(answers: Answers, planted: Planted) -> list[Agreement]:
                 one[0] += vote.answer == known
                 one[1] += 1
     return [
-        Agreement(reviewer, agreed, answered, *binomial_interval(agreed, answered))
+        Agreement(reviewer, agreed, answered, *proportion_interval(agreed, answered))
         for reviewer, (agreed, answered) in sorted(counts.items())
     ]

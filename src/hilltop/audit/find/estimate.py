@@ -1,7 +1,7 @@
-"""How many labels of each class are missing, and how sure that is.
+"""How many labels of each class are missing: the rows of ``estimates.csv``.
 
-From the model: what the keep rates of classes imply. From a reviewed random sample: a
-share with an exact interval, which needs no belief about how labels were lost.
+They come from the missing-label model, or from a reviewed random sample, whose share has an exact
+interval and needs no model.
 """
 
 from __future__ import annotations
@@ -9,20 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from hilltop.audit.decisions.answers import Sample
-from hilltop.calibration.intervals import binomial_interval, weighted_interval
 from hilltop.data.csv_rows import format_rows, read_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
-
-if TYPE_CHECKING:  # they need torch; the review page reads estimates without it
-    from hilltop.calibration.keep_posterior import MissingCounts
-    from hilltop.calibration.keep_rate import KeepEstimate
+from hilltop.missing.interval import Interval, proportion_interval, weighted_count_interval
 
 Sums = npt.NDArray[np.float64]
 Source = Literal["model", "sample"]
@@ -40,9 +36,7 @@ class Estimate:
     Attributes:
         class_name: The class.
         labelled: Labels that are there.
-        missing: Labels that are not.
-        low: Lower end of the 90% interval.
-        high: Upper end of the 90% interval.
+        missing: Labels that are not, with the 90% interval.
         source: Where the numbers come from.
         beyond: Further labels, in images of a joined table in which nobody looked for the class.
         wrong: Labels among those that are there that are probably wrong.
@@ -50,12 +44,16 @@ class Estimate:
 
     class_name: str
     labelled: int
-    missing: float
-    low: float
-    high: float
+    missing: Interval
     source: Source
     beyond: float = 0.0
     wrong: float = 0.0
+
+    def as_dict(self) -> dict[str, float | str]:
+        """Return the columns of the table, as ``--json`` prints them."""
+        ends = {"missing": self.missing.value, "low": self.missing.low, "high": self.missing.high}
+        further = {"source": self.source, "beyond": self.beyond, "wrong": self.wrong}
+        return {"class": self.class_name, "labelled": self.labelled, **ends, **further}
 
 
 class Tally:
@@ -87,40 +85,6 @@ class Tally:
         self.pairs += other.pairs
 
 
-def model_estimates(
-    classes: Sequence[str],
-    labelled: npt.NDArray[np.int64],
-    missing: MissingCounts,
-    tally: Tally,
-    *,
-    restored: npt.NDArray[np.int64],
-    wrong: Sums | None = None,
-) -> tuple[list[Estimate], Estimate]:
-    """Return what the model says of each class, and of all together.
-
-    Args:
-        classes: Names of the classes.
-        labelled: Labels of each class.
-        missing: How many were missing, with intervals.
-        tally: Sums over all unlabelled pairs.
-        restored: Labels of each class that were put back since.
-        wrong: Labels of each class that are probably wrong; none without it.
-    """
-    wrong = np.zeros(len(classes)) if wrong is None else wrong
-    left = np.clip(missing.by_class - restored, 0.0, tally.pairs)
-    further = (tally.beyond.tolist(), wrong.tolist())
-    rows = zip(classes, labelled.tolist(), *left.tolist(), *further, strict=True)
-    estimates = [
-        Estimate(name, count, middle, low, high, "model", beyond, mistakes)
-        for name, count, low, middle, high, beyond, mistakes in rows
-    ]
-    all_left = np.clip(missing.total - restored.sum(), 0.0, tally.pairs.sum())
-    low, middle, high = all_left.tolist()
-    beyond = float(tally.beyond.sum())
-    whole = ("", int(labelled.sum()), middle, low, high)
-    return estimates, Estimate(*whole, "model", beyond, float(wrong.sum()))
-
-
 def sample_estimate(class_name: str, labelled: int, pairs: int, sample: Sample) -> Estimate | None:
     """Return what a reviewed random sample says of a class; None if it is empty.
 
@@ -135,28 +99,25 @@ def sample_estimate(class_name: str, labelled: int, pairs: int, sample: Sample) 
 
     Example:
         >>> found = sample_estimate("cat", 100, 1000, Sample(present=3, absent=47, open=0))
-        >>> print(f"{found.missing:.0f} ({found.low:.0f} to {found.high:.0f})")
+        >>> print(found.missing.count())
         60 (17 to 148)
     """
     told = sample.present + sample.absent
     total = told + sample.open
     if not told:
         return None
-    low, _ = binomial_interval(sample.present, total)
-    _, high = binomial_interval(sample.present + sample.open, total)
+    low, _ = proportion_interval(sample.present, total)
+    _, high = proportion_interval(sample.present + sample.open, total)
     # What was seen is certain: so many at least, and so many at most.
     least, most = max(sample.present, low * pairs), min(pairs - sample.absent, high * pairs)
-    missing = pairs * sample.present / told
-    return Estimate(class_name, labelled, missing, least, most, "sample")
+    missing = Interval(pairs * sample.present / told, least, most)
+    return Estimate(class_name, labelled, missing, "sample")
 
 
-def total_of_samples(
-    labelled: Sequence[int], pairs: Sequence[int], samples: Sequence[Sample]
-) -> tuple[Estimate, KeepEstimate]:
-    """Add up the samples of several classes: their missing labels and their keep rate.
+def total_of_samples(pairs: Sequence[int], samples: Sequence[Sample]) -> Interval:
+    """Add up the missing labels that samples of several classes show.
 
     Args:
-        labelled: Labels of each class.
         pairs: Unlabelled pairs that each sample was drawn from.
         samples: The answers; classes without any belong in another call.
     """
@@ -164,23 +125,17 @@ def total_of_samples(
     weights = [size / count for size, count in zip(pairs, told, strict=True)]
     found = [sample.present for sample in samples]
     missing = sum(weight * count for weight, count in zip(weights, found, strict=True))
-    low, high = weighted_interval(found, weights)
+    low, high = weighted_count_interval(found, weights)
     if len(samples) == 1:
-        share = binomial_interval(found[0], told[0])
+        share = proportion_interval(found[0], told[0])
         low, high = share[0] * pairs[0], share[1] * pairs[0]
-    low, high = max(low, float(sum(found))), min(high, float(sum(pairs)))
-    total = Estimate("", sum(labelled), missing, low, high, "sample")
-    return total, keep_of(total)
+    return Interval(missing, max(low, float(sum(found))), min(high, float(sum(pairs))))
 
 
-def keep_of(total: Estimate) -> KeepEstimate:
-    """Return the share of the true labels that is there."""
-    from hilltop.calibration.keep_rate import KeepEstimate
-
-    def share(missing: float) -> float:
-        return total.labelled / max(1.0, total.labelled + missing)
-
-    return KeepEstimate(share(total.missing), share(total.high), share(total.low))
+def frequency_of(labelled: int, missing: Interval) -> Interval:
+    """Return the label frequency: the share of the true labels that is there."""
+    ends = (missing.value, missing.high, missing.low)
+    return Interval(*(labelled / max(1.0, labelled + one) for one in ends))
 
 
 def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:
@@ -188,7 +143,8 @@ def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:
     further = {name: values for name, values in _further(estimates).items() if any(values)}
     rows = []
     for at, one in enumerate(estimates):
-        numbers = (f"{number:.1f}" for number in (one.missing, one.low, one.high))
+        ends = (one.missing.value, one.missing.low, one.missing.high)
+        numbers = (f"{number:.1f}" for number in ends)
         more = [f"{values[at]:.1f}" for values in further.values()]
         rows.append([one.class_name, one.labelled, *numbers, one.source, *more])
     atomic_write(path, format_rows([*COLUMNS, *further], rows))
@@ -219,4 +175,5 @@ def _parse(row: dict[str, str]) -> Estimate:
     source: Source = "sample" if row["source"] == "sample" else "model"
     missing, low, high = (float(row[name]) for name in ("missing", "low", "high"))
     beyond, wrong = (float(row.get(name, 0.0)) for name in (BEYOND, WRONG))
-    return Estimate(row["class"], int(row["labelled"]), missing, low, high, source, beyond, wrong)
+    interval = Interval(missing, low, high)
+    return Estimate(row["class"], int(row["labelled"]), interval, source, beyond, wrong)

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +21,34 @@ from hilltop.audit.find.candidates import Candidates
 from hilltop.audit.find.estimate import Tally
 from hilltop.audit.find.kept_keys import KeptKeys, Keys, Wanted, block_rows, check_places
 from hilltop.audit.find.score_blocks import LogitBlocks, Scored, label_block
-from hilltop.audit.find.suspects import fit_wrong
-from hilltop.calibration.belief import Belief, believe
-from hilltop.calibration.false_labels import FalseLabels
-from hilltop.calibration.keep_rate import Fitted
-from hilltop.calibration.posterior import present_probability
 from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
 from hilltop.data.scores import Places
 from hilltop.errors import DataError
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.missing.model import MissingLabelModel
+from hilltop.missing.wrong import WrongLabelModel
 
 _SAMPLE_ENTRIES = 2_000_000
 _SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """How labels were lost, where that is known.
+
+    Attributes:
+        label_frequency: Share of the true labels that was recorded.
+        missing_ratio: Missing ratio of the paper's count rule.
+    """
+
+    label_frequency: float | None = None
+    missing_ratio: float | None = None
+
+    def as_options(self) -> dict[str, Any]:
+        """Return it as :meth:`MissingLabelModel.fit` takes it."""
+        if self.missing_ratio is not None:
+            return {"count_ratio": f"{self.missing_ratio:g}"}
+        return {"label_frequency": self.label_frequency}
 
 
 @dataclass(frozen=True)
@@ -40,15 +56,15 @@ class Ranking:
     """What pairs are ranked by: a few numbers for each class, the same for every shard.
 
     Attributes:
-        model: How labels were lost, and how logits become probabilities.
-        false_labels: How labels became wrong; without it none is looked for.
+        model: How labels were lost.
+        wrong_model: How labels became wrong; without it none is looked for.
         missing: How many candidates to keep.
         wrong: How many labels that may be wrong to keep.
         digest: A name for the labels and scores that this was fitted to.
     """
 
-    model: Fitted
-    false_labels: FalseLabels | None
+    model: MissingLabelModel
+    wrong_model: WrongLabelModel | None
     missing: Wanted
     wrong: Wanted
     digest: str = ""
@@ -94,11 +110,11 @@ def fit_ranking(
     table: LabelTable,
     scored: Scored,
     *,
-    given: Likelihood | None = None,
+    given: Assumption | None = None,
     top: int | None = None,
     before: LabelTable | None = None,
-) -> tuple[Belief, Ranking]:
-    """Find out, from a sample of the images, how labels were lost, and what to rank by.
+) -> Ranking:
+    """Fit the missing-label model to a sample of the images.
 
     Args:
         table: The labels; pairs that are neither present nor confirmed absent are ranked.
@@ -116,11 +132,15 @@ def fit_ranking(
     missing = Wanted.of(_open_pairs(table), width, top)
     logits, rows = _sample(table, scored)
     targets, observed, _ = label_block(lost, rows)
-    belief = believe(logits, targets, observed=observed, given=given)
-    found = fit_wrong(lost, (logits, rows), belief)
-    digest = _digest([table, lost], scored, logits, [belief.sentence, missing])
-    wrong = Wanted.first_of_huge(width)
-    return belief, Ranking(belief.model, found, missing, wrong, digest)
+    known = {} if given is None else given.as_options()
+    model = MissingLabelModel.fit(logits, targets, verified=observed, **known)
+    if len(rows) < len(scored.rows):
+        every = lost.select(scored.rows).counts_by_class(State.PRESENT)
+        model = model.for_labels(every.astype(np.float64))
+    frequency = model.missing.labelled / (model.missing.labelled + model.missing.by_class[0] + 1e-9)
+    found = WrongLabelModel.fit(logits, targets, frequency, verified=observed)
+    digest = _digest([table, lost], scored, logits, [model.describe(), missing])
+    return Ranking(model, found, missing, Wanted.first_of_huge(width), digest)
 
 
 def rank_shard(
@@ -159,12 +179,11 @@ def rank_shard(
         if before is not None:
             targets, observed, _ = label_block(before, chosen)
         values = logits(start, start + len(chosen)).float()
-        moved = by.model.calibration(values)
-        present = present_probability(by.model.loss, moved, targets, observed=observed).numpy()
+        present = by.model.prob_present(values, targets, verified=observed).astype(np.float32)
         tally.add(present, open_pairs, beyond)
         missing.add_block(present, open_pairs, chosen)
-        if by.false_labels is not None:
-            mistaken = by.false_labels.wrong_probability(values).numpy()
+        if by.wrong_model is not None:
+            mistaken = by.wrong_model.prob_wrong(values).astype(np.float32)
             wrong.add_block(mistaken, (targets == 1).numpy(), chosen)
     return RankedShard(missing.sorted(), wrong.sorted(), tally)
 
@@ -191,7 +210,7 @@ def merge_shards(shards: Iterable[RankedShard], by: Ranking, classes: int) -> Ra
 def rank_candidates(
     labels: LabelTable,
     logits: LogitBlocks,
-    model: Fitted,
+    model: MissingLabelModel,
     *,
     top: int | None = None,
     rows: Places | None = None,
@@ -201,7 +220,7 @@ def rank_candidates(
     Args:
         labels: The labels.
         logits: Out-of-sample logits of images in the order of ``rows``.
-        model: How labels were lost, and how logits become probabilities.
+        model: How labels were lost.
         top: How many to keep, see :func:`fit_ranking`.
         rows: Image numbers that have logits; all without it.
 

@@ -46,7 +46,10 @@ class Expectations:
             wrong.setdefault(one.class_name, one.wrong)
         listed = np.array([index.expected(column) for column in range(len(labels.classes))])
         said = [
-            (known[name].missing + known[name].beyond, known[name].high + known[name].beyond)
+            (
+                known[name].missing.value + known[name].beyond,
+                known[name].missing.high + known[name].beyond,
+            )
             if name in known
             else (total, total)
             for name, total in zip(labels.classes, listed.tolist(), strict=True)

@@ -24,10 +24,10 @@ from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.queue_table import Queue
 from hilltop.audit.review.whole_images import WholeImages
-from hilltop.calibration.sampling import inclusion_probabilities, systematic_sample
 from hilltop.checks import check_choice, check_whole
 from hilltop.data import LabelTable, State
 from hilltop.data.data_errors import data_error
+from hilltop.missing.answers import inclusion_probabilities, systematic_sample
 
 Floats = npt.NDArray[np.float64]
 Purpose = Literal["model", "labels", "wrong", "measure", "images"]

@@ -103,7 +103,7 @@ class Review:
             return {
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
-                "belief": self.folder.belief,
+                "summary": self.folder.summary,
                 "views": [*self._views.offered(), IMAGE_VIEW],
                 "names": self.labels.classes,
                 "classes": [

@@ -61,7 +61,7 @@ def write_static_review(
     content = {
         "audit": folder.created,
         "labels": folder.labels.name,
-        "belief": folder.belief,
+        "summary": folder.summary,
         "classes": shown,
         "pictures": pictures,
     }

@@ -10,8 +10,8 @@ from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.progress import ClassProgress, RunningProgress
 from hilltop.audit.review.queues import worth_of_answer
 from hilltop.audit.review.ranking import Ranking
-from hilltop.calibration.intervals import binomial_interval
 from hilltop.data import LabelTable, State
+from hilltop.missing.interval import proportion_interval
 
 
 class Summaries:
@@ -48,7 +48,7 @@ class Summaries:
         """Return what the page shows of a class."""
         done = self._progress(column)
         drawn = done.sample.present + done.sample.absent
-        low, high = binomial_interval(done.sample.present, drawn)
+        low, high = proportion_interval(done.sample.present, drawn)
         candidates = self._index.count(column)
         return {
             "number": column,
@@ -117,5 +117,5 @@ class Summaries:
 
 def _recent(done: ClassProgress) -> dict[str, Any]:
     """The last answers, and between what the share of missing labels lies there: a 90% interval."""
-    low, high = binomial_interval(done.recent_present, done.recent)
+    low, high = proportion_interval(done.recent_present, done.recent)
     return {"present": done.recent_present, "answers": done.recent, "low": low, "high": high}

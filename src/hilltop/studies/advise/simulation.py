@@ -15,11 +15,8 @@ import numpy.typing as npt
 from torch import Tensor
 
 from hilltop.audit.find.score_blocks import label_block
-from hilltop.calibration.belief import believe
-from hilltop.calibration.observation import describe_model
 from hilltop.data import LabelTable, State, Step, drop_positives, keep_each
-from hilltop.losses import KeptByCount
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.missing.model import MissingLabelModel
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 
@@ -30,15 +27,13 @@ class Simulation:
 
     Attributes:
         table: The labels that are there.
-        loss: How they were lost; None if none is missing.
+        model: How they were lost.
         present: Probability that each pair is really present ``(images, classes)``.
-        sentence: What scores say about it.
     """
 
     table: LabelTable
-    loss: Likelihood | None
+    model: MissingLabelModel
     present: npt.NDArray[np.float32]
-    sentence: str
 
     @property
     def share(self) -> float:
@@ -48,11 +43,15 @@ class Simulation:
     @property
     def lost_as_in(self) -> str:
         """The observation model by name."""
-        return "nothing is missing" if self.loss is None else describe_model(self.loss)
+        if self.model.kind not in ("scar", "count"):
+            return "nothing is missing"
+        if self.model.ratio is not None:
+            return f"kept_by_count(r={self.model.ratio})"
+        return f"kept_independently(keep={self.model.missing.frequency.value:.2g})"
 
     def __str__(self) -> str:
         """Return a sentence."""
-        return self.sentence
+        return self.model.describe()
 
     def draw(self, seed: Sequence[int]) -> LabelTable:
         """Return complete labels: those that are there, and others as they are probable."""
@@ -70,11 +69,11 @@ class Simulation:
 
     def lose(self, complete: LabelTable, seed: int) -> LabelTable:
         """Return the labels with some lost, in the same way."""
-        if self.loss is None:
+        if self.model.kind not in ("scar", "count"):
             return complete
-        if isinstance(self.loss, KeptByCount):
-            return drop_positives(complete, 1 - self.loss.rule.keep, seed=seed).table
-        return keep_each(complete, float(self.loss.rate().mean()), seed=seed).table
+        if self.model.ratio is not None:
+            return drop_positives(complete, self.model.ratio, seed=seed).table
+        return keep_each(complete, self.model.missing.frequency.value, seed=seed).table
 
 
 def simulation_of(table: LabelTable, features: Tensor, *, seed: int) -> Simulation:
@@ -88,9 +87,8 @@ def simulation_of(table: LabelTable, features: Tensor, *, seed: int) -> Simulati
     targets, observed, _ = label_block(table, slice(None))
     heads = head_loss("bce", reduction="sum")
     logits = out_of_fold_logits(features, targets, heads, observed=observed, seed=seed)
-    belief = believe(logits, targets, observed=observed)
-    present = belief.present_probability(logits, targets, observed=observed).numpy()
-    unlikely = ~table.looked_for() if belief.kind != "nothing" else targets.numpy() != 1
+    model = MissingLabelModel.fit(logits, targets, verified=observed)
+    present = model.prob_present(logits, targets, verified=observed).astype(np.float32)
+    unlikely = ~table.looked_for() if model.kind in ("scar", "count") else targets.numpy() != 1
     present[unlikely] = 0.0
-    loss = None if belief.kind == "nothing" else belief.model.loss
-    return Simulation(table, loss, present, belief.sentence)
+    return Simulation(table, model, present)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from hilltop.data import read_labels
 from hilltop.data.scores import ScoreTable
-from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate
+from hilltop.missing import Evaluation, Interval
 from hilltop.report.epochs import is_estimated, judged_value
 from hilltop.report.tables import Sheet
 from hilltop.studies.compare.level import Level
@@ -74,14 +74,14 @@ def estimated_sheet(level: Level, lines: Sequence[tuple[str, Sequence[Result]]])
     return Sheet(level.title, head, tuple(rows), (note,), strong)
 
 
-def _found(row: dict[str, float], metric: str) -> MetricEstimate:
+def _found(row: dict[str, float], metric: str) -> Interval:
     value = judged_value(row, metric)
     if not is_estimated(row, metric):
-        return MetricEstimate(value, math.nan, math.nan)
-    return MetricEstimate(value, row[f"{metric}_low"], row[f"{metric}_high"])
+        return Interval(value, math.nan, math.nan)
+    return Interval(value, row.get(f"{metric}_low", math.nan), row.get(f"{metric}_high", math.nan))
 
 
-def _difference(run: Result, baseline: Result) -> MetricEstimate:
+def _difference(run: Result, baseline: Result) -> Interval:
     """How much higher the mAP of a method is than that of BCE from the same seed."""
     labels = read_labels(RunFolder(run.folder).val_labels)
     probs = []
@@ -89,19 +89,19 @@ def _difference(run: Result, baseline: Result) -> MetricEstimate:
         scores = ScoreTable.load(RunFolder(one.folder).val_scores)
         probs.append(scores.aligned(labels.images, labels.classes))
     if not is_estimated(run.best):
-        return MetricEstimate(run.best["mAP"] - baseline.best["mAP"], math.nan, math.nan)
-    test = IncompleteTest(probs, labels.eval_targets())
+        return Interval(run.best["mAP"] - baseline.best["mAP"], math.nan, math.nan)
+    test = Evaluation(probs, labels.eval_targets())
     return test.compare().differences["mAP"]
 
 
-def _mean(found: Sequence[MetricEstimate], *, sign: str = "") -> str:
+def _mean(found: Sequence[Interval], *, sign: str = "") -> str:
     """Means of estimates and of the ends of their intervals, in per cent.
 
     Seeds judge by the same validation images, so that more of them make no interval narrower.
     """
     if not found:
         return ""
-    ends = zip(*((one.estimate, one.low, one.high) for one in found), strict=True)
+    ends = zip(*((one.value, one.low, one.high) for one in found), strict=True)
     middle, low, high = (100 * statistics.fmean(values) for values in ends)
     if math.isnan(low):
         return f"{middle:{sign}.1f}"

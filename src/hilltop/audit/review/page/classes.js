@@ -30,8 +30,8 @@ window.Hilltop = window.Hilltop || {};
     }
 
     // What the audit said of how labels were lost; it stands where nothing is expected.
-    believe(belief) {
-      this.belief = belief;
+    describe(summary) {
+      this.summary = summary;
     }
 
     // For labels, the classes with the most missing ones to be found come first; for the model,
@@ -158,9 +158,9 @@ window.Hilltop = window.Hilltop || {};
         return;
       }
       const among = this.nothing ? ", none expected" : ` of about ${about(sum("expected"))} expected`;
-      const belief = this.nothing && this.belief ? `. ${this.belief[0].toUpperCase()}${this.belief.slice(1)}` : "";
+      const summary = this.summary ? `. ${this.summary}` : "";
       byId("totals").textContent = `${number(sum("present"))} found${among},`
-        + ` ${number(sum("mine"))} answered by you${this.agreement || ""}${belief}`;
+        + ` ${number(sum("mine"))} answered by you${this.agreement || ""}${summary}`;
     }
 
     // Show all classes again. Not left to the browser, which empties the field without a word.

@@ -119,7 +119,7 @@ window.Hilltop = window.Hilltop || {};
       start: async (reviewer) => {
         reviewing = reviewer;
         return {
-          audit: `${data.audit}:${data.id}`, labels: data.labels, belief: data.belief, undoable: undoable(reviewer),
+          audit: `${data.audit}:${data.id}`, labels: data.labels, summary: data.summary, undoable: undoable(reviewer),
           classes: data.classes.map((one) => summary(one, reviewer)),
         };
       },

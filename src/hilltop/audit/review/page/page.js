@@ -43,7 +43,7 @@
       queue ??= new Queue(client, started.audit, { changed: showQueue, stored });
       state.undoable = started.undoable;
       client.views = started.views || client.views;
-      classes.believe(started.belief);
+      classes.describe(started.summary);
       classes.show(started.classes);
       whole.offer(started.names || []);
       classes.agree(started.agreement);

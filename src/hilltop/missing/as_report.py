@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hilltop.metrics.arrays import Floats
-from hilltop.metrics.incomplete.answers import SampledAnswers
-from hilltop.metrics.incomplete.estimation import IncompleteTest
 from hilltop.metrics.report import ClassificationReport, PerClass
+from hilltop.missing.answers import SampledAnswers
+from hilltop.missing.evaluation import Evaluation
 
 
 def estimated_report(
@@ -26,12 +26,10 @@ def estimated_report(
     labels = np.array(targets, dtype=np.float32)
     if known is not None:
         labels[~np.asarray(known, dtype=bool)] = np.nan
-    test = IncompleteTest(
-        [scores], labels, answers=answers, threshold=thresholds, harmonic=harmonic
-    )
+    test = Evaluation([scores], labels, answers=answers, threshold=thresholds, harmonic=harmonic)
     found = test.report()
     hits, predicted, positives = found.hits, found.predicted, found.positives
-    numbers = {name: one.estimate for name, one in found.metrics.items() if "@" not in name}
+    numbers = {name: one.value for name, one in found.metrics.items() if "@" not in name}
     return ClassificationReport(
         **numbers,
         empty_classes=(),
@@ -40,7 +38,7 @@ def estimated_report(
             threshold=thresholds,
             positives=np.rint(positives).astype(np.int64),
             predicted=predicted.astype(np.int64),
-            average_precision=np.array([one.estimate for one in found.average_precision]),
+            average_precision=np.array([one.value for one in found.average_precision]),
             precision=hits / np.maximum(predicted, 1),
             recall=hits / np.maximum(positives, 1e-9),
             f1=2 * hits / np.maximum(predicted + positives, 1e-9),

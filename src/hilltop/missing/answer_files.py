@@ -13,8 +13,7 @@ from hilltop.data import LabelTable
 from hilltop.data.csv_rows import csv_text, format_rows, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
 from hilltop.data.files import atomic_write
-from hilltop.metrics.incomplete.answers import SampledAnswers
-from hilltop.metrics.incomplete.plan import PlannedPairs
+from hilltop.missing.answers import PlannedPairs, SampledAnswers
 
 PLAN_COLUMNS = ("image", "class", "probability", "sampled_with")
 _WORDS = {"yes": True, "no": False, "unsure": None}

@@ -1,0 +1,91 @@
+"""Extra scores: those of another model for the same images, read from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.checks import pluralize
+from hilltop.data.array_files import read_npz
+from hilltop.data.csv_rows import read_cells
+from hilltop.data.data_errors import data_error
+from hilltop.data.scores import ScoreTable
+
+_CLOSEST = 1e-6
+
+
+def describe_weights(weights: npt.NDArray[np.float64], classes: Sequence[str]) -> str:
+    """Say for how many classes extra scores count; see :func:`hilltop.missing.combine_scores`."""
+    used = int((weights > 0.05).sum())
+    if not used:
+        return "the extra scores are of no use for any class"
+    return (
+        f"the extra scores count for {pluralize(used, 'class', 'classes')},"
+        f" most for {classes[int(weights.argmax())]!r}"
+    )
+
+
+def read_extra_scores(
+    path: Path, images: pa.Array, classes: tuple[str, ...], *, names: Mapping[str, str]
+) -> npt.NDArray[np.float32]:
+    """Read extra scores as logits for some images and classes; NaN where there are none.
+
+    Args:
+        path: ``.npz`` with ids, classes and scores, or scores as written by predict. Scores that
+            all lie between 0 and 1 are probabilities, others logits.
+        images: Image ids.
+        classes: Class names.
+        names: Our name for classes that are called something else there. Where several of theirs
+            are one of ours, such as breeds of dogs, the highest score counts.
+
+    Raises:
+        DataError: The file cannot be read, or is about none of the images or classes.
+    """
+    table = _read_npz(path) if path.suffix == ".npz" else ScoreTable.load(path)
+    rows = pc.index_in(images, value_set=table.images).fill_null(-1).to_numpy()
+    theirs: dict[str, list[int]] = {}
+    for place, name in enumerate(table.classes):
+        theirs.setdefault(names.get(name, name), []).append(place)
+    known = [column for column, name in enumerate(classes) if name in theirs]
+    if (rows < 0).all() or not known:
+        what = "images" if (rows < 0).all() else "classes; name them with --extra-names"
+        raise data_error(path, f"these scores are about none of the {what}.")
+    there = table.values[rows[rows >= 0]]
+    given = np.stack([there[:, theirs[classes[column]]].max(axis=1) for column in known], axis=1)
+    given = given.astype(np.float32)
+    if given.min() >= 0 and given.max() <= 1:
+        clipped = np.clip(given, _CLOSEST, 1 - _CLOSEST)
+        given = np.log(clipped) - np.log1p(-clipped)
+    values = np.full((len(rows), len(classes)), np.nan, dtype=np.float32)
+    values[np.ix_(rows >= 0, known)] = given
+    return values
+
+
+def read_names(path: Path | None) -> dict[str, str]:
+    """Read a CSV file of two columns, a class of the extra scores and our name for it."""
+    if path is None:
+        return {}
+    found = {}
+    for line, cells in read_cells(path):
+        if len(cells) != 2:
+            raise data_error(path, f"expected their name and ours, but got {cells!r}.", line=line)
+        found[cells[0]] = cells[1]
+    return found
+
+
+def _read_npz(path: Path) -> ScoreTable:
+    ids, classes, values = read_npz(path, ("ids", "classes", "scores"))
+    if values.dtype.kind not in "fiu" or ids.ndim != 1 or classes.ndim != 1:
+        raise data_error(path, "expected lists of ids and classes, and a table of numbers, scores.")
+    if values.shape != (len(ids), len(classes)) or not np.isfinite(values).all():
+        raise data_error(
+            path,
+            f"scores must be finite, {len(ids)} ids by {len(classes)} classes, but have the shape"
+            f" {values.shape}.",
+        )
+    return ScoreTable(pa.array(ids.astype(str)), tuple(map(str, classes)), values)
