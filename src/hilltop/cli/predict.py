@@ -28,7 +28,8 @@ class Predict:
 
     Tags are those whose probability of being true exceeds the threshold of their class. The run
     found thresholds with the best expected F1 from its own labels; --min-precision and --top ask
-    for others. With an --out that ends in .npy all probabilities are written instead.
+    for others. Labels that the run was given of these images stay tags. With an --out that ends in
+    .npy all probabilities are written instead.
 
     Example: hilltop predict runs/2026-01-31-labels-hill --images photos --out tags.csv
     """
@@ -59,7 +60,7 @@ class Predict:
     def run(self) -> dict[str, Any]:
         """Predict, decide and write."""
         from hilltop.inputs.matching import labelled_inputs
-        from hilltop.training.predict import load_run, predict_run, truth_probs
+        from hilltop.training.predict import load_run, predict_run, run_labels, truth_probs
         from hilltop.training.run_folder import RunFolder
 
         self._check()
@@ -91,10 +92,17 @@ class Predict:
                     f"; at most {pluralize(self.top, 'tag', 'tags')} an image, the most probable"
                 )
             said = choose_tags(probs, -1.0 if alone else thresholds, top=self.top)
-            write_tags(self.out, probs, said, to=self.to)
+            labelled, absent = run_labels(RunFolder(self.run_folder), probs)
+            said = (said & ~absent) | labelled
+            own = labelled if labelled.any() else None
+            write_tags(self.out, probs, said, labelled=own, to=self.to)
             print(f"{self.out}: {images}, {pluralize(int(said.sum()), 'tag', 'tags')}")
             print(explained)
             found |= {"tags": int(said.sum()), "explained": explained}
+            if own is not None:
+                kept = pluralize(int(own.sum()), "tag is a label", "tags are labels")
+                print(f"{kept} of the run's own label file, in the column 'labelled'")
+                found["labelled"] = int(own.sum())
         if broken:
             print(f"left out: {pluralize(len(broken), 'image', 'images')} that could not be read")
         return found | {"classes": len(probs.classes), "left_out": [name for name, _ in broken]}

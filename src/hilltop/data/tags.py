@@ -22,7 +22,7 @@ SEPARATOR = ";"
 ENDINGS = (".csv", ".jsonl", ".parquet")
 
 Said = npt.NDArray[np.bool_]
-Row = tuple[str, list[str], list[float]]
+Row = tuple[str, list[str], list[float], list[str]]
 
 
 def choose_tags(
@@ -43,7 +43,14 @@ def choose_tags(
     return said
 
 
-def write_tags(path: Path, probs: ScoreTable, said: Said, *, to: str | None = None) -> None:
+def write_tags(
+    path: Path,
+    probs: ScoreTable,
+    said: Said,
+    *,
+    labelled: Said | None = None,
+    to: str | None = None,
+) -> None:
     """Write the tags of every image, the most probable ones first.
 
     Args:
@@ -51,6 +58,8 @@ def write_tags(path: Path, probs: ScoreTable, said: Said, *, to: str | None = No
             .parquet file (with lists); any file with ``to``.
         probs: Probabilities.
         said: Which labels are said ``(images, classes)``.
+        labelled: Which of them are labels that a person gave; they stand in a column of their own,
+            and their probability is 1.
         to: A label format to write instead; what is not said is left open.
 
     Raises:
@@ -58,25 +67,25 @@ def write_tags(path: Path, probs: ScoreTable, said: Said, *, to: str | None = No
     """
     check_tag_file(path, to=to)
     if to is not None:
-        names = [tags for _, tags, _ in _rows(probs, said)]
+        names = [tags for _, tags, _, _ in _rows(probs, said, labelled)]
         table = LabelTable.from_lists(
             probs.images.to_pylist(), names, probs.classes, unlisted="unknown"
         )
         write_labels(table, path, format=to, lossy=True)
     elif path.suffix == ".csv":
-        atomic_write(path, _csv(path, probs, said))
+        atomic_write(path, _csv(path, probs, said, labelled))
     elif path.suffix == ".jsonl":
         lines = (
-            json.dumps({"file": file, "tags": tags, "probabilities": values}, ensure_ascii=False)
-            for file, tags, values in _rows(probs, said)
+            json.dumps(dict(zip(_names(labelled), row, strict=False)), ensure_ascii=False)
+            for row in _rows(probs, said, labelled)
         )
         atomic_write(path, "".join(f"{line}\n" for line in lines))
     elif path.suffix == ".parquet":
-        files, tags, values = zip(*_rows(probs, said), strict=True) if len(said) else ((), (), ())
+        kinds = (pa.string(), pa.list_(pa.string()), pa.list_(pa.float64()), pa.list_(pa.string()))
+        rows = list(_rows(probs, said, labelled))
         lists = {
-            "file": pa.array(files, pa.string()),
-            "tags": pa.array(tags, pa.list_(pa.string())),
-            "probabilities": pa.array(values, pa.list_(pa.float64())),
+            name: pa.array([row[at] for row in rows], kinds[at])
+            for at, name in enumerate(_names(labelled))
         }
         with replacing(path) as temporary:
             pq.write_table(pa.table(lists), temporary)
@@ -99,16 +108,25 @@ def check_tag_file(path: Path, *, to: str | None = None) -> None:
         )
 
 
-def _rows(probs: ScoreTable, said: Said) -> Iterator[Row]:
-    """File, tags and their probabilities, the most probable first."""
-    for file, values, chosen in zip(probs.images.to_pylist(), probs.values, said, strict=True):
+def _names(labelled: Said | None) -> tuple[str, ...]:
+    names = ("file", "tags", "probabilities")
+    return names if labelled is None else (*names, "labelled")
+
+
+def _rows(probs: ScoreTable, said: Said, labelled: Said | None = None) -> Iterator[Row]:
+    """File, tags, their probabilities, and those that a person gave; the most probable first."""
+    given = np.zeros(said.shape, dtype=bool) if labelled is None else labelled
+    files = probs.images.to_pylist()
+    for file, scores, chosen, own in zip(files, probs.values, said, given, strict=True):
+        values = np.where(own, 1.0, np.asarray(scores, dtype=np.float64))
         places = np.flatnonzero(chosen)
-        places = places[np.argsort(-np.asarray(values)[places], kind="stable")]
+        places = places[np.argsort(-values[places], kind="stable")]
         tags = [probs.classes[place] for place in places]
-        yield file, tags, [round(float(values[place]), 4) for place in places]
+        theirs = [probs.classes[place] for place in places if own[place]]
+        yield file, tags, [round(float(values[place]), 4) for place in places], theirs
 
 
-def _csv(path: Path, probs: ScoreTable, said: Said) -> str:
+def _csv(path: Path, probs: ScoreTable, said: Said, labelled: Said | None) -> str:
     for name in probs.classes:
         if SEPARATOR in name:
             raise data_error(
@@ -116,8 +134,14 @@ def _csv(path: Path, probs: ScoreTable, said: Said) -> str:
                 f"the class {name!r} cannot stand in a cell with {SEPARATOR!r} between tags."
                 " Write a .jsonl or .parquet file, which have lists.",
             )
+    names = _names(labelled)
     rows = (
-        (file, SEPARATOR.join(tags), SEPARATOR.join(f"{value:.4f}" for value in values))
-        for file, tags, values in _rows(probs, said)
+        (
+            file,
+            SEPARATOR.join(tags),
+            SEPARATOR.join(f"{value:.4f}" for value in values),
+            SEPARATOR.join(theirs),
+        )[: len(names)]
+        for file, tags, values, theirs in _rows(probs, said, labelled)
     )
-    return format_rows(("file", "tags", "probabilities"), rows)
+    return format_rows(names, rows)

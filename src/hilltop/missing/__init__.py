@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hilltop.missing.extra_scores import combine_scores
     from hilltop.missing.interval import Interval, proportion_interval, weighted_count_interval
     from hilltop.missing.model import Calibration, MissingCounts, MissingLabelModel
-    from hilltop.missing.ranked import scar_metrics
     from hilltop.missing.wrong import WrongLabelModel
 
 __all__ = [
@@ -51,7 +50,6 @@ __all__ = [
     "proportion_interval",
     "read_sampled_answers",
     "sampled_answers",
-    "scar_metrics",
     "weighted_count_interval",
     "write_planned_pairs",
 ]
@@ -79,7 +77,6 @@ _HOMES = {
     "proportion_interval": "interval",
     "read_sampled_answers": "answer_files",
     "sampled_answers": "answer_files",
-    "scar_metrics": "ranked",
     "weighted_count_interval": "interval",
     "write_planned_pairs": "answer_files",
 }

@@ -471,9 +471,9 @@ class MissingLabelModel:
             note["kind"],
             MissingCounts(total, arrays["missing.by_class"], arrays["missing.labelled"]),
             Calibration(**part("calibration")),
-            ExpectedCounts(**{**counts, "rows": int(counts["rows"])}),
-            int(arrays["images"]),
-            float(arrays["single_label_share"]),
+            ExpectedCounts(**{**counts, "rows": counts["rows"].item()}),
+            arrays["images"].item(),
+            arrays["single_label_share"].item(),
             note["ratio"],
         )
 

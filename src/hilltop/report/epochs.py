@@ -1,8 +1,7 @@
 """Which epoch of a run is best, and its metrics in words.
 
-Where validation labels are not known to be complete, rows have an estimate of the true value at one
-fixed label frequency beside the number by labels as they are; the last and the best row have
-intervals.
+Where validation labels are not known to be complete, the rows of the last and the best epoch have
+estimates of the true values, with intervals, beside the mAP by the labels as they are.
 """
 
 from __future__ import annotations

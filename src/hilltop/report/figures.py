@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hilltop.report.epochs import is_estimated, judged_value
+from hilltop.report.epochs import is_estimated
 
 Rows = Sequence[Mapping[str, Any]]
 Probs = npt.NDArray[np.floating[Any]]
@@ -113,19 +113,16 @@ def _draw_metrics(axes: Axes, rows: Rows) -> None:
     epochs = [int(row["epoch"]) for row in rows]
     for name, colour in zip(names, SERIES, strict=False):
         estimated = is_estimated(rows[-1], name)
-        title = f"{name}, estimated" if estimated else name
-        _curve(axes, epochs, [100 * judged_value(row, name) for row in rows], title, colour)
-        if estimated and name == "mAP":
-            low, high = (
-                [100 * float(row.get(f"mAP_{end}", "nan")) for row in rows]
-                for end in ("low", "high")
-            )
-            axes.fill_between(epochs, low, high, color=colour, alpha=0.12, lw=0)
-            naive = [100 * float(row[name]) for row in rows]
-            _curve(axes, epochs, naive, "mAP by labels as they are", REFERENCE, dashed=True)
+        title = f"{name} by the labels as they are" if estimated else name
+        _curve(axes, epochs, [100 * float(row[name]) for row in rows], title, colour)
+        if estimated:
+            last = [100 * float(rows[-1][f"{name}_{end}"]) for end in ("estimate", "low", "high")]
+            reach = [[last[0] - last[1]], [last[2] - last[0]]]
+            title = f"{name} of the last epoch, estimated"
+            axes.errorbar(epochs[-1:], last[:1], yerr=reach, fmt="o", color=REFERENCE, label=title)
     _frame(axes, "metrics on the validation images, %", "epoch")
     _whole_epochs(axes)
-    # Below the axes: curves of estimates fill the panel, and a legend would lie on one of them.
+    # Below the axes, where it lies on no curve.
     axes.legend(
         frameon=False, fontsize=9, labelcolor=INK, ncols=2, columnspacing=1.2, handlelength=1.6,
         loc="upper center", bbox_to_anchor=(0.46, -0.17),

@@ -1,9 +1,8 @@
 """Metrics of an epoch on the validation images, and estimates of their true values at the end.
 
 Complete labels judge by themselves. Incomplete ones punish a model for every label it found and
-nobody recorded. So epochs are compared by estimates at one fixed label frequency, that of the
-missing-label model, and the last and the best epoch are evaluated with intervals when training is
-done.
+nobody recorded. By them epochs can be compared, but not judged: the true values of the last and the
+best epoch are estimated, with intervals, when training is done.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import classification_report
-from hilltop.missing import Evaluation, Interval, MissingLabelModel, scar_metrics
+from hilltop.missing import Evaluation, Interval, MissingLabelModel
 from hilltop.report.epochs import best_epoch, judged_value
 from hilltop.training.decisions import load_truth, score_logits
 from hilltop.training.run_folder import RunFolder
@@ -38,22 +37,15 @@ def epoch_metrics(task: Task, scores: Tensor) -> dict[str, float]:
 
     Returns:
         All metrics by name where labels are complete. Otherwise mAP by the labels as they are, and
-        estimates of mAP and of F1 at the best threshold, NaN where the label frequency is unknown.
+        NaN for estimates, which the end of training fills in.
     """
     readable = ~torch.isnan(scores).any(dim=1).numpy()
-    values, targets = scores.numpy()[readable], task.val.eval_targets()[readable]
-    if not lists_positives_alone(task.val):
-        threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
-        return classification_report(values, targets, threshold).as_dict()
-    found = _estimates({})
-    found["mAP"] = scar_metrics(values, targets, 1.0)["mAP"]
-    if task.evidence is not None:
-        missing = task.evidence.model.missing
-        frequency = missing.labelled / np.maximum(missing.labelled + missing.by_class[0], 1e-9)
-        frequency = np.where(missing.labelled > 0, frequency, missing.frequency.value)
-        known = scar_metrics(values, targets, np.clip(frequency, 0.02, 1.0))
-        found |= {f"{name}_estimate": value for name, value in known.items()}
-    return found
+    threshold = task.loss.decision_threshold(scores[torch.from_numpy(readable)])
+    targets = task.val.eval_targets()[readable]
+    found = classification_report(scores.numpy()[readable], targets, threshold)
+    if lists_positives_alone(task.val):
+        return {"mAP": found.mAP, **_estimates({})}
+    return found.as_dict()
 
 
 def with_estimates(

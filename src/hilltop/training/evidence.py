@@ -119,11 +119,11 @@ def _weighted(
 ) -> Evidence:
     model = asked.model
     if model.kind not in ("scar", "count"):
-        return Evidence(None, f"{model.describe()} The loss is cross-entropy.")
+        return Evidence(None, f"{model.describe()} The loss is cross-entropy")
     present = model.prob_present(asked.logits, targets, verified=absent)
     open_entries = targets == 0 if absent is None else (targets == 0) & ~absent
     masked = torch.from_numpy(1 - present < least_absent) & open_entries
     left_out = pluralize(int(masked.sum()), "unlabelled entry", "unlabelled entries")
     how = "probably" if least_absent < 0.5 else "possibly"
-    told = f"The loss is cross-entropy without {left_out} that are {how} missing labels."
+    told = f"The loss is cross-entropy without {left_out} that are {how} missing labels"
     return Evidence((~masked).float(), f"{model.describe()} {told}")

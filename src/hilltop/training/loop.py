@@ -223,12 +223,7 @@ def _scores(
         return kept, learner.kept, {}
     plain = scores(learner.model)
     average, own = epoch_metrics(task, kept), epoch_metrics(task, plain)
-    both = {
-        name.replace("mAP", f"mAP_{which}"): found[name]
-        for which, found in (("average", average), ("plain", own))
-        for name in ("mAP", "mAP_estimate")
-        if name in found
-    }
+    both = {f"mAP_{which}": found["mAP"] for which, found in (("average", average), ("plain", own))}
     if is_better(own, judged_value(average)):
         return plain, learner.model, both
     return kept, learner.kept, both

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import nn
 
+from hilltop.data import State, read_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError
@@ -151,6 +154,31 @@ def truth_probs(trained: TrainedModel, scores: ScoreTable) -> ScoreTable:
         return scores
     logits = score_logits(torch.from_numpy(np.array(scores.values)))
     return ScoreTable(scores.images, scores.classes, trained.truth.probs(logits).numpy())
+
+
+def run_labels(
+    folder: RunFolder, scores: ScoreTable
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Labels and verified absent entries of these images that the run was trained or judged with.
+
+    Returns:
+        Which entries are labels, and which are known to be absent ``(images, classes)``.
+    """
+    shape = (len(scores.images), len(scores.classes))
+    labelled, absent = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+    for path in (folder.train_labels, folder.val_labels):
+        if not path.is_file():
+            continue
+        table = read_labels(path)
+        rows = pc.index_in(scores.images, value_set=table.images).fill_null(-1).to_numpy()
+        there = np.flatnonzero(rows >= 0)
+        if len(there) and set(scores.classes) <= set(table.classes):
+            columns = [table.classes.index(name) for name in scores.classes]
+            states = table.select(rows[there]).dense()[:, columns]
+            labelled[there] |= states == State.PRESENT
+            if table.unlisted == State.UNKNOWN:
+                absent[there] |= states == State.ABSENT
+    return labelled, absent
 
 
 def _extracted(

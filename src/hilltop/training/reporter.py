@@ -11,7 +11,7 @@ from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
 from hilltop.progress import ProgressLog, say
 from hilltop.report import RunMeaning, write_run_report
-from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
+from hilltop.report.epochs import best_epoch, in_per_cent
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import load_truth, usual_weights
 from hilltop.training.epoch_metrics import lists_positives_alone
@@ -53,8 +53,8 @@ class Reporter:
             )
         if lists_positives_alone(task.val):
             self._say(
-                "The validation labels are not known to be complete: metrics are estimated when"
-                " training is done, with 90% intervals."
+                "the validation labels are not known to be complete: the true metrics are estimated"
+                " when training is done"
             )
         note = task.loss.describe()
         if note is not None:
@@ -77,10 +77,7 @@ class Reporter:
 
     def epoch(self, row: dict[str, Any], seconds: float) -> None:
         """Report on a finished epoch."""
-        found = {"mAP_estimate": row["mAP_estimate"]} if is_estimated(row) else {}
-        self._folder.event(
-            "epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"], **found
-        )
+        self._folder.event("epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"])
         if self._writer is not None:
             for name, value in row.items():
                 self._writer.add_scalar(name, value, row["epoch"])
@@ -141,13 +138,7 @@ class Reporter:
 
 
 def _quality(row: dict[str, Any]) -> str:
-    """How good an epoch is: by complete labels, by estimates, or by labels as they are."""
+    """How good an epoch is; incomplete labels tell only which of two epochs is better."""
     if "OF1" in row:
         return f"mAP {in_per_cent(row)}  OF1 {in_per_cent(row, 'OF1')}"
-    as_they_are = f"{100 * row['mAP']:.2f} by the labels as they are"
-    if not is_estimated(row):
-        return f"mAP {as_they_are}"
-    return (
-        f"mAP about {in_per_cent(row)} ({as_they_are}),"
-        f" F1 about {in_per_cent(row, 'OF1')} at the best threshold"
-    )
+    return f"mAP {100 * row['mAP']:.2f} by the labels as they are"

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit, logit
 
-Floats = npt.NDArray[np.float64]
+from hilltop.missing.logistic import Counts, Prior, fit_logistic
+from hilltop.missing.priors import REVIEW_FEATURE_SD, REVIEW_SHIFT_SD
 
-LOGIT_SPREAD = 1.5
-"""How far the features of an image may move its log odds, as a standard deviation."""
-SHIFT_SPREAD = 1.0
-"""The same for a shift of the whole class."""
-_STEPS = 8
-_SIZES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 0.001)
 _MOST_ANSWERS = 1000
 _CLOSEST = 1e-6
 
@@ -27,9 +23,8 @@ def learn_from_answers(
 
     .. math:: \mathrm{logit}\, p' = \mathrm{logit}\, p + b + w \cdot z
 
-    b and w have normal priors around 0 and follow the answers by logistic regression (Newton's
-    method); without answers nothing changes. It takes milliseconds, so that a page can learn while
-    somebody answers.
+    b and w have normal priors around 0 and follow the answers by logistic regression; without
+    answers nothing changes. It takes milliseconds, so that a page can learn while somebody answers.
 
     Args:
         directions: Features of each pair's image ``(N, D)``, each of unit variance.
@@ -44,49 +39,17 @@ def learn_from_answers(
         >>> bool(after[1] > 0.2), bool(after[1] > after[2])
         (True, True)
     """
-    answered, present = answered[-_MOST_ANSWERS:], present[-_MOST_ANSWERS:]
-    clipped = np.clip(probs.astype(np.float64), _CLOSEST, 1 - _CLOSEST)
-    before = np.log(clipped) - np.log1p(-clipped)
-    width = LOGIT_SPREAD / np.sqrt(max(1, directions.shape[1]))
-    inputs = _with_shift(directions[answered], width)
-    weights = _newton(inputs, before[answered], present.astype(np.float64))
-    moved = before + _with_shift(directions, width) @ weights
-    after: npt.NDArray[np.float32] = _sigmoid(moved).astype(np.float32)
+    if not len(answered):
+        return probs.copy()
+    answered, yes = answered[-_MOST_ANSWERS:], present[-_MOST_ANSWERS:].astype(np.float64)
+    before = logit(np.clip(probs.astype(np.float64), _CLOSEST, 1 - _CLOSEST))
+    features = np.concatenate([np.ones((len(directions), 1)), directions], axis=1)
+    size = features.shape[1]
+    spread = np.full(size, REVIEW_FEATURE_SD / np.sqrt(max(1, size - 1)))
+    spread[0] = REVIEW_SHIFT_SD
+    none = np.zeros((len(answered), 1))
+    counts = Counts(none, none, none, yes[:, None], 1 - yes[:, None])
+    prior = Prior(np.zeros(size), spread**-2, np.full(size, np.inf), slope=False)
+    fit = fit_logistic(features[answered].T[:, :, None], before[answered, None], counts, prior)
+    after: npt.NDArray[np.float32] = expit(before + features @ fit.shared).astype(np.float32)
     return after
-
-
-def _with_shift(directions: npt.NDArray[np.float32], width: float) -> Floats:
-    """Inputs scaled so that every weight has a prior of unit variance."""
-    shift = np.full((len(directions), 1), SHIFT_SPREAD)
-    return np.concatenate([shift, directions * width], axis=1)
-
-
-def _sigmoid(logits: Floats) -> Floats:
-    """The probability of log odds; a step that goes too far must not overflow."""
-    probs: Floats = 0.5 * (1 + np.tanh(0.5 * logits))
-    return probs
-
-
-def _newton(inputs: Floats, offset: Floats, present: Floats) -> Floats:
-    """Weights with the highest posterior probability."""
-    weights = np.zeros(inputs.shape[1])
-    best = _badness(weights, inputs, offset, present)
-    for _ in range(_STEPS):
-        probs = _sigmoid(offset + inputs @ weights)
-        grad = inputs.T @ (probs - present) + weights
-        curvature = inputs.T @ (inputs * (probs * (1 - probs))[:, None])
-        step = np.linalg.solve(curvature + np.eye(len(weights)), grad)
-        # Where answers contradict sure probabilities the curve is flat, and a whole step goes too
-        # far: back and forth for ever.
-        for size in _SIZES:
-            found = _badness(weights - size * step, inputs, offset, present)
-            if found <= best:
-                weights, best = weights - size * step, found
-                break
-    return weights
-
-
-def _badness(weights: Floats, inputs: Floats, offset: Floats, present: Floats) -> float:
-    """Negative logarithm of the posterior probability of weights."""
-    logits = offset + inputs @ weights
-    return float((np.logaddexp(0, logits) - present * logits).sum() + 0.5 * weights @ weights)
