@@ -62,17 +62,20 @@ def fit_profile(counts: Counts) -> Profile:
 
     .. math:: \eta = m_j + a_j (x - m_j) + b_j + h_j (x - m_j)_+
 
+    A label that was missing and that a person found is observed with probability (1 - c) p: found
+    labels rule out that none was missing.
+
     Args:
         counts: Labels by scores that are calibrated to them, so that slopes are about 1.
     """
-    levels = counts.levels()
+    levels, found = counts.levels(), counts.present.sum(axis=0)
     features, prior = shape_features(counts.scores, levels), shape_prior()
     fit: LogisticFit | None = None
     losses, coefficients = [], []
     for log_frequency in LOG_FREQUENCIES:
         frequency = float(np.exp(log_frequency))
         fit = fit_logistic(features, levels, counts, prior, frequency=frequency, start=fit)
-        losses.append(fit.loss)
+        losses.append(fit.loss - found * np.log(max(1 - frequency, priors.MIN_MISSING_RATE)))
         coefficients.append(fit.coefficients)
     return Profile(np.array(losses), np.array(coefficients), levels)
 

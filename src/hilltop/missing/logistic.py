@@ -50,22 +50,26 @@ class Counts:
     absent: Floats
 
     @classmethod
-    def of_labels(cls, scores: Any, targets: Any, verified: Any = None) -> Counts:
+    def of_labels(
+        cls, scores: Any, targets: Any, verified: Any = None, restored: Any = None
+    ) -> Counts:
         """Group labels.
 
         Args:
             scores: ``(N, C)``.
             targets: 1 labelled, 0 not labelled, NaN for entries that take no part.
             verified: True where a person verified that an entry is absent.
+            restored: True for labels that were missing, and that a person added since.
         """
         groups = _Groups(scores, ~np.isnan(targets))
-        seen = np.zeros(groups.known.shape, dtype=bool) if verified is None else verified
-        open_entries = (targets == 0) & ~seen
+        nowhere = np.zeros(groups.known.shape, dtype=bool)
+        seen = nowhere if verified is None else verified
+        added = nowhere if restored is None else restored
         return cls(
             groups.scores,
-            groups.count(targets == 1),
-            groups.count(open_entries),
-            np.zeros_like(groups.scores),
+            groups.count((targets == 1) & ~added),
+            groups.count((targets == 0) & ~seen),
+            groups.count((targets == 1) & added),
             groups.count((targets == 0) & seen),
         )
 

@@ -194,6 +194,7 @@ class MissingLabelModel:
         targets: Any,
         *,
         verified: Any = None,
+        restored: Any = None,
         label_frequency: float | None = None,
         count_ratio: str | None = None,
         seed: int = 0,
@@ -205,6 +206,9 @@ class MissingLabelModel:
                 there is none.
             targets: 1 labelled, 0 not labelled, NaN for entries that nobody was asked about.
             verified: True where a person verified the target.
+            restored: True for labels that were missing, and that a person added since; together
+                with verified absent entries they are evidence of how many are missing. Entries may
+                have been chosen by their scores, but not by their truth.
             label_frequency: The share of true labels that was recorded, where it is known.
             count_ratio: The missing ratio of the count rule, where it is known.
             seed: Of the draws from the posterior.
@@ -223,8 +227,11 @@ class MissingLabelModel:
         scores, labels, absent = _checked(logits, targets, verified)
         if absent is not None and bool((absent | (labels != 0)).all()):
             return cls._complete(scores, labels, absent)
-        counts = Counts.of_labels(scores, labels, absent)
-        slope, shift = _calibrate_to_labels(counts)
+        added = None if restored is None else np.asarray(restored, dtype=bool) & (labels == 1)
+        counts = Counts.of_labels(scores, labels, absent, added)
+        if added is not None:
+            labels = np.where(added, 0.0, labels)
+        slope, shift = _calibrate_to_labels(Counts.of_labels(scores, labels))
         scaled = counts.rescored(counts.scores * slope + shift)
         profile = fit_profile(scaled)
         known = label_frequency is not None or count_ratio is not None
@@ -568,7 +575,9 @@ def _missing_counts(
 ) -> MissingCounts:
     """Number of missing labels, in total and by class."""
     rate = rng.gamma(np.maximum(labelled, 0.5), size=draws.shape)
-    found = np.minimum(rng.poisson(rate * np.expm1(-draws)), counts.unlabelled.sum(axis=0))
+    possible = (counts.unlabelled + counts.present).sum(axis=0)
+    found = np.minimum(rng.poisson(rate * np.expm1(-draws)), possible)
+    found = np.maximum(found, counts.present.sum(axis=0).astype(np.int64))
     together = found.sum(axis=1)
     low, value, high = np.quantile(together, (0.05, 0.5, 0.95))
     ends = np.quantile(found, (0.05, 0.95), axis=0)

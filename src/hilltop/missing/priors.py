@@ -45,6 +45,8 @@ MIN_LOGLIK_GAIN = 2.0
 """Log-likelihood by which "labels are missing" must beat "none is missing".
 No complete set of fourteen reaches it (1 and 3 were tried: 55 and 35% of the incomplete sets are
 noticed, with WORTH = 300)."""
+MIN_MISSING_RATE = 0.01
+"""Missing share that stands for "none is missing" where found labels contradict it."""
 MIN_COUNT_GAIN = 0.1
 """Log-likelihood per image by which a count rule must beat SCAR."""
 MAX_CONTRADICTION = 3.0

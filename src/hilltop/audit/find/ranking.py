@@ -133,7 +133,12 @@ def fit_ranking(
     logits, rows = _sample(table, scored)
     targets, observed, _ = label_block(lost, rows)
     known = {} if given is None else given.as_options()
-    model = MissingLabelModel.fit(logits, targets, verified=observed, **known)
+    if before is not None:
+        answered, seen, _ = label_block(table, rows)
+        known["restored"] = ((answered == 1) & (targets != 1)).numpy()
+        model = MissingLabelModel.fit(logits, answered, verified=seen, **known)
+    else:
+        model = MissingLabelModel.fit(logits, targets, verified=observed, **known)
     if len(rows) < len(scored.rows):
         every = lost.select(scored.rows).counts_by_class(State.PRESENT)
         model = model.for_labels(every.astype(np.float64))

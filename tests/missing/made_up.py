@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.metrics.incomplete import IncompleteTest, SampledAnswers
-from hilltop.metrics.incomplete.truth_posterior import expit
+from scipy.special import expit
+
+from hilltop.missing import Evaluation, SampledAnswers
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +45,7 @@ def hidden_below(seed: int, *, images: int = 400) -> tuple[Array, Array, Array]:
     return probs, true & (rng.random(true.shape) < 0.1 + 0.4 * (probs > 0.1)), true
 
 
-def answered(test: IncompleteTest, true: Array, number: int, *, seed: int = 0) -> SampledAnswers:
+def answered(test: Evaluation, true: Array, number: int, *, seed: int = 0) -> SampledAnswers:
     """Right answers to the pairs of a plan."""
     pairs = test.plan(number, seed=seed)
     said = true[pairs.rows, pairs.columns]

@@ -9,7 +9,7 @@ import pytest
 
 from hilltop.data import LabelTable
 from hilltop.errors import DataError
-from hilltop.metrics.incomplete import PlannedPairs, read_sampled_answers, write_planned_pairs
+from hilltop.missing import PlannedPairs, read_sampled_answers, write_planned_pairs
 
 LABELS = LabelTable.from_lists(["1.jpg", "2.jpg", "3.jpg"], [["cat"], ["dog"], []])
 HEADER = "image,class,answer,sampled_with\n"
