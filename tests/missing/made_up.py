@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from scipy.special import expit
 
 from hilltop.missing import Evaluation, SampledAnswers

@@ -60,7 +60,7 @@ def test_the_loss_of_classes_is_integrated_over_their_own_coefficients() -> None
     likelihood = (targets[:, 0] * logits - np.logaddexp(0, logits)).sum(axis=1)
     prior_density = np.sqrt(4 / (2 * np.pi)) * np.exp(-2 * shifts**2)
     exact = -np.log((np.exp(likelihood) * prior_density).sum() * (shifts[1] - shifts[0]))
-    assert fit.loss[0] == pytest.approx(exact, abs=0.05)
+    assert fit.integrated_loss[0] == pytest.approx(exact, abs=0.05)
 
 
 def test_grouping_changes_next_to_nothing() -> None:

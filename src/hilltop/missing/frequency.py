@@ -37,11 +37,14 @@ class Profile:
     Attributes:
         losses: Negative log-likelihood of the labels of each class, its calibration integrated
             out ``(frequencies, C)``.
+        pooled: The same of all classes together at their most probable calibrations. Scores
+            without information leave it flat, but not ``losses``.
         coefficients: Slope, shift and bend of each class ``(frequencies, 3, C)``.
         levels: Score at which the bend begins, and about which slopes turn ``(C,)``.
     """
 
     losses: Floats
+    pooled: Floats
     coefficients: Floats
     levels: Floats
 
@@ -71,13 +74,15 @@ def fit_profile(counts: Counts) -> Profile:
     levels, found = counts.levels(), counts.present.sum(axis=0)
     features, prior = shape_features(counts.scores, levels), shape_prior()
     fit: LogisticFit | None = None
-    losses, coefficients = [], []
+    losses, pooled, coefficients = [], [], []
     for log_frequency in LOG_FREQUENCIES:
         frequency = float(np.exp(log_frequency))
         fit = fit_logistic(features, levels, counts, prior, frequency=frequency, start=fit)
-        losses.append(fit.loss - found * np.log(max(1 - frequency, priors.MIN_MISSING_RATE)))
+        lost = found * np.log(max(1 - frequency, priors.MIN_MISSING_RATE))
+        losses.append(fit.integrated_loss - lost)
+        pooled.append(float((fit.loss - lost).sum()))
         coefficients.append(fit.coefficients)
-    return Profile(np.array(losses), np.array(coefficients), levels)
+    return Profile(np.array(losses), np.array(pooled), np.array(coefficients), levels)
 
 
 def shape_features(scores: Floats, levels: Floats) -> Floats:
@@ -131,9 +136,8 @@ def fit_count_rule(scores: Any, targets: Any, verified: Any, profile: Profile) -
     best_scar = float(profile.losses.min(axis=0).sum()) / len(annotated)
     gain = best_scar - fits[at][0] / len(rows)
     missing, labelled = fits[at][1] * len(annotated) / len(rows), float(np.nansum(targets))
-    pooled = profile.losses.sum(axis=1)
     implied = max(0.7, labelled / (labelled + missing.sum()))
-    worse = np.interp(-np.log(implied), -LOG_FREQUENCIES, pooled) - pooled[0]
+    worse = np.interp(-np.log(implied), -LOG_FREQUENCIES, profile.pooled) - profile.pooled[0]
     worse *= coarsening(labelled)
     if gain <= priors.MIN_COUNT_GAIN or worse >= priors.MAX_CONTRADICTION:
         return None
@@ -183,7 +187,7 @@ def count_posterior(ratio: str, log_odds: Any, targets: Any, verified: Any) -> t
 
 def draw_frequencies(
     profile: Profile, labelled: Floats, rule: CountRule | None, rng: np.random.Generator
-) -> tuple[Floats, float]:
+) -> Floats:
     r"""Draw log label frequencies of classes from their posterior.
 
     .. math:: \log c_j \sim N(\mu, \tau), \qquad
@@ -198,8 +202,7 @@ def draw_frequencies(
         rng: Source of randomness.
 
     Returns:
-        Draws ``(draws, C)``, and by how much log-likelihood "labels are missing" is better than
-        "none is missing".
+        Draws ``(draws, C)``.
     """
     losses = coarsening(float(labelled.sum())) * profile.losses
     likelihood = np.exp(losses.min(axis=0) - losses)
@@ -222,7 +225,12 @@ def draw_frequencies(
     error = rng.normal(0.0, priors.COMMON_ERROR, DRAWS)
     error = np.where(error < 0, priors.MORE_MISSING * error, error)
     error += rng.uniform(-STEP / 2, STEP / 2, DRAWS)  # between the points of the grid
-    return np.minimum(found + error[:, None], 0.0), float(logs.max() - logs[0, 0])
+    return np.minimum(found + error[:, None], 0.0)
+
+
+def loglik_gain(profile: Profile, labels: float) -> float:
+    """By how much log-likelihood "labels are missing" beats "none is missing", coarsened."""
+    return coarsening(labels) * float(profile.pooled[0] - profile.pooled.min())
 
 
 def coarsening(labels: float) -> float:

@@ -158,8 +158,8 @@ class LogisticFit:
     Attributes:
         shared: Coefficients that classes share ``(K,)``.
         by_class: Deviations of classes ``(K, C)``.
-        loss: Negative log-likelihood of each class with the priors, integrated over its own
-            deviations; the sum is that of the whole up to a constant ``(C,)``.
+        loss: Negative log-likelihood of each class with the priors ``(C,)``.
+        integrated_loss: The same, integrated over the deviations of the class (Laplace).
         information: Fisher information of each class about its coefficients ``(C, K, K)``.
         precision: Posterior precision of what classes share, their deviations integrated out.
     """
@@ -167,6 +167,7 @@ class LogisticFit:
     shared: Floats
     by_class: Floats
     loss: Floats
+    integrated_loss: Floats
     information: Floats
     precision: Floats
 
@@ -238,7 +239,8 @@ def fit_logistic(
     scaled = information / np.where(np.isinf(own), np.inf, own).T[:, :, None]
     determinant = np.linalg.slogdet(np.eye(len(theta)) + scaled)[1]
     precision = _matrix(prior.precision) + _reduced(information, own)
-    return LogisticFit(theta, delta, loss + determinant / 2, information, precision)
+    integrated = loss + determinant / 2
+    return LogisticFit(theta, delta, loss, integrated, information, precision)
 
 
 class _Observed:

@@ -26,6 +26,7 @@ from hilltop.missing.frequency import (
     draw_frequencies,
     fit_count_rule,
     fit_profile,
+    loglik_gain,
     shape_features,
     shape_prior,
 )
@@ -135,22 +136,14 @@ class _Order:
     """How open entries are ranked; see :meth:`MissingLabelModel.prob_present`.
 
     Attributes:
-        label_slope: Common calibration of scores to labels.
-        label_shift: The same.
-        truth_slope: Common calibration to the truth.
-        truth_shift: The same.
-        class_slope: Calibration of each class to labels.
-        class_shift: The same ``(C,)``.
+        slope: Calibration of scores to the truth that all classes share.
+        shift: The same.
         log_frequency: Common log label frequency.
         odds_shift: Added to log odds, so that probabilities add up to the missing labels.
     """
 
-    label_slope: float
-    label_shift: float
-    truth_slope: float
-    truth_shift: float
-    class_slope: float
-    class_shift: Floats
+    slope: float
+    shift: float
     log_frequency: float
     odds_shift: float = 0.0
 
@@ -242,7 +235,8 @@ class MissingLabelModel:
                 rule = _given_rule(count_ratio, scores * slope + shift, labels, absent)
         labelled = scaled.labelled.sum(axis=0)
         rng = np.random.default_rng(seed)
-        draws, gain = draw_frequencies(profile, labelled, rule, rng)
+        draws = draw_frequencies(profile, labelled, rule, rng)
+        gain = loglik_gain(profile, float(labelled.sum()))
         if label_frequency is not None:
             draws = _known_draws(label_frequency, draws, rng)
         missing = _missing_counts(draws, labelled, scaled, rng)
@@ -289,12 +283,12 @@ class MissingLabelModel:
         Labelled entries have 1, verified absent ones 0, entries that nobody was asked about
         :meth:`probs`. The others add up to the number of missing labels. Their order is that of
         out-of-fold scores where these are certain, and of scores calibrated by class where not: the
-        shift of a class follows from its many uncertain entries, and says little of the few
+        calibration of a class follows from its many uncertain entries, and says little of the few
         certain ones.
 
-        .. math:: x' = x_0 + (1 - p) (x_1 - x_0)
+        .. math:: \eta' = \eta_0 + (1 - \sigma(\eta_0)) (\eta_1 - \eta_0)
 
-        with scores calibrated for all classes in common, x_0, and by class, x_1.
+        with log odds calibrated for all classes in common, eta_0, and by class, eta_1.
         """
         scores, labels, absent = _checked(logits, targets, verified)
         if self.kind == "complete" or self.order is None:
@@ -311,11 +305,8 @@ class MissingLabelModel:
         """Log odds that an entry without a label is present, before they are made to add up."""
         by = self.order
         assert by is not None
-        truth = by.truth_slope * scores + by.truth_shift
-        certain = expit(np.maximum(truth, self.calibration(scores)))
-        in_common = by.label_slope * scores + by.label_shift
-        by_class = by.class_slope * scores + by.class_shift
-        adjusted = truth + by.truth_slope / by.label_slope * (1 - certain) * (by_class - in_common)
+        in_common = by.slope * scores + by.shift
+        adjusted = in_common + expit(-in_common) * (self.calibration(scores) - in_common)
         if self.ratio is None:
             found: Floats = adjusted + np.log(-np.expm1(by.log_frequency))
             return found
@@ -327,13 +318,10 @@ class MissingLabelModel:
         self, scores: Floats, labels: Floats, absent: Any, counts: Counts
     ) -> MissingLabelModel:
         """Fit how open entries are ranked."""
-        assert self.score_scale is not None
         labelled = float(self.missing.labelled.sum())
         lost = self.missing.total.value if self.kind != "none" else 0.0
         frequency = min(labelled / max(1.0, labelled + lost), priors.ORDER_FREQUENCY)
-        in_common = _fit_common(counts, 1.0)
-        truth = _fit_common(counts, frequency)
-        order = _Order(*in_common, *truth, *self.score_scale, float(np.log(frequency)))
+        order = _Order(*_fit_common(counts, frequency), float(np.log(frequency)))
         model = replace(self, order=order)
         every = max(1, scores.size // _SAMPLE_ENTRIES)
         some = scores[::every], labels[::every], None if absent is None else absent[::every]
