@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hilltop.deprecated import deprecated_names
+from hilltop.deprecation import renamed_attributes
 
-__getattr__ = deprecated_names(
+__getattr__ = renamed_attributes(
     __name__,
     {
         "Calibration": "hilltop.missing.Calibration",

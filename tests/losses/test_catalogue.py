@@ -12,7 +12,7 @@ import torch
 import hilltop.losses
 from hilltop.losses import LOSSES, build
 from hilltop.losses.catalogue import Common
-from tests.losses.conftest import batch
+from tests.losses.conftest import REMEMBERING, batch
 
 VALUES = {
     "reduction": "sum",
@@ -20,6 +20,7 @@ VALUES = {
     "pos_weight": 2.0,
     "watch": False,
     "check": True,
+    "safe_start": False,
     "label_smoothing": 0.1,
 }
 
@@ -35,7 +36,7 @@ def test_a_preset_takes_the_same_options_called_and_built_by_name(name: str, opt
         return
     called, built = LOSSES.builder(name)(**given), build(name, **given)
     assert repr(called) == repr(built)
-    if not called.needs_prepare:
+    if name not in (*REMEMBERING, "gr"):  # these have to be prepared
         torch.testing.assert_close(called(*batch()), built(*batch()))
 
 
@@ -68,10 +69,9 @@ def test_every_loss_of_ours_has_a_card() -> None:
 
 def test_importing_the_losses_does_not_import_the_compiler_of_torch() -> None:
     code = (
-        "import sys, torch; before = set(sys.modules); import hilltop.losses as losses;"
+        "import sys, torch; before = set(sys.modules); import hilltop.losses;"
         " new = {name.partition('.')[0] for name in set(sys.modules) - before};"
         " assert 'torch._dynamo' not in sys.modules, 'dynamo';"
-        " assert not new & {'sympy', 'triton', 'numpy', 'pandas', 'sklearn', 'timm'}, new;"
-        " assert losses.FusedLinearLoss(4, 3, 'hill').loss is not None"
+        " assert not new & {'sympy', 'triton', 'numpy', 'pandas', 'sklearn', 'timm'}, new"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,9 +13,9 @@ from tests.losses.conftest import batch
 def test_shapes_must_agree() -> None:
     with pytest.raises(ArgumentError, match=r"shape of logits \(8, 80\), but got \(8, 81\)"):
         build("hill")(torch.zeros(8, 80), torch.zeros(8, 81))
-    observed = torch.zeros(8, 2, dtype=torch.bool)
-    with pytest.raises(ArgumentError, match=r"observed must have the shape of logits"):
-        build("hill")(torch.zeros(8, 80), torch.zeros(8, 80), observed=observed)
+    verified = torch.zeros(8, 2, dtype=torch.bool)
+    with pytest.raises(ArgumentError, match=r"verified must have the shape of logits"):
+        build("hill")(torch.zeros(8, 80), torch.zeros(8, 80), verified=verified)
 
 
 def test_types_must_fit() -> None:
@@ -24,13 +24,13 @@ def test_types_must_fit() -> None:
         build("hill")(zeros.long(), zeros)
     with pytest.raises(ArgumentTypeError, match="targets must be a real tensor, but got list"):
         build("hill")(zeros, [[0, 0], [0, 0]])
-    with pytest.raises(ArgumentTypeError, match="observed must be a tensor of bool"):
-        build("hill")(zeros, zeros, observed=zeros)
+    with pytest.raises(ArgumentTypeError, match="verified must be a tensor of bool"):
+        build("hill")(zeros, zeros, verified=zeros)
 
 
 def test_devices_must_agree() -> None:
     zeros = torch.zeros(2, 2)
-    for name in ("targets", "observed"):
+    for name in ("targets", "verified"):
         other = torch.zeros(2, 2, device="meta", dtype=torch.bool)
         pair = {"targets": zeros, name: other}
         with pytest.raises(ArgumentError, match=f"{name} must be on the device of logits, cpu"):

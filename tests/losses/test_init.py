@@ -15,11 +15,11 @@ from hilltop.losses import (
     bce,
     best_constant,
     build,
+    count_likelihood,
     hill,
     init_head,
     init_head_prior,
-    kept_by_count,
-    kept_independently,
+    scar_likelihood,
 )
 from hilltop.losses.init import head_start, log_odds
 
@@ -39,7 +39,9 @@ def test_a_likelihood_starts_at_the_share_it_believes_to_be_true() -> None:
     targets = labels()
     share = targets.mean().item() / 0.5
     expected = math.log(share / (1 - share))
-    assert best_constant(kept_independently(keep=0.5), targets) == pytest.approx(expected, abs=0.02)
+    assert best_constant(scar_likelihood(label_frequency=0.5), targets) == pytest.approx(
+        expected, abs=0.02
+    )
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -59,8 +61,8 @@ def test_no_registered_loss_can_do_better_with_another_constant(name: str) -> No
 def test_confirmed_absents_and_unknown_pairs_count_for_what_they_are() -> None:
     targets = labels()
     targets[:, 0] = torch.nan
-    observed = torch.ones_like(targets, dtype=torch.bool)
-    complete = best_constant(kept_independently(keep=0.5), targets, observed=observed)
+    verified = torch.ones_like(targets, dtype=torch.bool)
+    complete = best_constant(scar_likelihood(label_frequency=0.5), targets, verified=verified)
     assert complete == best_constant(bce(), targets)
 
 
@@ -70,7 +72,7 @@ def test_one_label_an_image_does_not_start_a_count_where_everything_is_present(
     r: float, classes: int
 ) -> None:
     targets = torch.eye(classes)
-    start = best_constant(kept_by_count(r=r), targets)
+    start = best_constant(count_likelihood(r=r), targets)
     expected = classes * torch.sigmoid(torch.tensor(start)).item()
     assert 0.9 < expected < 3, "labels of an image"
 
@@ -83,7 +85,7 @@ def test_a_count_that_leaves_everything_open_starts_and_learns() -> None:
     true[torch.arange(400), features.argmax(dim=1)] = True
     kept = torch.multinomial(true.float(), 1, generator=generator)
     targets = torch.zeros(400, 12).scatter_(1, kept, 1.0)
-    loss, head = kept_by_count(r=1), torch.nn.Linear(12, 12)
+    loss, head = count_likelihood(r=1), torch.nn.Linear(12, 12)
     torch.nn.init.zeros_(head.weight)
     init_head(head, loss, targets)
     optimiser = torch.optim.Adam(head.parameters(), lr=0.02)
@@ -102,14 +104,16 @@ def test_the_head_of_a_model_starts_there() -> None:
     assert isinstance(model, nn.Sequential)
     expected = torch.logit(targets.float().mean(dim=0))
     torch.testing.assert_close(model[2].bias.detach(), expected, rtol=0, atol=0.03)
-    with pytest.raises(ArgumentError, match="no linear or convolution layer with a bias"):
+    with pytest.raises(ArgumentError, match="has no bias to start from"):
         init_head(nn.Linear(4, 3, bias=False), bce(), targets)
+    with pytest.raises(ArgumentError, match=r"with 3 outputs, .*but '2' has 4"):
+        init_head(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)), bce(), targets)
 
 
 def test_a_class_starts_as_far_from_the_best_constant_as_its_odds_from_the_average() -> None:
     targets = torch.zeros(100, 2)
     targets[:40, 0], targets[:5, 1] = 1, 1
-    for loss in (hill(), kept_independently(0.4)):
+    for loss in (hill(), scar_likelihood(0.4)):
         start = head_start(loss, targets)
         odds = torch.logit(torch.tensor([0.4, 0.05, 0.225]))
         best = best_constant(loss, targets)
@@ -132,3 +136,55 @@ def test_a_loss_that_guesses_labels_starts_at_the_prior_of_each_class(name: str)
     assert loss.self_labelling
     head = init_head(nn.Linear(4, 3), loss, targets)
     torch.testing.assert_close(head.bias, init_head_prior(nn.Linear(4, 3), targets).bias)
+
+
+class TestHeads:
+    """The layer that gives the logits, in models of other libraries."""
+
+    targets = labels(classes=5)
+
+    def start(self, model: nn.Module) -> Tensor:
+        init_head(model, bce(), self.targets)
+        return torch.logit(self.targets.mean(dim=0))
+
+    def test_timm(self) -> None:
+        timm = pytest.importorskip("timm")
+        for name in ("resnet18", "vit_tiny_patch16_224", "efficientnet_lite0", "convnext_atto"):
+            model = timm.create_model(name, num_classes=5)
+            expected = self.start(model)
+            torch.testing.assert_close(
+                model.get_classifier().bias.detach(), expected, rtol=0, atol=0.03
+            )
+
+    def test_both_heads_of_a_distilled_timm_model(self) -> None:
+        timm = pytest.importorskip("timm")
+        model = timm.create_model("deit_tiny_distilled_patch16_224", num_classes=5)
+        expected = self.start(model)
+        for head in (model.head, model.head_dist):
+            torch.testing.assert_close(head.bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_torchvision(self) -> None:
+        models = pytest.importorskip("torchvision").models
+        for model, head in (
+            (models.resnet18(num_classes=5), lambda model: model.fc),
+            (models.mobilenet_v3_small(num_classes=5), lambda model: model.classifier[-1]),
+            (models.squeezenet1_1(num_classes=5), lambda model: model.classifier[1]),
+        ):
+            expected = self.start(model)
+            torch.testing.assert_close(head(model).bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_hugging_face(self) -> None:
+        transformers = pytest.importorskip("transformers")
+        config = transformers.ViTConfig(
+            hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+            num_labels=5,
+        )  # fmt: skip
+        model = transformers.ViTForImageClassification(config)
+        expected = self.start(model)
+        torch.testing.assert_close(model.classifier.bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_what_was_done_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 5))
+        with caplog.at_level("INFO", logger="hilltop"):
+            init_head(model, bce(), self.targets)
+        assert caplog.messages[0].startswith("init_head: the bias of '2' (5 classes) now starts")

@@ -11,7 +11,7 @@ import torch
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses import Loss, build
 from hilltop.losses.memory import pack_bits, unpack_bits
-from tests.losses.conftest import batch, label_stats, names_of
+from tests.losses.conftest import REMEMBERING, batch, label_stats
 
 
 def test_bits_come_back_as_they_were_packed() -> None:
@@ -22,7 +22,7 @@ def test_bits_come_back_as_they_were_packed() -> None:
         assert torch.equal(unpack_bits(packed, classes), bits)
 
 
-@pytest.mark.parametrize("name", names_of(rows=True))
+@pytest.mark.parametrize("name", REMEMBERING)
 class TestMemory:
     """What losses with a memory say when something is missing."""
 

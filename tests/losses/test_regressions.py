@@ -1,4 +1,4 @@
-"""ErrorCollector that were found once and must not come back."""
+"""Faults that were found once and must not come back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from hilltop.errors import ArgumentTypeError, HilltopWarning
 from hilltop.losses import (
-    CORRECTIONS,
+    Correction,
     FocalPositive,
     HillNegative,
     LogNegative,
@@ -42,22 +42,22 @@ def test_wide_rows_with_weights_observed_and_unknown_agree_with_float64(name: st
     """More classes than one block of the kernel holds."""
     logits, targets = batch(9, 600)
     targets[torch.rand_like(targets) < 0.1] = float("nan")
-    observed = torch.rand(9, 1200)[:, ::2] < 0.5  # not contiguous
+    verified = torch.rand(9, 1200)[:, ::2] < 0.5  # not contiguous
     loss = build(name, class_weight=torch.rand(600), pos_weight=2 * torch.rand(600))
     loss.set_epoch(2)
-    exact = value_and_gradient(loss, logits.double(), targets.double(), observed=observed)
-    actual = value_and_gradient(loss, logits, targets, observed=observed)
+    exact = value_and_gradient(loss, logits.double(), targets.double(), verified=verified)
+    actual = value_and_gradient(loss, logits, targets, verified=verified)
     torch.testing.assert_close(actual, exact, rtol=1e-4, atol=1e-8)
 
 
 def test_threads_see_their_own_part_of_observed(monkeypatch: pytest.MonkeyPatch) -> None:
     logits, targets = batch(50, 7)
-    observed = torch.rand(50, 7) < 0.5
+    verified = torch.rand(50, 7) < 0.5
     loss = splc(start_epoch=0)
-    expected = value_and_gradient(loss, logits, targets, observed=observed)
+    expected = value_and_gradient(loss, logits, targets, verified=verified)
     monkeypatch.setattr(kernel, "_ENTRIES_PER_THREAD", 16)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    actual = value_and_gradient(loss, logits, targets, observed=observed)
+    actual = value_and_gradient(loss, logits, targets, verified=verified)
     torch.testing.assert_close(actual, expected)
 
 
@@ -71,7 +71,7 @@ def test_a_fault_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(kernel, "_ENTRIES_PER_THREAD", 16)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    monkeypatch.setattr(kernel, "_compiled", lambda: fail)
+    monkeypatch.setattr(kernel, "_compiled", lambda *_: fail)
     with pytest.raises(MemoryError):
         hill()(*batch(50, 7))
 
@@ -236,7 +236,7 @@ def test_a_kernel_that_cannot_be_loaded_is_said_and_done_without(
         raise OSError("file too short")
 
     monkeypatch.setattr(kernel.ctypes, "CDLL", broken)
-    with pytest.warns(HilltopWarning, match="file too short. Losses are computed by torch instead"):
+    with pytest.warns(HilltopWarning, match="file too short. The plain formulas run instead"):
         assert kernel.library.__wrapped__() is None
 
 
@@ -247,18 +247,28 @@ def test_a_model_loads_a_state_saved_with_another_criterion() -> None:
     after.load_state_dict(before.state_dict())
 
 
-def test_every_registered_correction_leaves_confirmed_entries_alone() -> None:
+def corrections() -> list[type[Correction]]:
+    """Every correction of the package that can be built by itself."""
+    found = [Correction]
+    for kind in found:
+        found += kind.__subclasses__()
+    needs_more = {"Correction", "SelectiveCorrection", "EmaTeacher", "AbsentWeights", "_LargeLoss"}
+    own = [kind for kind in found if kind.__module__.startswith("hilltop.")]
+    return [kind for kind in own if kind.__name__ not in needs_more]
+
+
+@pytest.mark.parametrize("kind", corrections())
+def test_every_correction_leaves_verified_entries_alone(kind: type[Correction]) -> None:
     logits, targets = batch()
     everything = torch.ones_like(targets, dtype=torch.bool)
-    for name in CORRECTIONS:
-        correction, index = CORRECTIONS.build(name), torch.arange(len(logits))
-        correction.prepare(label_stats(logits.shape[1]))
-        loss = bce().with_correction(correction)
-        loss.set_epoch(10)
-        corrected = loss(logits, targets, observed=everything, index=index)
-        torch.testing.assert_close(corrected, bce()(logits, targets))
-        epoch = torch.tensor(10)
-        pairs = PairBatch(logits.requires_grad_(), targets, index=index, epoch=epoch)
-        keep, pseudo = correction(pairs, logits)
-        assert not keep.requires_grad
-        assert not pseudo.requires_grad
+    correction, index = kind(), torch.arange(len(logits))
+    correction.prepare(label_stats(logits.shape[1]))
+    loss = bce().with_correction(correction)
+    loss.set_epoch(10)
+    corrected = loss(logits, targets, verified=everything, index=index)
+    torch.testing.assert_close(corrected, bce()(logits, targets))
+    epoch = torch.tensor(10)
+    pairs = PairBatch(logits.requires_grad_(), targets, index=index, epoch=epoch)
+    keep, pseudo = correction(pairs, logits)
+    assert not keep.requires_grad
+    assert not pseudo.requires_grad

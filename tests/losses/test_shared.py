@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses import MultiLabelLoss, bce
 from hilltop.losses.engine import kernel
-from tests.losses.conftest import batch, ready, takes, value_and_gradient
+from tests.losses.conftest import (
+    REMEMBERING,
+    batch,
+    counts_labels,
+    ready,
+    sees_whole_batch,
+    takes,
+    value_and_gradient,
+)
 
 Make = Callable[..., MultiLabelLoss]
 EXTREME = [-1e4, -500.0, -89.0, -17.5, -1e-8, 0.0, 3.0, 17.5, 89.0, 500.0, 1e4]
@@ -29,7 +37,7 @@ def test_finite_and_not_negative_for_every_finite_logit(
 ) -> None:
     logits = torch.tensor([EXTREME], dtype=dtype)
     targets = torch.full_like(logits, target)
-    if make().counts_labels and target == 0.4:
+    if counts_labels(make()) and target == 0.4:
         with pytest.raises(
             ArgumentError, match="targets must be 0, 1 or NaN for a loss that counts"
         ):
@@ -65,10 +73,10 @@ def test_gradient_is_that_of_the_reduced_loss(make: Make, reduction: str) -> Non
     torch.testing.assert_close(gradient, total / divisor)
 
 
-def test_order_of_images_and_classes_does_not_matter(make: Make) -> None:
+def test_order_of_images_and_classes_does_not_matter(make: Make, loss_name: str) -> None:
     logits, targets = batch(6, 6)
     loss, rows, columns = make(reduction="none"), torch.randperm(6), torch.randperm(6)
-    if loss.remembers_rows:  # what it remembers of a row, it knows by the place of the class
+    if loss_name in REMEMBERING:  # what it remembers of a row, it knows by the place of the class
         columns = torch.arange(6)
     expected = loss(logits, targets)[rows][:, columns]
     actual = loss(logits[rows][:, columns], targets[rows][:, columns], index=rows)
@@ -103,7 +111,7 @@ def test_a_nan_target_leaves_the_entry_out_of_value_gradient_and_mean(make: Make
     holes = targets.clone()
     holes[1, 2] = holes[3, :] = float("nan")
     known = ~holes.isnan()
-    if make().sees_whole_batch or make().counts_labels:
+    if sees_whole_batch(make()) or counts_labels(make()):
         whole = targets.clone()
         whole[3, :] = float("nan")
         value, gradient = value_and_gradient(make(), logits, whole)
@@ -173,24 +181,24 @@ def test_class_weight_and_pos_weight_scale_as_in_torch(make: Make, loss_name: st
     torch.testing.assert_close(gradient, exact.float(), rtol=1e-4, atol=1e-5)
 
 
-def test_observed_and_index_are_accepted_and_observed_entries_are_not_corrected(
+def test_verified_and_index_are_accepted_and_verified_entries_are_not_corrected(
     make: Make,
 ) -> None:
     logits, targets = batch()
     loss = make()
     everything = torch.ones_like(targets, dtype=torch.bool)
     index = torch.arange(len(logits))
-    confirmed = loss(logits, targets, observed=everything, index=index)
-    nothing = loss(logits, targets, observed=~everything)
+    confirmed = loss(logits, targets, verified=everything, index=index)
+    nothing = loss(logits, targets, verified=~everything)
     torch.testing.assert_close(nothing, loss(logits, targets))
     if not isinstance(loss, MultiLabelLoss):
-        if loss.counts_labels:  # without candidates there is nothing left but cross-entropy
+        if counts_labels(loss):  # without candidates there is nothing left but cross-entropy
             torch.testing.assert_close(confirmed, bce()(logits, targets))
         return
     # Confirmed negatives have a term of their own, or else the one of all others.
     uncorrected = MultiLabelLoss(
         positive=loss.positive,
-        negative=loss.confirmed or loss.negative,
+        negative=loss.verified_negative or loss.negative,
         label_smoothing=loss.label_smoothing,
     )
     torch.testing.assert_close(confirmed, uncorrected(logits, targets))
@@ -236,17 +244,17 @@ entries = st.tuples(
 def test_float32_agrees_with_float64(
     loss_name: str, rows: list[tuple[float, float, bool]], epoch: int
 ) -> None:
-    logits, targets, observed = (torch.tensor([column]) for column in zip(*rows, strict=True))
+    logits, targets, verified = (torch.tensor([column]) for column in zip(*rows, strict=True))
     if logits.shape[-1] == 1:
-        logits, targets, observed = (part.repeat(1, 2) for part in (logits, targets, observed))
-    if ready(loss_name).counts_labels:
+        logits, targets, verified = (part.repeat(1, 2) for part in (logits, targets, verified))
+    if counts_labels(ready(loss_name)):
         targets[targets == 0.25] = 0.0
     for reduction in ("none", "mean"):
         loss, other = (ready(loss_name, reduction=reduction) for _ in range(2))
         loss.set_epoch(epoch), other.set_epoch(epoch)
-        value, gradient = value_and_gradient(loss, logits, targets, observed=observed)
+        value, gradient = value_and_gradient(loss, logits, targets, verified=verified)
         exact, exact_gradient = value_and_gradient(
-            other, logits.double(), targets, observed=observed
+            other, logits.double(), targets, verified=verified
         )
         torch.testing.assert_close(value.double(), exact, rtol=3e-6, atol=1e-7)
         torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-4, atol=1e-5)

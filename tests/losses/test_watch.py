@@ -1,4 +1,4 @@
-"""The watch that says when training goes flat, and the start from which it does not."""
+"""The watch that warns when training saturates, and the start from which it does not."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from hilltop.losses import (
     MultiLabelLoss,
     bce,
     build,
+    count_likelihood,
     hill,
     init_head_prior,
-    kept_by_count,
-    kept_independently,
+    scar_likelihood,
     splc,
 )
 from tests.data.test_missing import random_table
 
 FEATURES = Path(__file__).parents[3] / "shared" / "data" / "coco16k_lite0.npz"
-FLAT = "Training is going flat: after"
+SATURATES = "Training saturates: after"
 
 
 def steps(loss: nn.Module, count: int, logit: float, *, spread: float = 1.0) -> None:
@@ -43,12 +43,14 @@ def steps(loss: nn.Module, count: int, logit: float, *, spread: float = 1.0) -> 
 
 
 def test_unlabelled_pairs_near_one_are_said_once_with_what_to_do() -> None:
-    loss = hill()
-    with pytest.warns(HilltopWarning, match=f"{FLAT} 10 steps 100% of the unlabelled") as caught:
+    loss = hill(safe_start=False)
+    with pytest.warns(
+        HilltopWarning, match=f"{SATURATES} 10 steps 100% of the unlabelled"
+    ) as caught:
         steps(loss, 40, 6.0)
     assert len(caught) == 1
     message = str(caught[0].message)
-    assert "above probability 0.9, where 2.5% of all pairs are labelled." in message
+    assert "above probability 0.9, where 2.5% of all entries are labelled." in message
     assert "init_head(model, criterion, targets), or lower the learning rate" in message
     assert "watch=False" in message
 
@@ -73,25 +75,25 @@ def test_sure_pairs_count_beyond_a_twentieth_and_three_times_the_labels(
 
 
 def test_pairs_that_stay_above_one_half_are_said_at_step_30() -> None:
-    loss = hill()
+    loss = hill(safe_start=False)
     steps(loss, 29, 0.5, spread=0.3)
-    with pytest.warns(HilltopWarning, match=f"{FLAT} 30 steps .* above probability 0.5"):
+    with pytest.warns(HilltopWarning, match=f"{SATURATES} 30 steps .* above probability 0.5"):
         steps(loss, 1, 0.5, spread=0.3)
 
 
 def test_the_same_numbers_for_every_image_are_said_at_step_100() -> None:
-    loss = hill()
+    loss = hill(safe_start=False)
     steps(loss, 99, -3.0, spread=0.0)
-    with pytest.warns(HilltopWarning, match=f"{FLAT} 100 steps every image gets the same"):
+    with pytest.warns(HilltopWarning, match=f"{SATURATES} 100 steps every image gets the same"):
         steps(loss, 1, -3.0, spread=0.0)
 
 
 def test_nothing_is_said_of_a_healthy_batch_of_validation_or_of_few_pairs() -> None:
-    loss = hill()
+    loss = hill(safe_start=False)
     steps(loss, 1001, -4.0)
     with torch.no_grad():
         steps(loss, 40, 6.0)
-    few = hill()
+    few = hill(safe_start=False)
     for _ in range(40):
         few(torch.full((2, 5), 6.0, requires_grad=True), torch.zeros(2, 5))
 
@@ -99,14 +101,14 @@ def test_nothing_is_said_of_a_healthy_batch_of_validation_or_of_few_pairs() -> N
 def test_dense_labels_are_no_collapse() -> None:
     logits = torch.full((8, 40), 4.0, requires_grad=True)
     targets = (torch.arange(40) % 2 == 0).float().expand(8, 40)
-    loss = hill()
+    loss = hill(safe_start=False)
     for _ in range(40):
         loss(logits, targets)
 
 
-def test_losses_that_can_go_flat_carry_the_watch_and_others_do_not() -> None:
-    flat = {name for name in LOSSES if build(name).can_go_flat}
-    assert {"hill", "mse", "asl", "splc", "kept_independently", "kept_by_count"} <= flat
+def test_losses_that_can_saturate_carry_the_watch_and_others_do_not() -> None:
+    flat = {name for name in LOSSES if build(name).can_saturate}
+    assert {"hill", "mse", "asl", "splc", "scar_likelihood", "count_likelihood"} <= flat
     assert not flat & {"bce", "wan", "focal", "focal_margin", "role"}
     for name in flat:
         assert isinstance(build(name).watch, CollapseWatch), name
@@ -120,18 +122,18 @@ def test_losses_that_can_go_flat_carry_the_watch_and_others_do_not() -> None:
 
 
 def test_the_watch_is_no_part_of_a_state_and_survives_copies() -> None:
-    loss = hill()
+    loss = hill(safe_start=False)
     steps(loss, 5, -4.0)
     assert set(loss.state_dict()) == {"epoch"}
     for other in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))):
         assert other.watch.steps == 5
-        with pytest.warns(HilltopWarning, match=f"{FLAT} 10 steps"):
+        with pytest.warns(HilltopWarning, match=f"{SATURATES} 10 steps"):
             steps(other, 5, 6.0)
 
 
 def test_compiled_code_does_not_count() -> None:
     torch.compiler.reset()
-    loss = hill()
+    loss = hill(safe_start=False)
     compiled = torch.compile(loss, backend="eager", fullgraph=True)
     steps(compiled, 12, 6.0)
     assert loss.watch is not None
@@ -150,7 +152,10 @@ def coco() -> tuple[Tensor, Tensor]:
 
 def first_epoch(name: str, features: Tensor, labels: Tensor, *, prior: bool, rate: float) -> None:
     torch.manual_seed(0)
-    head, loss = nn.Linear(features.shape[1], labels.shape[1]), build(name, reduction="sum")
+    head, loss = (
+        nn.Linear(features.shape[1], labels.shape[1]),
+        build(name, reduction="sum", safe_start=False),
+    )
     nn.init.zeros_(head.bias)
     if prior:
         init_head_prior(head, labels)
@@ -163,7 +168,7 @@ def first_epoch(name: str, features: Tensor, labels: Tensor, *, prior: bool, rat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [1e-3, 3e-3])
-@pytest.mark.parametrize("name", ["hill", "splc", "kept_independently", "kept_by_count"])
+@pytest.mark.parametrize("name", ["hill", "splc", "scar_likelihood", "count_likelihood"])
 def test_on_real_features_bias_zero_is_warned_of_and_the_prior_is_not(
     name: str, rate: float
 ) -> None:
@@ -200,9 +205,11 @@ class TestInitHeadPrior:
         ]
         assert self.start(table) == pytest.approx(shares, abs=1e-6)
 
-    def test_a_keep_rate_raises_the_start_but_not_above_one_half(self) -> None:
-        assert self.start([0.1, 0.4, 0.7], keep=0.5) == pytest.approx([0.2, 0.5, 0.7])
-        assert self.start([0.1, 0.1, 0.1], keep=[0.2, 0.5, 1]) == pytest.approx([0.5, 0.2, 0.1])
+    def test_a_label_frequency_raises_the_start_but_not_above_one_half(self) -> None:
+        assert self.start([0.1, 0.4, 0.7], label_frequency=0.5) == pytest.approx([0.2, 0.5, 0.7])
+        assert self.start([0.1, 0.1, 0.1], label_frequency=[0.2, 0.5, 1]) == pytest.approx(
+            [0.5, 0.2, 0.1]
+        )
 
     def test_a_class_of_which_nothing_is_known_starts_at_the_mean(self) -> None:
         targets = self.targets.clone()
@@ -217,8 +224,12 @@ class TestInitHeadPrior:
             ([0.1, 0.2, 1.5], {}, "share of labelled images must lie between 0 and 1"),
             (torch.full((4, 3), -1.0), {}, "labels must lie between 0 and 1, or be NaN"),
             (torch.zeros(2, 2, 3), {}, r"shape \(images, classes\), but got \(2, 2, 3\)"),
-            (0.1, {"keep": 0.0}, "keep must be greater than 0 and at most 1"),
-            (0.1, {"keep": [0.5, 0.5]}, "keep must be one number or one for each of 3 classes"),
+            (0.1, {"label_frequency": 0.0}, "label_frequency must be greater than 0 and at most 1"),
+            (
+                0.1,
+                {"label_frequency": [0.5, 0.5]},
+                "label_frequency must be one number or one for each of 3 classes",
+            ),
         ],
     )
     def test_labels_that_do_not_fit(
@@ -233,5 +244,5 @@ class TestInitHeadPrior:
 
 
 def test_the_likelihoods_can_be_told_not_to_watch() -> None:
-    for loss in (kept_independently(watch=False), kept_by_count(watch=False)):
-        steps(loss, 40, 6.0)
+    for loss in (scar_likelihood, count_likelihood):
+        steps(loss(watch=False, safe_start=False), 40, 6.0)

@@ -19,9 +19,8 @@ from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import Places, ScoreTable
 from hilltop.errors import ArgumentError, DataError
-from hilltop.losses.likelihood.by_count import KeptByCount
-from hilltop.losses.likelihood.independent import KeptIndependently
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.losses import CountLikelihood, ScarLikelihood
+from hilltop.losses.likelihood import Likelihood
 from hilltop.missing.extra_scores import combine_scores
 from hilltop.progress import say
 
@@ -52,12 +51,11 @@ def find_missing_labels(
         probabilities: ``(N, C)``, instead of features: from a model that did not learn from these
             labels, since one that did has learned that missing pairs are absent.
         extra_scores: ``(N, C)``, beside either: logits of another model, NaN where it has none;
-            they
-            count in each class as far as the labels speak for them.
+            they count in each class as far as the labels speak for them.
         verified: ``(N, C)``, with a matrix of labels: True where a person verified since what it
             says. How labels were lost is judged without those that were put back.
         class_names: With a matrix of labels: names of its columns, for the estimates.
-        likelihood: How labels were lost, ``kept_by_count(...)`` or ``kept_independently(...)``;
+        likelihood: How labels were lost, ``count_likelihood(...)`` or ``scar_likelihood(...)``;
             the most probable one without it.
         top: How many candidates to keep; all without it, or of more than ten million the first
             million and the first of every class.
@@ -114,13 +112,13 @@ def _assumption(likelihood: Likelihood | None) -> Assumption | None:
     """What a likelihood says of how labels were lost."""
     if likelihood is None:
         return None
-    if isinstance(likelihood, KeptByCount):
-        return Assumption(missing_ratio=float(1 - likelihood.rule.keep))
-    if isinstance(likelihood, KeptIndependently):
-        return Assumption(label_frequency=float(likelihood.rate().mean()))
+    if isinstance(likelihood, CountLikelihood):
+        return Assumption(missing_ratio=float(likelihood.rule.missing_ratio))
+    if isinstance(likelihood, ScarLikelihood):
+        return Assumption(label_frequency=float(likelihood.frequency().mean()))
     name = type(likelihood).__name__
     raise ArgumentError(
-        f"likelihood must be kept_by_count() or kept_independently(), but got {name}."
+        f"likelihood must be count_likelihood() or scar_likelihood(), but got {name}."
     )
 
 

@@ -59,11 +59,11 @@ class Audit:
     extra_names: Path | None = None
     """With --extra-scores: CSV of two columns, its class names and yours, where they differ."""
     loss: str = "auto"
-    """How labels were lost: auto, kept_by_count or kept_independently."""
+    """How labels were lost: auto, count_likelihood or scar_likelihood."""
     r: float | None = None
-    """With kept_by_count: the missing ratio, 0.8 without it."""
+    """With count_likelihood: the missing ratio, 0.8 without it."""
     keep: float | None = None
-    """With kept_independently: the share of labels that was kept, 0.6 without it."""
+    """With scar_likelihood: the share of labels that was kept, 0.6 without it."""
     top: int | None = None
     """How many candidates to write; all without it, or of more than ten million the first million
     and the first of every class."""
@@ -241,15 +241,19 @@ class Audit:
         from hilltop.audit.find.ranking import Assumption
         from hilltop.checks import check_choice, check_number
 
-        check_choice("--loss", self.loss, ("auto", "kept_by_count", "kept_independently"))
-        if self.r is not None and self.loss != "kept_by_count":
-            raise ArgumentError("--r belongs to --loss kept_by_count.")
-        if self.keep is not None and self.loss != "kept_independently":
-            raise ArgumentError("--keep belongs to --loss kept_independently.")
-        if self.loss == "kept_by_count":
+        renamed = {"kept_by_count": "count_likelihood", "kept_independently": "scar_likelihood"}
+        loss = renamed.get(self.loss, self.loss)
+        if loss != self.loss:
+            say(f"--loss {self.loss} is deprecated; use --loss {loss}")
+        check_choice("--loss", loss, ("auto", "count_likelihood", "scar_likelihood"))
+        if self.r is not None and loss != "count_likelihood":
+            raise ArgumentError("--r belongs to --loss count_likelihood.")
+        if self.keep is not None and loss != "scar_likelihood":
+            raise ArgumentError("--keep belongs to --loss scar_likelihood.")
+        if loss == "count_likelihood":
             ratio = 0.8 if self.r is None else self.r
             return Assumption(missing_ratio=check_number("--r", ratio, low=0, high=1))
-        if self.loss == "kept_independently":
+        if loss == "scar_likelihood":
             keep = 0.6 if self.keep is None else self.keep
             return Assumption(
                 label_frequency=check_number("--keep", keep, low=0, high=1, low_open=True)

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hilltop.deprecation import renamed_attributes
 from hilltop.losses import likelihood, methods
-from hilltop.losses.base import LabelStats, Loss, PairBatch
+from hilltop.losses.base import Evidence, LabelStats, Loss, PairBatch
 from hilltop.losses.catalogue import LOSSES, MethodCard, build
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.engine.fused_step import FusedSgd
+from hilltop.losses.corrections import Correction, EmaTeacher, SelectiveCorrection
 from hilltop.losses.init import best_constant, init_head, init_head_prior
-from hilltop.losses.likelihood.by_count import KeptByCount, kept_by_count
-from hilltop.losses.likelihood.independent import (
-    KeptIndependently,
+from hilltop.losses.likelihood.count import CountLikelihood, count_likelihood
+from hilltop.losses.likelihood.scar import (
+    LabelFrequency,
     ObservationModel,
-    kept_independently,
+    ScarLikelihood,
+    ScarNegative,
+    ScarPositive,
+    scar_likelihood,
 )
-from hilltop.losses.likelihood.keep_rate import KeepRate, KeptNegative, KeptPositive
 from hilltop.losses.methods.auto import AbsentWeights, Auto, auto
 from hilltop.losses.methods.em_apl import AsymmetricPseudoLabels, EntropyNegative, em_apl
 from hilltop.losses.methods.focal import asl, asl_released, focal, focal_released
@@ -51,29 +54,23 @@ from hilltop.losses.methods.splc import (
 )
 from hilltop.losses.methods.splc_adaptive import AdaptiveSelfPacedCorrection, splc_adaptive
 from hilltop.losses.row_weights import RowWeighted
-from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
-from hilltop.losses.terms.correction import CORRECTIONS, Correction, SelectiveCorrection
-from hilltop.losses.terms.negative import (
-    NEGATIVES,
+from hilltop.losses.safe_start import SafeStart
+from hilltop.losses.terms import (
     FocalNegative,
+    FocalPositive,
     HillNegative,
     LogNegative,
+    LogPositive,
     MseNegative,
+    NegativeTerm,
+    PositiveTerm,
     ShiftedFocalNegative,
     WeakNegative,
 )
-from hilltop.losses.terms.positive import POSITIVES, FocalPositive, LogPositive
 from hilltop.losses.watch import CollapseWatch
-from hilltop.losses.wrapper import LossWrapper
-
-if TYPE_CHECKING:
-    from hilltop.losses.engine.fused_linear import FusedLinearLoss
 
 __all__ = [
-    "CORRECTIONS",
     "LOSSES",
-    "NEGATIVES",
-    "POSITIVES",
     "AbsentWeights",
     "AdaptiveSelfPacedCorrection",
     "AsymmetricPseudoLabels",
@@ -81,20 +78,17 @@ __all__ = [
     "BoundedSelfPacedCorrection",
     "CollapseWatch",
     "Correction",
+    "CountLikelihood",
+    "EmaTeacher",
     "EntropyNegative",
+    "Evidence",
     "FocalNegative",
     "FocalPositive",
-    "FusedLinearLoss",
-    "FusedSgd",
     "GeneralisedNegative",
     "GeneralisedPositive",
     "GradualCorrection",
     "HillNegative",
-    "KeepRate",
-    "KeptByCount",
-    "KeptIndependently",
-    "KeptNegative",
-    "KeptPositive",
+    "LabelFrequency",
     "LabelStats",
     "LargeLossCorrection",
     "LargeLossPermanent",
@@ -102,7 +96,6 @@ __all__ = [
     "LogNegative",
     "LogPositive",
     "Loss",
-    "LossWrapper",
     "MethodCard",
     "MseNegative",
     "MultiLabelLoss",
@@ -112,6 +105,10 @@ __all__ = [
     "PositiveTerm",
     "Role",
     "RowWeighted",
+    "SafeStart",
+    "ScarLikelihood",
+    "ScarNegative",
+    "ScarPositive",
     "SelectiveCorrection",
     "SelfPacedCorrection",
     "ShiftedFocalNegative",
@@ -123,6 +120,7 @@ __all__ = [
     "bce_ls",
     "best_constant",
     "build",
+    "count_likelihood",
     "em_apl",
     "focal",
     "focal_margin",
@@ -131,14 +129,13 @@ __all__ = [
     "hill",
     "init_head",
     "init_head_prior",
-    "kept_by_count",
-    "kept_independently",
     "ll_cp",
     "ll_ct",
     "ll_r",
     "mse",
     "role",
     "role_threshold",
+    "scar_likelihood",
     "splc",
     "splc_adaptive",
     "splc_bounded",
@@ -146,20 +143,24 @@ __all__ = [
     "wan",
 ]
 
-# The imports above are for type checkers. A loss whose file lies in one of these rooms is public
-# under its name all the same.
-for _room in (likelihood, methods):
-    for _file in pkgutil.iter_modules(_room.__path__, f"{_room.__name__}."):
+# A loss whose file lies in one of these packages is registered by being there.
+for _package in (likelihood, methods):
+    for _file in pkgutil.iter_modules(_package.__path__, f"{_package.__name__}."):
         importlib.import_module(_file.name)
-DISCOVERED = [name for name in LOSSES if name not in __all__]
-globals().update({name: LOSSES.builder(name) for name in DISCOVERED})
-__all__ += DISCOVERED
+
+_RENAMED = {
+    "JudgedCorrection": "EmaTeacher",
+    "KeepRate": "LabelFrequency",
+    "KeptByCount": "CountLikelihood",
+    "KeptIndependently": "ScarLikelihood",
+    "KeptNegative": "ScarNegative",
+    "KeptPositive": "ScarPositive",
+    "kept_by_count": "count_likelihood",
+    "kept_independently": "scar_likelihood",
+}
+_renamed = renamed_attributes(__name__, _RENAMED)
 
 
 def __getattr__(name: str) -> Any:
-    # It alone needs torch's compiler, which takes as long to import as the rest of torch.
-    if name == "FusedLinearLoss":
-        from hilltop.losses.engine.fused_linear import FusedLinearLoss
-
-        return FusedLinearLoss
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Return a registered loss that this file does not name, or a renamed one."""
+    return LOSSES.builder(name) if name in list(LOSSES) else _renamed(name)

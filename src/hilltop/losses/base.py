@@ -1,39 +1,36 @@
-"""What every loss is: called like ``BCEWithLogitsLoss``, told of epochs and of the labels.
+"""Loss: called like ``BCEWithLogitsLoss``, told of epochs and of the labels as a whole.
 
-:class:`Loss` owns the protocol and its evaluation, :class:`PairBatch` is what flows inside; for
-losses that stand for another one see wrapper.py.
+:class:`PairBatch` is the one value that flows through a loss; :class:`LabelStats` is what a loss
+may know of the training set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from hilltop.checks import check_choice, check_whole
-from hilltop.losses.capabilities import Capabilities
-from hilltop.losses.deferred import TargetChecks
-from hilltop.losses.engine.one_pass import Evaluated, OnePass, Summed, grad_by_autograd, needs_graph
-from hilltop.losses.reduction import REDUCTIONS, Reduction, reduce
-from hilltop.losses.targets import check_inputs, compute_dtype
+from hilltop.checks import check_choice, check_same_shape, check_whole, invalid_targets_message
+from hilltop.deprecation import renamed_arguments, warn_renamed
+from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.losses.safe_start import SafeStart
 from hilltop.losses.watch import CollapseWatch
 
+Reduction = Literal["mean", "sum", "batchmean", "none"]
+REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
 ParameterGroups = list[tuple[list[nn.Parameter], float]]
-SumUp = Callable[[bool], Summed | Evaluated]
-"""Sums a loss over a batch, and may reduce it; the argument says whether its gradient is needed."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What scores that never saw the labels say about missing ones.
+    """What out-of-fold scores say about missing labels.
 
     Attributes:
-        weight: How much each unlabelled pair counts ``(N, C)``, 0 for one that is probably a
-            missing label, 1 for all others; None if nothing seems to be missing.
-        sentence: What was found, in words.
+        weight: How much each unlabelled pair counts ``(N, C)``: 0 for a probable missing label and
+            1 for all others; None if no labels seem to be missing.
+        sentence: The finding in words.
     """
 
     weight: Tensor | None
@@ -50,7 +47,7 @@ class LabelStats:
         labels_per_image: Entry s is the number of images with s labels.
         epochs: How often training goes through the images.
         before_review: As ``labels_per_image``, before a review put labels back; None without one.
-        evidence: Of missing labels, for losses that want it; None if none was gathered.
+        evidence: Of missing labels, for losses that use it; None if none was gathered.
     """
 
     images: int
@@ -62,7 +59,7 @@ class LabelStats:
 
     @classmethod
     def of(cls, targets: Tensor, epochs: int = 1) -> LabelStats:
-        """Count in the training targets ``(N, C)``: 1 for labelled, anything else for not.
+        """Count the labels in the training targets ``(N, C)``: 1 for labelled.
 
         Example:
             >>> LabelStats.of(torch.tensor([[1, 0], [1, 1]])).labels_per_image
@@ -78,131 +75,143 @@ class LabelStats:
 
 
 class PairBatch(NamedTuple):
-    """A batch of pairs of image and class, the one value that flows through a loss.
+    """A batch of (image, class) pairs.
 
     Attributes:
         logits: Raw model output.
         targets: 1 for labelled, 0 for not labelled, NaN for "leave out"; soft values too.
-        observed: True where a person confirmed the target; None where nobody did.
+        verified: True where a person verified the target; None where nobody did.
         index: Row numbers of the images in the data set, if they were given.
         epoch: The epoch, counting from 0; a tensor, so that it can change in compiled code.
+        complete: Whether it is known that no target is NaN, so that nothing needs a mask.
     """
 
     logits: Tensor
     targets: Tensor
-    observed: Tensor | None = None
+    verified: Tensor | None = None
     index: Tensor | None = None  # type: ignore[assignment]  # hides tuple.index, which nobody needs
-    epoch: Tensor = torch.tensor(0)
+    epoch: Tensor | int = 0
+    complete: bool = False
 
     def with_logits(self, logits: Tensor) -> PairBatch:
         """Return the same pairs with other logits."""
-        return self.with_values(logits, self.targets)
-
-    def with_values(self, logits: Tensor, targets: Tensor) -> PairBatch:
-        """Return the same pairs with other logits and targets.
-
-        Not by ``_replace``, which older compilers of torch do not look into.
-        """
-        return PairBatch(logits, targets, self.observed, self.index, self.epoch)
+        return PairBatch(logits, *self[1:])
 
     def candidates(self) -> Tensor:
-        """Return True for pairs that may be missing labels: known, below 1, not confirmed."""
+        """Return True for pairs that may be missing labels: known, below 1, not verified."""
         below = self.targets < 1  # False for NaN
-        return below if self.observed is None else below & ~self.observed
+        return below if self.verified is None else below & ~self.verified
 
     def at(self, rows: Tensor) -> PairBatch:
-        """Return the pairs of some images; the others are left out."""
-        observed, index = (
-            None if one is None else one[rows] for one in (self.observed, self.index)
+        """Return the pairs of some images."""
+        verified, index = (
+            None if part is None else part[rows] for part in (self.verified, self.index)
         )
-        return PairBatch(self.logits[rows], self.targets[rows], observed, index, self.epoch)
-
-    def rows(self) -> PairBatch:
-        """Return the pairs in single precision, contiguous and an image a row, for a kernel."""
-        shape = (-1, self.logits.shape[-1] if self.logits.ndim else 1)
-        parts = (part.detach().float() for part in (self.logits, self.targets))
-        logits, targets = (part.reshape(shape).contiguous() for part in parts)
-        observed = None if self.observed is None else self.observed.reshape(shape).contiguous()
-        index = None if self.index is None else self.index.reshape(-1)
-        return PairBatch(logits, targets, observed, index, self.epoch)
+        return PairBatch(self.logits[rows], self.targets[rows], verified, index, self.epoch)
 
 
-class Loss(Capabilities, nn.Module):
+class Loss(nn.Module):
     """A loss for multi-label learning, called as ``loss(logits, targets)``.
 
-    Subclasses write :meth:`entries`; checks, the watch, evaluation and reduction are here. The
+    Subclasses write :meth:`entries`. Checks, the safe start, the watch and reduction are here. The
     other methods are there for losses that change over time, learn from the labels as a whole, or
-    take unlabelled pairs for labels. What a loss can do and needs, its class declares, see
-    :class:`Capabilities`.
+    turn unlabelled pairs into labels.
+
+    Args:
+        reduction: ``"mean"`` over entries, ``"sum"``, ``"batchmean"`` (sum over classes, mean over
+            images) or ``"none"``.
+        watch: Whether to warn when training saturates, for losses that can.
+        check: Whether to check the values of the targets of every batch on an accelerator, which
+            waits for it. On the CPU every batch is checked; on other devices the first one is, and
+            the first one after :meth:`set_epoch`.
+        safe_start: Whether training begins with :class:`SafeStart`, for losses that can saturate.
     """
 
+    can_saturate: bool = False
+    """Whether the gradient of unlabelled entries vanishes near probability 1."""
+    self_labelling: bool = False
+    """Whether labels are inferred from the model's output from the first step on. The constant that
+    minimises such a loss says nothing: it agrees with its own guesses."""
+    independent_rows: bool = True
+    """Whether the loss of an image depends on that image alone: on no other image of its batch and
+    on no batch before."""
+    wants_evidence: bool = False
+    """Whether the loss uses :attr:`LabelStats.evidence`."""
     epoch: Tensor
 
     def __init__(
-        self, *, reduction: Reduction = "mean", watch: bool = True, check: bool = False
+        self,
+        *,
+        reduction: Reduction = "mean",
+        watch: bool = True,
+        check: bool = False,
+        safe_start: bool = True,
     ) -> None:
-        """Check and keep the options; the epoch starts at 0."""
+        """Check and store the options; the epoch is 0."""
         super().__init__()
-        self.checks = TargetChecks(check)
         check_choice("reduction", reduction, REDUCTIONS)
         self.reduction: Reduction = reduction
-        self.watched = watch
-        self.start_watch()
+        self.check = check
+        self._checked_devices: set[torch.device] = set()
+        self._options = watch, safe_start
+        self.watch: CollapseWatch | None = None
+        self.safe_start: SafeStart | None = None
         self.register_buffer("epoch", torch.zeros((), dtype=torch.long))
-        self.register_load_state_dict_pre_hook(_keep_own_epoch)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(_keep_own_state)  # type: ignore[no-untyped-call]
+        self.guard_saturation()
 
-    def start_watch(self) -> None:
-        """Look out for a collapse from now on, if that is wanted and this loss can go flat."""
-        self.watch = CollapseWatch() if self.watched and self.can_go_flat else None
+    def guard_saturation(self) -> None:
+        """Add the safe start and the watch if they are wanted and this loss can saturate."""
+        watch, safe_start = self._options
+        self.watch = CollapseWatch() if watch and self.can_saturate else None
+        self.safe_start = SafeStart() if safe_start and self.can_saturate else None
 
     def forward(
         self,
         logits: Tensor,
         targets: Tensor,
         *,
-        observed: Tensor | None = None,
+        verified: Tensor | None = None,
         index: Tensor | None = None,
+        observed: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch.
 
         Args:
             logits: Raw model output.
             targets: 1 for labelled, 0 for not labelled, NaN for "leave out"; soft values too.
-            observed: True where a person confirmed the target; such entries are not corrected.
+            verified: True where a person verified the target; such entries are not corrected.
             index: Row numbers of the batch in the data set, for losses that remember.
+            observed: Deprecated name of ``verified``.
         """
-        batch = self.batch(logits, targets, observed, index)
+        if observed is not None:
+            warn_renamed("observed", "verified")
+            verified = observed
+        batch = self.batch(logits, targets, verified, index)
+        starting = self.safe_start is not None and not self.safe_start.over
         if self.watch is not None:
-            self.watch.step(logits, targets)
-        loss = self.evaluate(batch)
-        self.checks.after(logits)
-        return loss
+            self.watch.step(logits, targets, starting=starting)
+        if self.safe_start is not None and starting:
+            return self.safe_start(self, batch)  # type: ignore[no-any-return]
+        return self.evaluate(batch)
 
     def batch(
         self,
         logits: Tensor,
         targets: Tensor,
-        observed: Tensor | None = None,
+        verified: Tensor | None = None,
         index: Tensor | None = None,
     ) -> PairBatch:
-        """Return the pairs as one value, if their types, shapes and devices go together."""
-        check_inputs(logits, targets, observed)
-        epoch = self._buffers["epoch"]  # read straight: for a small batch, look-ups count
+        """Return the pairs as one value, if their types, shapes and devices agree."""
+        _check_inputs(logits, targets, verified)
+        epoch = self._buffers["epoch"]  # for a small batch, attribute look-ups count
         assert epoch is not None
-        return PairBatch(logits, targets, observed, index, epoch)
+        return PairBatch(logits, targets, verified, index, epoch)
 
     def evaluate(self, batch: PairBatch) -> Tensor:
-        """Return the reduced loss: by a kernel, in one pass of autograd, or left to its graph."""
-        opaque = not needs_graph(batch.logits, batch.targets, *self.factors())
-        sum_up = self.kernel(batch) if opaque else None
-        if sum_up is None:
-            # Entries that learn, or mix, have gradients that one tensor cannot tell.
-            if not opaque or self.reduction == "none" or self._learns():
-                self.check_targets(batch.targets)
-                loss = reduce(self.entries(batch), batch.targets, self.reduction)
-                return loss.to(compute_dtype(batch.logits))
-            sum_up = self.by_autograd(batch, self.entries)
-        return self.one_pass(batch, sum_up)
+        """Return the reduced loss by its equation, without safe start and watch."""
+        batch = batch._replace(complete=self.check_targets(batch.targets))
+        return self.reduce(self.entries(batch), batch).to(compute_dtype(batch.logits))
 
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the loss of every pair, differentiable; 0 where the target is NaN.
@@ -211,63 +220,89 @@ class Loss(Capabilities, nn.Module):
         """
         raise NotImplementedError
 
-    def check_targets(self, targets: Tensor) -> None:
-        """Raise unless the loss can take these targets: between 0 and 1, or NaN.
+    def reduce(self, entries: Tensor, batch: PairBatch) -> Tensor:
+        """Reduce the losses of all entries, of which those with a NaN target are 0."""
+        if self.reduction == "none":
+            return entries
+        if self.reduction != "mean":
+            total = entries.sum()
+            rows = batch.targets.shape[:-1].numel()
+            return total if self.reduction == "sum" else total / max(1, rows)
+        if batch.complete or not batch.targets.dtype.is_floating_point:
+            return entries.mean() if entries.numel() else entries.sum()
+        return entries.sum() / (batch.targets == batch.targets).sum().clamp(min=1)
 
-        On a device, wrong ones are remembered, see :meth:`raise_deferred_errors`.
+    def check_targets(self, targets: Tensor) -> bool:
+        """Raise unless the loss can take these targets; return whether none of them is NaN.
+
+        Where values cannot be looked at without waiting, or at all, the answer is False.
         """
-        self.checks.check(targets, hard=self.counts_labels)
+        if targets.dtype == torch.bool or not targets.numel():
+            return True
+        if torch.compiler.is_compiling():
+            if self.check:
+                torch._assert_async(self.are_valid(targets).all(), "A target is out of range.")
+            return False
+        if targets.is_meta or isinstance(targets, torch._subclasses.FakeTensor):
+            return False
+        if not targets.is_cpu and not self.check:
+            if targets.device in self._checked_devices or _capturing(targets):
+                return False
+            self._checked_devices.add(targets.device)
+        values = _unwrapped(targets).detach()
+        if not values.dtype.is_floating_point:
+            values = values.long()  # torch cannot compare some unsigned types
+        low, high = values.aminmax()
+        if low.item() >= 0 and high.item() <= 1 and self.takes_soft_targets():
+            return True  # NaN would have shown in both
+        valid = self.are_valid(values)
+        if not bool(valid.all()):
+            raise ArgumentError(self.invalid_message(float(values[~valid][0])))
+        return bool((values == values).all())
 
-    def raise_deferred_errors(self) -> None:
-        """Raise if targets that came on a device, since the last such look, cannot be.
+    def takes_soft_targets(self) -> bool:
+        """Return whether targets between 0 and 1 have a meaning for this loss."""
+        return True
 
-        No step waits for a device to look at values. The first batch is looked at, ``set_epoch``
-        looks, and so does this; with ``check=True`` every batch is looked at.
-        """
-        self.checks.raise_errors()
+    def are_valid(self, targets: Tensor) -> Tensor:
+        """Return True where a target is one that this loss can take."""
+        inside = (targets >= 0) & (targets <= 1)
+        if not self.takes_soft_targets():
+            inside = (targets == 0) | (targets == 1)
+        return inside | (targets != targets)
 
-    def factors(self) -> tuple[Tensor | None, ...]:
-        """Return tensors beside the batch that the loss depends on and that may want a gradient."""
-        return ()
-
-    def kernel(self, batch: PairBatch) -> SumUp | None:
-        """Return what sums the loss up in compiled code, or None where autograd has to."""
-        return None
-
-    def by_autograd(self, batch: PairBatch, entries: Callable[[PairBatch], Tensor]) -> SumUp:
-        """Return what sums entries up by torch, on any device."""
-
-        def sum_up(needs_grad: bool) -> Summed:
-            self.check_targets(batch.targets)
-            logits = batch.logits.to(compute_dtype(batch.logits))
-            values, grad = grad_by_autograd(
-                lambda leaf: entries(batch.with_logits(leaf)), logits, needs_grad
-            )
-            return Summed(values.sum().to(logits.dtype), grad)
-
-        return sum_up
-
-    def one_pass(self, batch: PairBatch, sum_up: SumUp) -> Tensor:
-        """Return the reduced loss; of the batch, backward keeps the gradient alone."""
-        needs_grad = torch.is_grad_enabled() and batch.logits.requires_grad
-        # As a tuple, so that autograd does not look for gradients of the rest.
-        loss: Tensor = OnePass.apply(batch.logits, sum_up, needs_grad, (batch, self.reduction))
-        return loss
-
-    def _learns(self) -> bool:
-        return any(parameter.requires_grad for parameter in self.parameters())
+    def invalid_message(self, example: float) -> str:
+        """Return the sentence about a target that this loss cannot take."""
+        return invalid_targets_message(example)
 
     def set_epoch(self, epoch: int) -> None:
         """Tell the loss which epoch begins, counting from 0. Some corrections wait for it."""
-        self.checks.raise_errors()
         self.epoch.fill_(check_whole("epoch", epoch, low=0))
+        self._checked_devices.clear()
+        if self.safe_start is not None:
+            self.safe_start.read_stage()
+
+    def start_logit(self, rate: Tensor) -> Tensor:
+        """Return about where :func:`init_head` puts the logits, given the share of labels."""
+        return torch.logit(rate) + 1.0
+
+    def cross_entropy(self, batch: PairBatch) -> Tensor:
+        """Return binary cross-entropy of every entry, with which :class:`SafeStart` begins."""
+        logits, targets = batch.logits.to(compute_dtype(batch.logits)), batch.targets
+        known = targets == targets  # NaN differs from itself
+        entries = torch.nn.functional.binary_cross_entropy_with_logits(
+            torch.where(known, logits, 0.0),
+            torch.where(known, targets, 0).to(logits.dtype),
+            reduction="none",
+        )
+        return torch.where(known, entries, 0.0)
 
     def init_loss(self) -> Loss:
-        """Return the loss whose best constant a head should start at: this one, if that helps."""
+        """Return the loss whose best constant a head should start at."""
         return self
 
     def prepare(self, stats: LabelStats) -> None:
-        """Tell the loss what it will be trained on; the trainer does, before the first step."""
+        """Take what is known of the training set; the trainer calls this before the first step."""
 
     def parameter_groups(self) -> ParameterGroups:
         """Return what this loss learns itself, each with a factor on the learning rate."""
@@ -275,7 +310,7 @@ class Loss(Capabilities, nn.Module):
         return [(learned, 1.0)] if learned else []
 
     def describe(self) -> str | None:
-        """Return a sentence for whoever trains, or None: what was chosen, what memory it takes.
+        """Return a sentence on what was chosen or what memory it takes, or None.
 
         It is known after :meth:`prepare`; the trainer prints it before the run.
         """
@@ -288,23 +323,87 @@ class Loss(Capabilities, nn.Module):
         """
         return 0.5
 
+    @renamed_arguments(observed="verified")
     @torch.no_grad()
     def pseudo_labels(
         self,
         logits: Tensor,
         targets: Tensor,
         *,
-        observed: Tensor | None = None,
+        verified: Tensor | None = None,
         index: Tensor | None = None,
     ) -> Tensor:
         """Return True for unlabelled entries that this loss takes for labels at present."""
-        return self.find_pseudo_labels(self.batch(logits, targets, observed, index))
+        return self.find_pseudo_labels(self.batch(logits, targets, verified, index))
 
     def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return what :meth:`pseudo_labels` does; losses that correct labels write it."""
         return torch.zeros_like(batch.targets, dtype=torch.bool)
 
 
-def _keep_own_epoch(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
-    """Let a model that holds this loss load a state saved when it held another one."""
+def compute_dtype(logits: Tensor) -> torch.dtype:
+    """Losses are computed in float64 for float64 logits and in float32 for all others."""
+    return torch.float64 if logits.dtype == torch.float64 else torch.float32
+
+
+def check_device(name: str, tensor: Tensor, logits: Tensor) -> None:
+    """Raise unless ``tensor`` is on the device of the logits."""
+    if tensor.device != logits.device:
+        raise ArgumentError(
+            f"{name} must be on the device of logits, {logits.device}, but is on {tensor.device}."
+        )
+
+
+def check_one_for_each_class(name: str, numbers: Tensor, logits: Tensor) -> None:
+    """Raise unless there is one number, or one for each class, on the device of the logits."""
+    classes = logits.shape[-1] if logits.ndim else 1
+    if numbers.shape not in ((), (1,), (classes,)):
+        raise ArgumentError(
+            f"{name} must be one number or one for each of the {classes} classes in"
+            f" the last dimension of logits, but has the shape {tuple(numbers.shape)}."
+        )
+    check_device(name, numbers, logits)
+
+
+def traced() -> bool:
+    """Return whether torch.compile or torch.func is at work, so that no value can be read."""
+    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+
+
+def _check_inputs(logits: Tensor, targets: Tensor, verified: Tensor | None) -> None:
+    """Raise unless logits, targets and verified fit together in type, shape and device."""
+    if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
+        raise ArgumentTypeError(f"logits must be a floating-point tensor, but got {_kind(logits)}.")
+    if not isinstance(targets, Tensor) or targets.dtype.is_complex:
+        raise ArgumentTypeError(f"targets must be a real tensor, but got {_kind(targets)}.")
+    if targets.shape != logits.shape:
+        check_same_shape("targets", targets.shape, "logits", logits.shape)
+    check_device("targets", targets, logits)
+    if verified is None:
+        return
+    if not isinstance(verified, Tensor) or verified.dtype != torch.bool:
+        raise ArgumentTypeError(f"verified must be a tensor of bool, but got {_kind(verified)}.")
+    check_same_shape("verified", verified.shape, "logits", logits.shape)
+    check_device("verified", verified, logits)
+
+
+def _capturing(tensor: Tensor) -> bool:
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def _unwrapped(tensor: Tensor) -> Tensor:
+    """Return the tensor behind the wrappers of ``torch.func``, whose values may be read."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
+def _kind(value: object) -> str:
+    return f"one of {value.dtype}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def _keep_own_state(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Let a model that holds this loss load a state that was saved with another loss."""
     state.setdefault(f"{prefix}epoch", module.get_buffer("epoch"))
+    if getattr(module, "safe_start", None) is None:
+        state.pop(f"{prefix}safe_start.stage", None)

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypedDict
 
+from hilltop.deprecation import warn_renamed
 from hilltop.errors import ArgumentTypeError
-from hilltop.losses.base import Loss
-from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.reduction import Reduction
-from hilltop.losses.terms.correction import Correction
-from hilltop.losses.weights import ClassWeight
+from hilltop.losses.base import Loss, Reduction
+from hilltop.losses.compose import ClassWeight, MultiLabelLoss
+from hilltop.losses.corrections import Correction
 from hilltop.registry import Registry
 
 P = ParamSpec("P")
@@ -51,7 +50,27 @@ class LossRegistry(Registry[Loss]):
             self.cards[name] = card
         return super().register(name)
 
+    def build(self, name: str, **options: Any) -> Loss:
+        """Build the loss registered under ``name``; names of the release before still work."""
+        for old in RENAMED_OPTIONS.keys() & options.keys():
+            if RENAMED_OPTIONS[old] in self.options(name):
+                warn_renamed(old, RENAMED_OPTIONS[old])
+                options[RENAMED_OPTIONS[old]] = options.pop(old)
+        return super().build(name, **options)
 
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is such a loss, under its name or its old one."""
+        return name in RENAMED_LOSSES or name in list(self)
+
+    def _find(self, name: str) -> Callable[..., Loss]:
+        if name in RENAMED_LOSSES:
+            warn_renamed(name, RENAMED_LOSSES[name], stacklevel=4)
+            name = RENAMED_LOSSES[name]
+        return super()._find(name)
+
+
+RENAMED_LOSSES = {"kept_independently": "scar_likelihood", "kept_by_count": "count_likelihood"}
+RENAMED_OPTIONS = {"keep": "label_frequency"}
 LOSSES = LossRegistry()
 
 
@@ -63,6 +82,7 @@ class CommonWithoutSmoothing(TypedDict, total=False):
     pos_weight: ClassWeight | None
     watch: bool
     check: bool
+    safe_start: bool
 
 
 class Common(CommonWithoutSmoothing, total=False):

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import copy
+import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
+from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError, ArgumentTypeError
-from hilltop.losses.base import LabelStats, Loss, PairBatch, SumUp
-from hilltop.losses.engine.dispatch import kernel_form, sum_by_kernel
-from hilltop.losses.reduction import Reduction
-from hilltop.losses.targets import compute_dtype
-from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
-from hilltop.losses.terms.correction import Correction
-from hilltop.losses.weights import ClassWeight, weight_buffer, weights_by_class
+from hilltop.losses.base import (
+    LabelStats,
+    Loss,
+    PairBatch,
+    Reduction,
+    check_one_for_each_class,
+    compute_dtype,
+    traced,
+)
+from hilltop.losses.corrections import Correction, EmaTeacher, PseudoAbove, SelectiveCorrection
+from hilltop.losses.engine import kernel
+from hilltop.losses.terms import (
+    KernelTerm,
+    NegativeTerm,
+    PositiveTerm,
+    Term,
+    computes_as_declared,
+)
+
+ClassWeight = Tensor | Sequence[float] | float
+_NEVER = PseudoAbove(math.inf)
+_NO_WEIGHTS = kernel.LossWeights()
+_LOGITS = torch.linspace(-12.0, 2.0, 141)  # where a head may start
 
 
 class MultiLabelLoss(Loss):
@@ -32,16 +53,17 @@ class MultiLabelLoss(Loss):
         correction: Which unlabelled entries to take for missing labels; None takes none.
         pseudo_positive: The term for those pseudo labels; None uses ``positive``, without
             ``pos_weight``.
-        confirmed: The term for entries that a person confirmed absent (``observed``, not
-            labelled); None uses ``negative``.
+        verified_negative: The term for entries that a person verified to be absent (``verified``,
+            not labelled); None uses ``negative``.
         reduction: ``"mean"`` over entries, ``"sum"`` (the paper), ``"batchmean"`` (sum over
             classes, mean over images) or ``"none"``.
         label_smoothing: The eps that turns targets 1 and 0 into 1 - eps and eps.
         class_weight: One factor, or one for each class, on both terms.
         pos_weight: One factor, or one for each class, on the positive term of labelled entries.
-        watch: Whether to warn when training is going flat, for parts with which it can.
-        check: Whether to wait for the GPU in every step to look at the values of the targets, see
-            :meth:`raise_deferred_errors`; on the CPU they are always looked at.
+        watch: Whether to warn when training saturates, for parts with which it can.
+        check: Whether to check the targets of every batch on an accelerator, which waits for it.
+        safe_start: Whether training begins with :class:`SafeStart`, for parts that can saturate.
+            With False the loss is its equation from the first step.
 
     Shape:
         logits and targets ``(..., C)``, usually ``(N, C)``; a number, or ``(..., C)`` with
@@ -57,13 +79,14 @@ class MultiLabelLoss(Loss):
 
     Note:
         A NaN target leaves that entry out of value, gradient and mean. With no entry left the loss
-        is 0. Second derivatives are there under ``torch.func`` and ``torch.compile``, not through
-        ``backward(create_graph=True)``, which raises.
+        is 0. The compiled CPU kernel has no second derivative and says so; float64 logits,
+        ``torch.func`` and ``torch.compile`` use the formula, which has one.
     """
 
     class_weight: Tensor | None
     pos_weight: Tensor | None
 
+    @renamed_arguments(confirmed="verified_negative")
     def __init__(
         self,
         *,
@@ -71,31 +94,43 @@ class MultiLabelLoss(Loss):
         negative: NegativeTerm,
         correction: Correction | None = None,
         pseudo_positive: PositiveTerm | None = None,
-        confirmed: NegativeTerm | None = None,
+        verified_negative: NegativeTerm | None = None,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
         class_weight: ClassWeight | None = None,
         pos_weight: ClassWeight | None = None,
         watch: bool = True,
         check: bool = False,
+        safe_start: bool = True,
     ) -> None:
-        """Check and keep the parts."""
-        super().__init__(reduction=reduction, watch=watch, check=check)
+        """Check and store the parts."""
+        super().__init__(reduction=reduction, watch=watch, check=check, safe_start=safe_start)
         check_kind("positive", positive, PositiveTerm)
         check_kind("negative", negative, NegativeTerm)
         check_kind("correction", correction, Correction, none=True)
         check_kind("pseudo_positive", pseudo_positive, PositiveTerm, none=True)
-        check_kind("confirmed", confirmed, NegativeTerm, none=True)
+        check_kind("verified_negative", verified_negative, NegativeTerm, none=True)
         self.positive, self.negative = positive, negative
-        self.correction, self.confirmed = correction, confirmed
+        self.correction, self.verified_negative = correction, verified_negative
         self.pseudo_positive = pseudo_positive
-        self._declare()
+        self._take_over_parts()
         self.label_smoothing = check_number("label_smoothing", label_smoothing, low=0, high=0.5)
-        self.register_buffer("class_weight", weight_buffer("class_weight", class_weight))
-        self.register_buffer("pos_weight", weight_buffer("pos_weight", pos_weight))
+        self.register_buffer("class_weight", _weight_buffer("class_weight", class_weight))
+        self.register_buffer("pos_weight", _weight_buffer("pos_weight", pos_weight))
+
+    def _take_over_parts(self) -> None:
+        """Take the properties of the parts."""
+        correction = self.correction
+        parts = (self.positive, self.negative, self.pseudo_positive, correction)
+        self.can_saturate = any(part.can_saturate for part in parts if part is not None)
+        self.self_labelling = correction is not None and correction.self_labelling
+        self.independent_rows = correction is None or correction.independent_rows
+        self.guard_saturation()
 
     def prepare(self, stats: LabelStats) -> None:
-        """Pass the statistics on to the correction."""
+        """Pass the statistics on to the correction, for a run that begins."""
+        if self.safe_start is not None:
+            self.safe_start.restart()
         if self.correction is not None:
             self.correction.prepare(stats)
 
@@ -106,40 +141,21 @@ class MultiLabelLoss(Loss):
             self.correction.set_epoch(epoch)
 
     def describe(self) -> str | None:
-        """Return what the correction has to say."""
+        """Return the sentence of the correction."""
         return None if self.correction is None else self.correction.describe()
 
     def with_correction(self, correction: Correction) -> MultiLabelLoss:
         """Return a copy of this loss that uses ``correction``."""
         copied = copy.deepcopy(self)
         copied.correction = correction
-        copied._declare()
+        copied._take_over_parts()
         return copied
 
-    def _declare(self) -> None:
-        """Declare what the parts declare, and watch out if they can go flat."""
-        parts = (
-            self.positive,
-            self.negative,
-            self.correction,
-            self.pseudo_positive,
-            self.confirmed,
-        )
-        self.take_over(part for part in parts if part is not None)
-        self.start_watch()
-
-    def factors(self) -> tuple[Tensor | None, ...]:
-        """Return the weights."""
-        # The buffers are read straight: for a small batch, attribute look-ups count.
-        return self._buffers["class_weight"], self._buffers["pos_weight"]
-
-    def kernel(self, batch: PairBatch) -> SumUp | None:
-        """Return what sums the loss up in compiled code, if all parts have such a form."""
-        weights = weights_by_class(self._buffers, batch.logits)
-        form = kernel_form(self, batch)
-        if form is None:
-            return None
-        return lambda needs_grad: sum_by_kernel(self, form, batch, weights, needs_grad)
+    def start_logit(self, rate: Tensor) -> Tensor:
+        """Return the constant logit at which the two terms are least, given the share of labels."""
+        grid = _LOGITS.to(rate)
+        cost = rate * self.positive(grid) + (1 - rate) * self.negative(grid)
+        return torch.where(cost == cost.min(), grid, torch.inf).min()
 
     def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries that count as labels more than as negatives."""
@@ -151,26 +167,43 @@ class MultiLabelLoss(Loss):
         return found
 
     def entries(self, batch: PairBatch) -> Tensor:
-        """The equation, entry by entry; unknown entries are 0."""
-        weights_by_class(self._buffers, batch.logits)  # checks them
+        """Return the equation, entry by entry; unknown entries are 0."""
+        return self._sum_terms(batch, equation=True)
+
+    def cross_entropy(self, batch: PairBatch) -> Tensor:
+        """Return cross-entropy of every entry, with the weights of this loss."""
+        return self._sum_terms(batch, equation=False)
+
+    def _sum_terms(self, batch: PairBatch, *, equation: bool) -> Tensor:
+        self._check_weights(batch.logits)
         logits = batch.logits.to(compute_dtype(batch.logits))
         targets = batch.targets.to(logits.dtype)
-        known = targets == targets  # NaN differs from itself
-        logits = torch.where(known, logits, 0.0)
-        given = batch.with_values(logits, targets)
-        targets = torch.where(known, targets, 0.0)
-        targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
-        loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
+        masked = not batch.complete and batch.targets.dtype.is_floating_point
+        if masked and logits.is_cpu and not traced():
+            logits = torch.where(targets == targets, logits, 0.0)  # NaN differs from itself
+        given = PairBatch(logits, targets, *batch[2:])
+        if self.label_smoothing:
+            targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
+        absent = 1 - targets
+        if masked:  # both weights of an unknown entry are 0; compiled code has no faster mask
+            targets, absent = targets.nan_to_num(nan=0.0), absent.nan_to_num(nan=0.0)
+        if equation:
+            loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
+        else:
+            loss_pos, loss_neg = F.softplus(-logits), F.softplus(logits)
         if self.pos_weight is not None:
             loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
-        weight = 1.0 if self.class_weight is None else self.class_weight.to(loss_pos.dtype)
-        return torch.where(known, weight * (targets * loss_pos + (1 - targets) * loss_neg), 0.0)
+        loss: Tensor = targets * loss_pos + absent * loss_neg
+        if self.class_weight is not None:
+            loss = self.class_weight.to(loss.dtype) * loss
+        return loss
 
     def _unlabelled(self, batch: PairBatch) -> Tensor:
-        """What an entry costs where it is not labelled: its negative term, corrected."""
+        """Return what an entry costs where it is not labelled: its negative term, corrected."""
         loss_neg: Tensor = self.negative(batch.logits)
-        if self.confirmed is not None and batch.observed is not None:
-            loss_neg = torch.where(batch.observed, self.confirmed(batch.logits), loss_neg)
+        if self.verified_negative is not None and batch.verified is not None:
+            verified = self.verified_negative(batch.logits)
+            loss_neg = torch.where(batch.verified, verified, loss_neg)
         if self.correction is None:
             return loss_neg
         keep, pseudo = self.correction(batch, loss_neg)
@@ -179,27 +212,167 @@ class MultiLabelLoss(Loss):
         extra = self.correction.extra_loss(batch)
         return loss_neg if extra is None else loss_neg + extra
 
+    def evaluate(self, batch: PairBatch) -> Tensor:
+        """Return the reduced loss: by the compiled kernel on the CPU, or by the formula."""
+        weights = self._buffers["class_weight"], self._buffers["pos_weight"]
+        form = None
+        if kernel.runs_on(batch.logits, batch.targets, *weights):
+            form = self._kernel_form(batch)
+        return super().evaluate(batch) if form is None else self._evaluate_by_kernel(form, batch)
+
+    def _kernel_form(self, batch: PairBatch) -> kernel.LossForm | None:
+        """Return this loss for the kernel, or None if the kernel cannot express it."""
+        classes = batch.logits.shape[-1] if batch.logits.ndim else 1
+        parts: dict[str, Any] = self._modules  # for a small batch, attribute look-ups count
+        correction, own_pseudo = parts.get("correction"), parts.get("pseudo_positive")
+        positive, negative = _form(parts["positive"], classes), _form(parts["negative"], classes)
+        above: PseudoAbove | None = _NEVER
+        pseudo, adds = positive, False
+        if correction is not None:
+            if own_pseudo is not None:
+                pseudo = _form(own_pseudo, classes)
+            above = _pseudo_above(correction, batch.epoch)
+            adds = isinstance(correction, SelectiveCorrection) and correction.adds_pseudo_labels
+        if positive is None or negative is None or pseudo is None or above is None:
+            return None
+        verified, own_verified = None, parts.get("verified_negative")
+        if own_verified is not None:
+            verified = _form(own_verified, classes)
+            if verified is None or verified.by_class:
+                return None
+        if own_pseudo is not None and pseudo.by_class:
+            return None
+        return kernel.LossForm(
+            positive, negative, pseudo, verified, above.logit, self.label_smoothing, adds
+        )
+
+    def _evaluate_by_kernel(self, form: kernel.LossForm, batch: PairBatch) -> Tensor:
+        logits, targets, verified = batch.logits, batch.targets, batch.verified
+        needs_grad = torch.is_grad_enabled() and logits.requires_grad
+        inputs = kernel.LossInputs(
+            logits.float().contiguous(),
+            targets.float().contiguous(),
+            None if verified is None else verified.contiguous(),
+        )
+        if isinstance(self.correction, SelectiveCorrection):
+            self.check_targets(targets)  # or wrong targets would be remembered
+            given = PairBatch(inputs.logits.detach(), inputs.targets, *batch[2:])
+            selected = self.correction.selected(given, learning=needs_grad)
+            inputs = inputs._replace(selected=selected.contiguous())
+        entries, count = targets.numel(), 1
+        if self.reduction == "mean":
+            count = entries
+        elif self.reduction == "batchmean":
+            count = max(1, targets.shape[:-1].numel())
+        found = kernel.loss_and_grad(
+            form,
+            inputs,
+            self._kernel_weights(form, logits),
+            want_entries=self.reduction == "none",
+            needs_grad=needs_grad,
+            grad_scale=1 / count,
+        )
+        if found.invalid:
+            self.check_targets(targets)
+        if found.known < entries and self.reduction == "mean":
+            count = max(1, found.known)
+            if found.grad is not None:
+                found.grad.mul_(entries / count)
+        value = found.entries
+        if value is None:
+            value = inputs.targets.new_full((), found.total / count)
+        return kernel.with_gradient(logits, value, found.grad)
+
+    def _kernel_weights(self, form: kernel.LossForm, logits: Tensor) -> kernel.LossWeights:
+        """Return class weights, and the numbers of terms that differ between classes."""
+        self._check_weights(logits)
+        weights = (self._buffers["class_weight"], self._buffers["pos_weight"])
+        if weights == (None, None) and not form.positive.by_class and not form.negative.by_class:
+            return _NO_WEIGHTS
+        classes = logits.shape[-1] if logits.ndim else 1
+        class_weight, pos_weight = (
+            None if weight is None else weight.float().expand(classes).contiguous()
+            for weight in weights
+        )
+        return kernel.LossWeights(
+            class_weight,
+            pos_weight,
+            self.positive.kernel_numbers(logits) if form.positive.by_class else None,
+            self.negative.kernel_numbers(logits) if form.negative.by_class else None,
+        )
+
+    def _check_weights(self, logits: Tensor) -> None:
+        for name in ("class_weight", "pos_weight"):
+            weight = self._buffers[name]
+            if weight is not None:
+                check_one_for_each_class(name, weight, logits)
+
     def extra_repr(self) -> str:
         """Show what the parts do not say."""
         smoothing = f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
         return f"reduction={self.reduction!r}{smoothing}"
 
 
+def with_ema_teacher(loss: Loss) -> tuple[MultiLabelLoss, EmaTeacher]:
+    """Return a loss whose correction asks an EMA teacher, and that correction.
+
+    Raises:
+        ArgumentError: The loss turns no pairs into labels.
+    """
+    if isinstance(loss, MultiLabelLoss) and loss.correction is not None:
+        inner = loss.correction
+        if isinstance(inner, SelectiveCorrection) or inner.pseudo_above() is not None:
+            teacher = EmaTeacher(inner)
+            return loss.with_correction(teacher), teacher
+    raise ArgumentError(
+        "An EMA teacher (ask_average) needs a loss that selects pairs, such as splc, splc_bounded"
+        " or ll_ct, and this one selects none. Leave it out, or take another loss."
+    )
+
+
 def check_separable(loss: object) -> MultiLabelLoss:
-    """Return the loss if it is one number in the end and every pair in it stands for itself."""
+    """Return the loss if it is made of terms and every entry in it stands for itself."""
     if not isinstance(loss, MultiLabelLoss) or type(loss).forward is not MultiLabelLoss.forward:
         raise ArgumentTypeError(
-            f"loss must be made of terms, so that each class can be computed by itself, but got"
-            f" {type(loss).__name__}. Use nn.Linear and the loss itself instead."
+            f"loss must be made of terms, so that the loss of one entry is defined, but got"
+            f" {type(loss).__name__}."
         )
-    if loss.correction is not None and not loss.correction.by_entry:
+    if not loss.independent_rows:
         raise ArgumentError(
-            f"{type(loss.correction).__name__} looks at more than one pair at a time, so that the"
-            " loss cannot be computed class by class. Use nn.Linear and the loss itself instead."
-        )
-    if loss.reduction == "none":
-        raise ArgumentError(
-            "reduction must be 'mean', 'sum' or 'batchmean' where the logits are never there as a"
-            " whole, but got 'none'."
+            f"{type(loss.correction).__name__} looks at more than one entry at a time, so that the"
+            " loss of one entry is not defined."
         )
     return loss
+
+
+def _form(term: Term, classes: int) -> KernelTerm | None:
+    return term.kernel_form(classes) if computes_as_declared(term, "kernel_form") else None
+
+
+def _pseudo_above(correction: Correction, epoch: Tensor | int) -> PseudoAbove | None:
+    """Return the logit above which entries are pseudo labels now; None if it is more complex."""
+    if type(correction).extra_loss is not Correction.extra_loss:
+        return None
+    if isinstance(correction, SelectiveCorrection):  # the kernel is told what was selected
+        return _NEVER if computes_as_declared(correction, "select") else None
+    if not computes_as_declared(correction, "pseudo_above"):
+        return None
+    above = correction.pseudo_above()
+    if above is None or above.start_epoch == 0 or int(epoch) >= above.start_epoch:
+        return above
+    return _NEVER
+
+
+def _weight_buffer(name: str, weight: ClassWeight | None) -> Tensor | None:
+    """Return the weight as a tensor, if it is one number or one row of them, not negative."""
+    if weight is None:
+        return None
+    tensor = torch.as_tensor(weight, dtype=torch.float32).detach().clone()
+    if tensor.ndim > 1:
+        raise ArgumentError(
+            f"{name} must be one number or one row of numbers, one for each class,"
+            f" but got the shape {tuple(tensor.shape)}."
+        )
+    if not bool((tensor >= 0).all() and tensor.isfinite().all()):
+        raise ArgumentError(f"{name} must be finite and not negative, but got {tensor.tolist()}.")
+    return tensor

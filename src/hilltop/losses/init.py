@@ -1,7 +1,8 @@
-"""Where a classification head starts: at the label prior, or at the loss's own best constant."""
+"""Where a classification head starts: at the best constant of the loss, or at the label prior."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -9,27 +10,29 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError
 from hilltop.losses.base import Loss
 
+_LOG = logging.getLogger(__name__)
 _MOST_ENTRIES = 2_000_000
 _RAREST = 1 / (1 + math.exp(10.0))  # share of labels that a class has at the least
 
 
 @torch.no_grad()
-def best_constant(loss: Loss, targets: Tensor, *, observed: Tensor | None = None) -> float:
+def best_constant(loss: Loss, targets: Tensor, *, verified: Tensor | None = None) -> float:
     r"""Return the logit that, given to every pair, makes the loss on these labels least.
 
     .. math:: b = \arg\min_x \sum_{i,c} L(x, y_{ic})
 
-    For cross-entropy it is the log odds of a label. Losses that believe in missing labels put it
+    For cross-entropy it is the log odds of a label. Losses that assume missing labels put it
     higher: at the share of labels they expect to be true. See :meth:`Loss.init_loss` for the one
     that would put it too high.
 
     Args:
         loss: Any loss of this library.
         targets: The training targets ``(N, C)``, or as many of their rows as are convenient.
-        observed: True where a person confirmed the target.
+        verified: True where a person verified the target.
 
     Example:
         >>> from hilltop.losses import bce, hill
@@ -41,12 +44,12 @@ def best_constant(loss: Loss, targets: Tensor, *, observed: Tensor | None = None
     rows = max(1, _MOST_ENTRIES // max(1, targets.shape[-1]))
     step = -(-len(targets) // rows)  # evenly over the data set, which may be sorted
     targets = targets[::step]
-    observed = None if observed is None else observed[::step]
+    verified = None if verified is None else verified[::step]
     index = torch.arange(len(targets), device=targets.device) * step
 
     def value(logit: float) -> float:
         logits = torch.full(targets.shape, logit, device=targets.device)
-        return float(loss(logits, targets, observed=observed, index=index).sum())
+        return float(loss(logits, targets, verified=verified, index=index).sum())
 
     coarse = min((0.25 * number for number in range(-40, 17)), key=value)
     return min((coarse + 0.02 * number for number in range(-12, 13)), key=value)
@@ -78,7 +81,7 @@ def log_odds(targets: Tensor, *, weight: Tensor | None = None) -> Tensor:
 
 
 def head_start(
-    loss: Loss, targets: Tensor, *, observed: Tensor | None = None, weight: Tensor | None = None
+    loss: Loss, targets: Tensor, *, verified: Tensor | None = None, weight: Tensor | None = None
 ) -> Tensor:
     r"""Return for each class the bias at which a head should start.
 
@@ -93,7 +96,7 @@ def head_start(
     Args:
         loss: The loss that the head will be trained with.
         targets: The training targets ``(N, C)``.
-        observed: True where a person confirmed the target.
+        verified: True where a person verified the target.
         weight: How much each row counts ``(N,)``; the loss has to know it, too.
     """
     targets = targets.float()
@@ -102,26 +105,34 @@ def head_start(
         return start
     every = None if weight is None else weight.repeat_interleave(targets.shape[1])
     usual = log_odds(targets.reshape(-1, 1), weight=every)
-    return start + best_constant(loss, targets, observed=observed) - usual
+    return start + best_constant(loss, targets, verified=verified) - usual
 
 
+@renamed_arguments(observed="verified")
 def init_head(
-    model: nn.Module, loss: Loss, targets: Tensor, *, observed: Tensor | None = None
+    model: nn.Module,
+    loss: Loss,
+    targets: Tensor,
+    *,
+    verified: Tensor | None = None,
 ) -> nn.Module:
-    """Set the bias of the last layer to where the loss is least, and return the model.
+    """Set the bias of the classification head to where the loss is least, and return the model.
 
-    See :func:`head_start` for where that is. From bias 0 every class starts at one half, and losses
-    that forgive confident negatives (Hill, SPLC) can leave most of them there. From here they start
-    where their gradients balance.
+    See :func:`head_start` for where that is. From torch's own start every class begins at
+    probability one half, and much of the first epochs is spent on leaving it; losses that forgive
+    confident negatives (Hill, SPLC) can get stuck there. The same line helps cross-entropy. Which
+    layer was set, and to what, is a record of Python's ``logging`` under ``hilltop``.
 
     Args:
-        model: Any module whose last linear or convolution layer with a bias gives the logits.
+        model: A module with a linear or convolution layer that gives the logits. The classifier of
+            timm models is asked for; in torchvision, Hugging Face and other models it is the last
+            layer with one output for each class.
         loss: The loss it will be trained with.
-        targets: The training targets ``(N, C)``.
-        observed: True where a person confirmed the target.
+        targets: The training targets ``(N, C)``, or as many of their rows as are convenient.
+        verified: True where a person verified the target.
 
     Raises:
-        ArgumentError: There is no such layer.
+        ArgumentError: There is no such layer, or it has no bias.
 
     Example:
         >>> from hilltop.losses import bce
@@ -130,11 +141,59 @@ def init_head(
         Parameter containing:
         tensor([ 1.0986, -1.0986], requires_grad=True)
     """
-    bias = last_bias(model)
-    start = head_start(loss, targets, observed=observed)
-    with torch.no_grad():
-        bias.copy_(start.to(bias))
+    heads = find_heads(model, targets.shape[-1])
+    start = head_start(loss, targets, verified=verified)
+    for head in heads.values():
+        assert head.bias is not None
+        with torch.no_grad():
+            head.bias.copy_(start.to(head.bias))
+    _LOG.info(
+        "init_head: the bias of %s (%d classes) now starts at %.2f on average (%.2f to %.2f).",
+        " and ".join(repr(name) if name else "the model" for name in heads),
+        targets.shape[-1],
+        *(float(number) for number in (start.mean(), start.min(), start.max())),
+    )
     return model
+
+
+Head = nn.Linear | nn.Conv1d | nn.Conv2d
+
+
+def find_heads(model: nn.Module, classes: int) -> dict[str, Head]:
+    """Return the layers that give the logits, by name; more than one in distilled timm models.
+
+    Raises:
+        ArgumentError: No layer has one output for each class, or it has no bias.
+    """
+    layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, Head)}
+    fitting = {name: layer for name, layer in layers.items() if _outputs(layer) == classes}
+    ask = getattr(model, "get_classifier", None)
+    if callable(ask):
+        answer = ask()
+        parts = answer if isinstance(answer, tuple | list) else [answer]
+        known = {id(m) for part in parts if isinstance(part, nn.Module) for m in part.modules()}
+        own = {name: layer for name, layer in fitting.items() if id(layer) in known}
+        heads = own or dict(list(fitting.items())[-1:])
+    else:
+        heads = dict(list(fitting.items())[-1:])
+    if not heads:
+        last = next(reversed(layers), None)
+        found = "it has none" if last is None else f"{last!r} has {_outputs(layers[last])}"
+        raise ArgumentError(
+            f"The model needs a linear or convolution layer with {classes} outputs, one for each"
+            f" class, but {found}. Replace the classification head first."
+        )
+    without = [name for name, head in heads.items() if head.bias is None]
+    if without:
+        raise ArgumentError(
+            f"The classification head {without[0]!r} has no bias to start from. Give it one, or"
+            " leave init_head out: the loss then begins with its safe start."
+        )
+    return heads
+
+
+def _outputs(layer: Head) -> int:
+    return layer.out_features if isinstance(layer, nn.Linear) else layer.out_channels
 
 
 @runtime_checkable
@@ -149,23 +208,23 @@ class HasLabelShares(Protocol):
 Labels = float | Sequence[float] | Tensor | HasLabelShares
 
 
+@renamed_arguments(keep="label_frequency")
 def init_head_prior(
-    model: nn.Module, labels: Labels, *, keep: float | Sequence[float] | Tensor = 1.0
+    model: nn.Module, labels: Labels, *, label_frequency: float | Sequence[float] | Tensor = 1.0
 ) -> nn.Module:
     r"""Set the bias of the last layer to the log odds of the label prior, and return the model.
 
     .. math:: b_c = \log \frac{\pi_c}{1 - \pi_c}
 
-    From bias 0 every class starts at one half, and losses that forgive confident negatives (Hill,
-    SPLC) can leave most of them there. From the prior they start where they belong.
+    It needs the share of labels alone; :func:`init_head` also asks the loss.
 
     Args:
         model: Any module whose last linear or convolution layer with a bias gives the logits.
         labels: The training targets ``(N, C)``, 1 for labelled, NaN for unknown; a ``LabelTable``;
             or the share of images labelled with a class, one number or one for each class.
-        keep: The share of true labels that were written down, where that is known, as for
-            :func:`kept_independently`: :math:`\pi` is then the share divided by ``keep``, but at
-            most one half unless the labels themselves say more.
+        label_frequency: The share of true labels that were recorded, where that is known, as for
+            :func:`scar_likelihood`: :math:`\pi` is then the share divided by it, but at most one
+            half unless the labels themselves say more.
 
     Raises:
         ArgumentError: There is no such layer, or the labels do not fit it.
@@ -188,15 +247,17 @@ def init_head_prior(
         )
     if not bool(((shares >= 0) & (shares <= 1)).all()):
         raise ArgumentError("The share of labelled images must lie between 0 and 1.")
-    kept = torch.as_tensor(keep, dtype=torch.float64).cpu()
-    if not bool(((kept > 0) & (kept <= 1)).all()):
-        raise ArgumentError(f"keep must be greater than 0 and at most 1, but got {keep!r}.")
-    if kept.ndim and kept.shape != bias.shape:
+    frequency = torch.as_tensor(label_frequency, dtype=torch.float64).cpu()
+    if not bool(((frequency > 0) & (frequency <= 1)).all()):
         raise ArgumentError(
-            f"keep must be one number or one for each of {bias.numel()} classes,"
-            f" but got {kept.numel()}."
+            f"label_frequency must be greater than 0 and at most 1, but got {label_frequency!r}."
         )
-    true_shares = torch.minimum(shares / kept, shares.clamp(min=0.5))
+    if frequency.ndim and frequency.shape != bias.shape:
+        raise ArgumentError(
+            f"label_frequency must be one number or one for each of {bias.numel()} classes,"
+            f" but got {frequency.numel()}."
+        )
+    true_shares = torch.minimum(shares / frequency, shares.clamp(min=0.5))
     odds = torch.logit(true_shares, eps=_RAREST)
     with torch.no_grad():
         bias.copy_(odds.to(bias).expand_as(bias))
@@ -206,9 +267,7 @@ def init_head_prior(
 def last_bias(model: nn.Module) -> Tensor:
     """Return the bias of the last linear or convolution layer that has one."""
     layers = [
-        layer
-        for layer in model.modules()
-        if isinstance(layer, nn.Linear | nn.Conv1d | nn.Conv2d) and layer.bias is not None
+        layer for layer in model.modules() if isinstance(layer, Head) and layer.bias is not None
     ]
     if not layers:
         raise ArgumentError("The model has no linear or convolution layer with a bias.")

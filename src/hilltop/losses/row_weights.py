@@ -1,4 +1,4 @@
-"""Rows that count more or less: a loss summed over a batch with one weight an image."""
+"""RowWeighted: a loss summed over a batch with one weight for each image."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.losses.base import Loss
-from hilltop.losses.wrapper import LossWrapper
+from hilltop.losses.base import LabelStats, Loss, PairBatch, ParameterGroups
 
 
-class RowWeighted(LossWrapper):
+class RowWeighted(Loss):
     r"""A loss whose rows have weights.
 
     .. math:: L = \sum_i w_i \sum_c L_{ic}
@@ -30,33 +29,62 @@ class RowWeighted(LossWrapper):
         tensor(2.)
     """
 
-    remembers_rows = True
     weight: Tensor
 
     def __init__(self, loss: Loss, weight: Tensor) -> None:
-        """Keep both."""
+        """Take both, and the properties of the loss."""
         if loss.reduction != "none":
             raise ArgumentError(
                 f"A loss with weights for rows needs reduction 'none', but has {loss.reduction!r}."
             )
-        super().__init__(loss, reduction="sum")
+        super().__init__(reduction="sum")
+        self.inner = loss
+        self.self_labelling, self.independent_rows = loss.self_labelling, loss.independent_rows
+        self.wants_evidence = loss.wants_evidence
         self.register_buffer("weight", weight)
-
-    def init_loss(self) -> Loss:
-        """Return what the loss within starts as, with the same weights."""
-        return RowWeighted(super().init_loss(), self.weight)
 
     def forward(
         self,
         logits: Tensor,
         targets: Tensor,
         *,
-        observed: Tensor | None = None,
+        verified: Tensor | None = None,
         index: Tensor | None = None,
+        observed: Tensor | None = None,
     ) -> Tensor:
         """Return the weighted sum over a batch; ``index`` is needed."""
         if index is None:
             raise ArgumentError("A loss with weights for rows needs index=, their row numbers.")
-        entries = super().forward(logits, targets, observed=observed, index=index)
+        verified = observed if verified is None else verified
+        entries = self.inner(logits, targets, verified=verified, index=index)
         weight = self.weight[index].unsqueeze(-1)
         return torch.sum(entries * weight.to(entries.dtype))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell both losses which epoch begins."""
+        super().set_epoch(epoch)
+        self.inner.set_epoch(epoch)
+
+    def prepare(self, stats: LabelStats) -> None:
+        """Pass the statistics on."""
+        self.inner.prepare(stats)
+
+    def init_loss(self) -> Loss:
+        """Return the initial loss of the loss within, with the same weights."""
+        return RowWeighted(self.inner.init_loss(), self.weight)
+
+    def parameter_groups(self) -> ParameterGroups:
+        """Return what the loss within learns."""
+        return self.inner.parameter_groups()
+
+    def describe(self) -> str | None:
+        """Return the sentence of the loss within."""
+        return self.inner.describe()
+
+    def decision_threshold(self, scores: Tensor) -> float:
+        """Return the threshold of the loss within."""
+        return self.inner.decision_threshold(scores)
+
+    def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
+        """Return the pseudo labels of the loss within."""
+        return self.inner.find_pseudo_labels(batch)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hilltop.losses.likelihood.summed import summed_by_count
+from hilltop.losses.likelihood import count_nll
 from hilltop.missing import priors
 from hilltop.missing.logistic import Counts, Floats, LogisticFit, Prior, fit_logistic
 
@@ -173,12 +173,12 @@ def count_posterior(ratio: str, log_odds: Any, targets: Any, verified: Any) -> t
 
     holds for every likelihood L of the labels (Fisher's identity), p = sigmoid(x).
     """
-    loss = summed_by_count(ratio, restore_prob=priors.RESTORE_PROB)
+    loss = count_nll(ratio, restore_prob=priors.RESTORE_PROB)
     seen = None if verified is None else torch.as_tensor(np.asarray(verified))
     with torch.enable_grad():
         leaf = torch.as_tensor(np.clip(log_odds, -_MAX_LOGIT, _MAX_LOGIT)).float().requires_grad_()
         labels = torch.as_tensor(np.asarray(targets)).float()
-        value = loss(leaf, labels, observed=seen)
+        value = loss(leaf, labels, verified=seen)
         (gradient,) = torch.autograd.grad(value, leaf)
     # Rounding may put the difference of two near numbers outside by 1e-7.
     present = torch.sigmoid(leaf.detach()).sub_(gradient).clamp_(0.0, 1.0)

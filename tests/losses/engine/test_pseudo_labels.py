@@ -32,10 +32,10 @@ def test_pseudo_labels_are_those_of_float64(
     logits, targets = batch(23, 29)  # more than two blocks
     logits[3, :4] = torch.tensor([-90.0, -5.0, 5.0, 90.0])
     targets[::3, 1::5], targets[:, 2::7] = 0.3, torch.nan
-    observed = torch.arange(23 * 29).view(23, 29) % 3 == 0 if confirmed else None
+    verified = torch.arange(23 * 29).view(23, 29) % 3 == 0 if confirmed else None
     loss = corrected(base, tau=tau, label_smoothing=smoothing)
-    exact = value_and_gradient(copy.deepcopy(loss), logits.double(), targets, observed=observed)
-    found = value_and_gradient(loss, logits, targets, observed=observed)
+    exact = value_and_gradient(copy.deepcopy(loss), logits.double(), targets, verified=verified)
+    found = value_and_gradient(loss, logits, targets, verified=verified)
     for one, other in zip(found, exact, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=5e-6, atol=1e-7)
 
@@ -45,6 +45,6 @@ def test_a_confirmed_negative_above_tau_is_no_pseudo_label(base: str) -> None:
     logits, absent = torch.full((1, 40), 3.0), torch.zeros(1, 40)
     every_second = torch.arange(40).view(1, 40) % 2 == 0
     never = corrected(base, tau=1.0)(logits, absent)
-    found = corrected(base, tau=0.6)(logits, absent, observed=every_second)
+    found = corrected(base, tau=0.6)(logits, absent, verified=every_second)
     assert torch.equal(found[every_second], never[every_second])
     assert (found[~every_second] < never[~every_second]).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
 import pytest
 import torch
@@ -18,13 +19,16 @@ from hilltop.losses import (
     ObservationModel,
     bce,
     build,
-    kept_by_count,
-    kept_independently,
 )
-from hilltop.losses.likelihood.poisson_binomial import log_elementary_sums
+from hilltop.losses import count_likelihood as count_preset
+from hilltop.losses import scar_likelihood as scar_preset
+from hilltop.losses.likelihood.count_rule import log_elementary_sums
 from tests.data.test_missing import random_table
 from tests.losses.conftest import batch
 
+# Equations, from the first step.
+scar_likelihood = partial(scar_preset, safe_start=False)
+count_likelihood = partial(count_preset, safe_start=False)
 RATIOS = ["0", "0.3", "0.5", "0.8", "0.9", "1"]
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -52,30 +56,30 @@ def images(classes: int, count: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 
 
 def enumerated(
-    logits: Tensor, targets: Tensor, observed: Tensor, prob: ref.Written
+    logits: Tensor, targets: Tensor, verified: Tensor, prob: ref.Written
 ) -> ref.Enumerated:
     plain = [None if math.isnan(t) else int(t) for t in targets[0].tolist()]
-    return ref.enumerate_image(logits[0].tolist(), plain, observed[0].tolist(), prob)
+    return ref.enumerate_image(logits[0].tolist(), plain, verified[0].tolist(), prob)
 
 
 def assert_equals_enumeration(loss: Loss, prob: ref.Written, classes: int, count: int) -> None:
     assert isinstance(loss, ObservationModel)
-    for logits, targets, observed in images(classes, count):
-        expected = enumerated(logits, targets, observed, prob)
-        value = loss(logits, targets, observed=observed).item()
+    for logits, targets, verified in images(classes, count):
+        expected = enumerated(logits, targets, verified, prob)
+        value = loss(logits, targets, verified=verified).item()
         assert value == pytest.approx(expected.loss, rel=1e-10, abs=1e-10)
-        grad = gradient(loss, logits, targets, observed=observed)
+        grad = gradient(loss, logits, targets, verified=verified)
         torch.testing.assert_close(grad, double([expected.grad]), **EXACT)
-        posterior = loss.posterior(logits, targets, observed=observed)
+        posterior = loss.posterior(logits, targets, verified=verified)
         torch.testing.assert_close(posterior, double([expected.posterior]), **EXACT)
-        pseudo = loss.pseudo_labels(logits, targets, observed=observed)
+        pseudo = loss.pseudo_labels(logits, targets, verified=verified)
         assert torch.equal(pseudo, (posterior > 0.5) & (targets == 0))
 
 
 @pytest.mark.parametrize("r", RATIOS)
 @pytest.mark.parametrize("classes", [1, 2, 5, 8])
 def test_counted_likelihood_equals_enumeration(r: str, classes: int) -> None:
-    loss = kept_by_count(r=r, reduction="sum")
+    loss = count_likelihood(r=r, reduction="sum")
     assert_equals_enumeration(loss, ref.by_count(Fraction(r)), classes, 12)
 
 
@@ -85,7 +89,7 @@ def test_counted_likelihood_equals_enumeration(r: str, classes: int) -> None:
 def test_counted_likelihood_of_labels_put_back_equals_enumeration(
     r: str, classes: int, restore_prob: float
 ) -> None:
-    loss = kept_by_count(r=r, restore_prob=restore_prob, reduction="sum")
+    loss = count_likelihood(r=r, restore_prob=restore_prob, reduction="sum")
     prob = ref.by_count_and_put_back(Fraction(r), restore_prob)
     assert_equals_enumeration(loss, prob, classes, 8)
 
@@ -94,7 +98,7 @@ def test_counted_likelihood_of_labels_put_back_equals_enumeration(
 def test_independent_likelihood_equals_enumeration(classes: int) -> None:
     rates = [0.125 * (1 + number % 8) for number in range(classes)]  # exact in float32
     for keep in (0.4, 1.0, rates):
-        loss = kept_independently(keep, reduction="sum")
+        loss = scar_likelihood(keep, reduction="sum")
         each = keep if isinstance(keep, list) else [keep] * classes
         assert_equals_enumeration(loss, ref.independently(each), classes, 12)
 
@@ -117,12 +121,12 @@ def test_the_independent_half_is_right_at_every_logit(keep: float) -> None:
             grads[-1] /= 1 + small
     for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 2e-6)):
         logits = torch.tensor([grid], dtype=dtype)
-        loss = kept_independently(keep, reduction="none")
+        loss = scar_likelihood(keep, reduction="none")
         value, grad = loss(logits, torch.zeros_like(logits)), torch.tensor([grads], dtype=dtype)
         torch.testing.assert_close(
             value, torch.tensor([exact], dtype=dtype), rtol=tolerance, atol=1e-30
         )
-        total = kept_independently(keep, reduction="sum")
+        total = scar_likelihood(keep, reduction="sum")
         actual = gradient(total, logits, torch.zeros_like(logits))
         torch.testing.assert_close(actual, grad, rtol=20 * tolerance, atol=1e-30)
 
@@ -131,11 +135,11 @@ class TestLimits:
     """Where the models coincide with each other and with cross-entropy."""
 
     logits, targets = batch(40, 9)
-    observed = torch.rand(40, 9, generator=torch.Generator().manual_seed(1)) < 0.3
+    verified = torch.rand(40, 9, generator=torch.Generator().manual_seed(1)) < 0.3
 
     def assert_equal(self, one: Loss, other: Loss) -> None:
         for part in (self.logits, self.logits.double()):
-            options = {"observed": self.observed}
+            options = {"verified": self.verified}
             torch.testing.assert_close(
                 one(part, self.targets, **options), other(part, self.targets, **options)
             )
@@ -145,12 +149,12 @@ class TestLimits:
             )
 
     def test_keeping_everything_is_bce(self) -> None:
-        self.assert_equal(kept_independently(1.0), bce())
-        self.assert_equal(kept_independently([1.0] * 9), bce())
-        self.assert_equal(kept_by_count(r=0), bce())
+        self.assert_equal(scar_likelihood(1.0), bce())
+        self.assert_equal(scar_likelihood([1.0] * 9), bce())
+        self.assert_equal(count_likelihood(r=0), bce())
 
     def test_the_start_of_a_warm_up_is_bce_and_its_end_the_likelihood(self) -> None:
-        for build_loss in (kept_independently, kept_by_count):
+        for build_loss in (scar_likelihood, count_likelihood):
             loss = build_loss(warmup_epochs=3)
             self.assert_equal(loss, bce())
             loss.set_epoch(3)
@@ -158,31 +162,31 @@ class TestLimits:
             loss.set_epoch(9)
             self.assert_equal(loss, build_loss())
 
-    def test_half_way_up_the_keep_rate_is_half_way(self) -> None:
-        loss = kept_independently(0.4, warmup_epochs=4)
+    def test_half_way_up_the_label_frequency_is_half_way(self) -> None:
+        loss = scar_likelihood(0.4, warmup_epochs=4)
         loss.set_epoch(2)
-        self.assert_equal(loss, kept_independently(0.7))
+        self.assert_equal(loss, scar_likelihood(0.7))
 
     def test_half_way_up_the_counted_loss_is_half_cross_entropy(self) -> None:
-        loss, end = kept_by_count(warmup_epochs=2), kept_by_count()
+        loss, end = count_likelihood(warmup_epochs=2), count_likelihood()
         loss.set_epoch(1)
         pair = self.logits, self.targets
         torch.testing.assert_close(loss(*pair), (end(*pair) + bce()(*pair)) / 2)
 
     def test_one_rate_for_all_classes_is_the_same_rate_for_each(self) -> None:
-        self.assert_equal(kept_independently(0.25), kept_independently([0.25] * 9))
+        self.assert_equal(scar_likelihood(0.25), scar_likelihood([0.25] * 9))
 
     def test_without_labels_nothing_was_lost_by_count(self) -> None:
         empty = torch.zeros(4, 9)
         logits = self.logits[:4]
-        torch.testing.assert_close(kept_by_count()(logits, empty), bce()(logits, empty))
-        assert (kept_by_count().posterior(logits, empty) == 0).all()
+        torch.testing.assert_close(count_likelihood()(logits, empty), bce()(logits, empty))
+        assert (count_likelihood().posterior(logits, empty) == 0).all()
 
     def test_more_labels_than_the_rule_leaves_count_as_complete(self) -> None:
         targets = torch.zeros(4, 9)
         targets[:, :2] = 1
         logits = self.logits[:4]
-        loss = kept_by_count(r=1)
+        loss = count_likelihood(r=1)
         torch.testing.assert_close(loss(logits, targets), bce()(logits, targets))
         torch.testing.assert_close(loss.posterior(logits, targets), targets)
 
@@ -196,8 +200,8 @@ def test_a_label_that_was_put_back_does_not_stand_for_many_others() -> None:
         assert isinstance(loss, ObservationModel)
         return float(loss.posterior(logits, targets).sum()) - 2
 
-    assert missing(kept_by_count(r=0.8)) >= 3  # two labels are left of five to nine
-    assert missing(kept_by_count(r=0.8, restore_prob=0.1)) < 1.0
+    assert missing(count_likelihood(r=0.8)) >= 3  # two labels are left of five to nine
+    assert missing(count_likelihood(r=0.8, restore_prob=0.1)) < 1.0
 
 
 @pytest.mark.parametrize("restore_prob", [-0.1, 1.0, float("nan")])
@@ -205,14 +209,14 @@ def test_restore_prob_is_between_0_and_nine_tenths(
     restore_prob: float,
 ) -> None:
     with pytest.raises(ArgumentError, match="restore_prob must be"):
-        kept_by_count(restore_prob=restore_prob)
+        count_likelihood(restore_prob=restore_prob)
 
 
-def test_whether_a_label_is_observed_does_not_matter() -> None:
+def test_whether_a_label_is_verified_does_not_matter() -> None:
     logits, targets = batch(20, 6)
-    for loss in (kept_independently(), kept_by_count()):
+    for loss in (scar_likelihood(), count_likelihood()):
         plain = loss(logits, targets)
-        torch.testing.assert_close(loss(logits, targets, observed=targets == 1), plain)
+        torch.testing.assert_close(loss(logits, targets, verified=targets == 1), plain)
 
 
 def test_elementary_sums_stay_finite_and_exact_at_extreme_logits() -> None:
@@ -229,14 +233,14 @@ def test_soft_targets_cannot_be_counted() -> None:
     targets[0, 0] = 0.25
     for dtype in (torch.float32, torch.float64):
         with pytest.raises(ArgumentError, match=r"targets must be 0, 1 or NaN .* but got 0\.25"):
-            kept_by_count()(logits.to(dtype), targets)
-    with pytest.raises(ArgumentError, match="Use another loss, such as kept_independently"):
-        kept_by_count().posterior(logits, targets)
+            count_likelihood()(logits.to(dtype), targets)
+    with pytest.raises(ArgumentError, match="Use another loss, such as scar_likelihood"):
+        count_likelihood().posterior(logits, targets)
 
 
 def test_soft_targets_mix_the_independent_halves() -> None:
     logits = torch.tensor([[0.3, -2.0]])
-    loss = kept_independently(0.5, reduction="none")
+    loss = scar_likelihood(0.5, reduction="none")
     ones = torch.ones(1, 2)
     mixed = 0.3 * loss(logits, ones) + 0.7 * loss(logits, 0 * ones)
     torch.testing.assert_close(loss(logits, 0.3 * ones), mixed)
@@ -244,17 +248,17 @@ def test_soft_targets_mix_the_independent_halves() -> None:
     torch.testing.assert_close(loss.posterior(logits, 0.3 * ones), 0.3 + 0.7 * missing)
 
 
-@pytest.mark.parametrize("name", ["kept_independently", "kept_by_count"])
+@pytest.mark.parametrize("name", ["scar_likelihood", "count_likelihood"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_posteriors_are_probabilities_at_every_logit(name: str, dtype: torch.dtype) -> None:
     model = build(name)
     assert isinstance(model, ObservationModel)
     logits = torch.tensor([[-1e4, -89.0, 0.0, 17.5, 1e4, 3.0, 2.0, float("nan")]], dtype=dtype)
     targets = torch.tensor([[0.0, 0.0, 1.0, 0.0, 0.0, 1.0, float("nan"), 1.0]])
-    observed = torch.zeros_like(targets, dtype=torch.bool)
-    observed[0, 4] = True
+    verified = torch.zeros_like(targets, dtype=torch.bool)
+    verified[0, 4] = True
     with torch.inference_mode():
-        posterior = model.posterior(logits[:, :7], targets[:, :7], observed=observed[:, :7])
+        posterior = model.posterior(logits[:, :7], targets[:, :7], verified=verified[:, :7])
     assert posterior.dtype == (dtype if dtype == torch.float64 else torch.float32)
     assert ((posterior >= 0) & (posterior <= 1)).all()
     assert (posterior[0, [2, 5]] == 1).all()
@@ -263,7 +267,7 @@ def test_posteriors_are_probabilities_at_every_logit(name: str, dtype: torch.dty
 
 
 def test_the_posterior_of_an_unlabelled_image_of_any_shape() -> None:
-    for model in (kept_independently(), kept_by_count()):
+    for model in (scar_likelihood(), count_likelihood()):
         logits, targets = batch(6, 5)
         shaped = model.posterior(logits.view(2, 3, 5), targets.view(2, 3, 5))
         torch.testing.assert_close(shaped.view(6, 5), model.posterior(logits, targets))
@@ -272,6 +276,8 @@ def test_the_posterior_of_an_unlabelled_image_of_any_shape() -> None:
 @pytest.mark.parametrize("r", [0.0, 0.3, 0.5, 0.8, 0.95, 1.0])
 def test_the_rule_is_that_of_the_simulation(r: float) -> None:
     table = random_table()
-    rule = kept_by_count(r=r).rule
+    rule = count_likelihood(r=r).rule
     left = drop_positives(table, r, seed=0).table.labels_per_image()
-    assert left.tolist() == [rule.kept(labels) for labels in table.labels_per_image().tolist()]
+    assert left.tolist() == [
+        rule.number_left(labels) for labels in table.labels_per_image().tolist()
+    ]

@@ -28,10 +28,10 @@ def test_estimates_start_where_they_should() -> None:
     loss.prepare(label_stats(40, images=300))
     targets = torch.zeros(300, 40)
     targets[:, 0] = 1
-    observed = torch.zeros(300, 40, dtype=torch.bool)
-    observed[:, 1] = True
+    verified = torch.zeros(300, 40, dtype=torch.bool)
+    verified[:, 1] = True
     index = torch.arange(300)
-    start = loss.estimates(targets, index=index, observed=observed)
+    start = loss.estimates(targets, index=index, verified=verified)
     torch.testing.assert_close(start[:, 0], torch.full((300,), 0.995))
     torch.testing.assert_close(start[:, 1], torch.full((300,), 0.005))
     rest = start[:, 2:]

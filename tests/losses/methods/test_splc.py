@@ -63,10 +63,10 @@ def test_equal_scores_never_exceed_the_bound() -> None:
 def test_confirmed_and_unknown_pairs_do_not_use_up_the_bound() -> None:
     logits = torch.tensor([[9.0, 8.0, 7.0, 6.0, 5.0]])
     targets = torch.tensor([[1.0, 0.0, math.nan, 0.0, 0.0]])
-    observed = torch.tensor([[False, True, False, False, False]])
+    verified = torch.tensor([[False, True, False, False, False]])
     loss = splc_bounded()
     loss.set_epoch(1)
-    pseudo = loss.pseudo_labels(logits, targets, observed=observed)
+    pseudo = loss.pseudo_labels(logits, targets, verified=verified)
     assert pseudo.tolist() == [[False, False, False, True, False]]
 
 
@@ -75,7 +75,7 @@ def test_a_model_that_is_sure_of_everything_is_told_otherwise() -> None:
     logits, targets = batch(60, 7)
     grads = {}
     for preset in (splc_bounded, splc):
-        loss = preset("bce", reduction="sum", watch=False)
+        loss = preset("bce", reduction="sum", watch=False, safe_start=False)
         loss.set_epoch(1)
         scores = (logits + 12).requires_grad_()
         loss(scores, targets).backward()

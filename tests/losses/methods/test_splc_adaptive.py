@@ -98,10 +98,10 @@ def test_nothing_becomes_a_pseudo_label_before_the_start_or_of_classes_without_l
 
 def test_confirmed_and_unknown_entries_do_not_count() -> None:
     logits, targets = batch(60, 4)
-    unknown, observed = targets.clone(), torch.zeros(60, 4, dtype=torch.bool)
-    unknown[40:], observed[20:40] = float("nan"), True
+    unknown, verified = targets.clone(), torch.zeros(60, 4, dtype=torch.bool)
+    unknown[40:], verified[20:40] = float("nan"), True
     loss = splc_adaptive()
-    loss(logits.requires_grad_(), unknown, observed=observed)
+    loss(logits.requires_grad_(), unknown, verified=verified)
     labelled, unlabelled = loss.correction.scores
     assert labelled.sum() == targets[:40].sum()
     assert unlabelled.sum() == (targets[:20] == 0).sum()

@@ -15,11 +15,11 @@ from hilltop.losses import (
     PairBatch,
     SelfPacedCorrection,
     bce,
-    kept_independently,
+    scar_likelihood,
     splc,
     splc_bounded,
 )
-from hilltop.losses.engine.largest import highest
+from hilltop.losses.memory import highest
 
 LOG2 = math.log(2.0)
 JUST_ABOVE = 1e-3
@@ -30,7 +30,7 @@ def test_at_tau_itself_an_entry_stays_a_negative(
     engine: str, preset: Callable[..., MultiLabelLoss]
 ) -> None:
     """I(p <= tau): at tau = 1/2 the logit 0 is not above it."""
-    loss = preset("bce", tau=0.5, reduction="none")
+    loss = preset("bce", tau=0.5, reduction="none", safe_start=False)
     loss.set_epoch(1)
     logits = torch.tensor([[0.0, JUST_ABOVE, 2.0, 2.0]])
     targets = torch.tensor([[0.0, 0.0, 1.0, 1.0]])
@@ -106,7 +106,7 @@ class TestAdaptiveThresholds:
 
 
 def test_a_label_that_is_as_probable_as_not_is_no_pseudo_label() -> None:
-    loss = kept_independently(keep=0.5)
+    loss = scar_likelihood(label_frequency=0.5)
     logits, targets = torch.tensor([[LOG2, LOG2 + JUST_ABOVE]]), torch.zeros(1, 2)
     assert loss.posterior(logits, targets)[0, 0].item() == 0.5
     assert loss.pseudo_labels(logits, targets).tolist() == [[False, True]]

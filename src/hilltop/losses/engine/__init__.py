@@ -1,1 +1,1 @@
-"""How losses are computed: one pass, compiled kernels, fused heads. Private to ``losses``."""
+"""The compiled CPU kernels and the functions that call them."""

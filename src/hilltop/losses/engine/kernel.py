@@ -1,7 +1,7 @@
-"""Calls the compiled kernel (kernel.c) that computes a loss and its gradient in one pass.
+"""Calls the compiled C kernels, which compute a loss and its gradient in one pass on the CPU.
 
-Installing the package compiles it where there is a C compiler. Without it everything works and
-gives the same numbers; the plain torch path of base.py is only slower.
+Installing the package compiles them where there is a C compiler. Without them everything works and
+gives the same numbers: the plain formula runs under autograd.
 """
 
 from __future__ import annotations
@@ -12,45 +12,137 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import addressof
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from hilltop.errors import HilltopWarning
-from hilltop.losses.terms.base import FusedTerm
-
-if TYPE_CHECKING:
-    from hilltop.losses.base import PairBatch
+from hilltop.errors import HilltopError, HilltopWarning
+from hilltop.losses.base import traced
+from hilltop.losses.terms import KernelTerm
 
 _ABI = 5
 _KINDS = {"focal": 0, "cubic": 1, "kept": 2}
 _ENTRIES_PER_THREAD = 1 << 18  # below this, starting a thread costs more than it saves
+_ALL, _SPAN, _LANES = 4096, 32, 8  # as in count_kernel.c
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-class FusedLoss(NamedTuple):
-    """A whole loss in the form that the kernels know: see ``loss_t`` in kernel.c."""
+class LossForm(NamedTuple):
+    """A whole loss in the form that the kernel knows: see ``loss_t`` in kernel.c."""
 
-    positive: FusedTerm
-    negative: FusedTerm
-    pseudo: FusedTerm
-    confirmed: FusedTerm | None
+    positive: KernelTerm
+    negative: KernelTerm
+    pseudo: KernelTerm
+    verified: KernelTerm | None
     pseudo_above: float
     smoothing: float
     adds_pseudo_labels: bool = False
-    start_epoch: int = 0  # of pseudo_above; a device compares it, for the CPU it is done before
+
+
+class LossInputs(NamedTuple):
+    """Contiguous CPU tensors: logits and targets in float32, marks in bool.
+
+    ``selected`` are entries that count as labels or not at all, see ``adds_pseudo_labels``.
+    """
+
+    logits: Tensor
+    targets: Tensor
+    verified: Tensor | None = None
+    selected: Tensor | None = None
+
+
+class LossWeights(NamedTuple):
+    """Numbers for each class, in float32: weights, and what terms with ``by_class`` need."""
+
+    class_weight: Tensor | None = None
+    pos_weight: Tensor | None = None
+    positive_numbers: Tensor | None = None
+    negative_numbers: Tensor | None = None
 
 
 class KernelResult(NamedTuple):
-    """What one call found; ``entries`` and ``grad`` are None unless they were asked for."""
+    """What one call found; ``entries`` and ``grad`` are None unless they were asked for.
+
+    ``total`` is the sum over all rows but the ``hard`` ones, whose counted likelihood is too small
+    for the kernel and whose ``grad`` is not set; None if there are none.
+    """
 
     total: float
     known: int
     invalid: int
     entries: Tensor | None
     grad: Tensor | None
+    hard: Tensor | None = None
+
+
+def runs_on(logits: Tensor, *others: Tensor | None) -> bool:
+    """Return whether the kernels can take these tensors.
+
+    Torch has to trace the formula itself under ``torch.compile`` (which fuses it), inside
+    ``torch.func`` transforms, for tensor subclasses, and where something besides the logits wants a
+    gradient.
+    """
+    if not logits.is_cpu or logits.dtype == torch.float64 or not logits.numel():
+        return False
+    if traced() or type(logits) not in _PLAIN or logits.is_neg() or library() is None:
+        return False
+    learning = torch.is_grad_enabled()
+    for other in others:  # a plain loop: for a small batch, a generator counts
+        if other is None:
+            continue
+        if type(other) not in _PLAIN or other.is_neg() or (learning and other.requires_grad):
+            return False
+    return True
+
+
+def with_gradient(logits: Tensor, value: Tensor, grad: Tensor | None) -> Tensor:
+    """Return a value that autograd gives this gradient by the logits."""
+    if grad is None:
+        return value
+    loss: Tensor = _WithGradient.apply(logits, (value, grad))
+    return loss
+
+
+class _WithGradient(torch.autograd.Function):
+    """A loss whose gradient was found with its value, so that backward needs one saved tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, found: tuple[Tensor, Tensor]) -> Tensor:
+        value, grad = found
+        ctx.save_for_backward(grad)
+        ctx.dtype = logits.dtype
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor, None]:
+        (grad,) = ctx.saved_tensors
+        if torch._C._autograd._get_current_graph_task_keep_graph():
+            grad = grad * grad_loss
+            if torch.is_grad_enabled():
+                grad = _Final.apply(grad.detach().requires_grad_())
+        elif grad_loss.ndim or grad_loss.item() != 1:
+            # In place: new memory of that size costs more time than the multiplication.
+            grad = grad.mul_(grad_loss)
+        return grad if grad.dtype == ctx.dtype else grad.to(ctx.dtype), None
+
+
+class _Final(torch.autograd.Function):
+    """Passes a gradient on and refuses to be differentiated, which would be silently wrong."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad_gradient: Tensor) -> Tensor:
+        raise HilltopError(
+            "The compiled kernel computes first derivatives only. For second derivatives compute"
+            " the loss in float64, under torch.func (grad, hessian, ...) or under torch.compile."
+        )
 
 
 class _Term(ctypes.Structure):
@@ -99,6 +191,16 @@ class Total(ctypes.Structure):
     )
 
 
+class _Rule(ctypes.Structure):
+    _fields_ = (
+        ("keep_over", ctypes.c_int64),
+        ("keep_under", ctypes.c_int64),
+        ("share", ctypes.c_double),
+        ("room", ctypes.c_int64),
+        ("restore_prob", ctypes.c_double),
+    )
+
+
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel, or None where it was not built."""
@@ -113,7 +215,7 @@ def library() -> ctypes.CDLL | None:
     except (OSError, AttributeError) as error:
         reason = str(error)
     warnings.warn(
-        f"{path} cannot be used: {reason}. Losses are computed by torch instead, more slowly."
+        f"{path} cannot be used: {reason}. The plain formulas run instead, more slowly."
         " Install hilltop again to compile it anew.",
         HilltopWarning,
         stacklevel=2,
@@ -121,66 +223,96 @@ def library() -> ctypes.CDLL | None:
     return None
 
 
-@lru_cache(maxsize=1)
-def _compiled() -> Callable[..., None]:
+@lru_cache(maxsize=2)
+def _compiled(name: str, pointers: int) -> Callable[..., None]:
     loaded = library()
     assert loaded is not None
-    call = loaded.hilltop_loss_and_grad
-    pointer = ctypes.c_void_p
-    call.restype, call.argtypes = None, [pointer, ctypes.c_int64, ctypes.c_int64, *[pointer] * 9]
+    call: Callable[..., None] = getattr(loaded, name)
+    pointer, size = ctypes.c_void_p, ctypes.c_int64
+    call.restype, call.argtypes = None, [pointer, size, size, *[pointer] * pointers]  # type: ignore[attr-defined]
     return call
 
 
 def loss_and_grad(
-    loss: FusedLoss,
-    batch: PairBatch,
-    selected: Tensor | None,
-    class_weight: Tensor | None,
-    pos_weight: Tensor | None,
+    form: LossForm,
+    inputs: LossInputs,
+    weights: LossWeights,
     *,
-    by_class: tuple[Tensor | None, Tensor | None] = (None, None),
     want_entries: bool,
     needs_grad: bool,
     grad_scale: float = 1.0,
 ) -> KernelResult:
-    """Run the kernel over a batch of contiguous CPU tensors, float32 or bool.
-
-    ``selected`` are pairs that count as labels or not at all, see ``adds_pseudo_labels``. Weights
-    have one entry for each class; ``by_class`` is what :meth:`Term.by_class` gives for the
-    positive and for the negative term. The gradient comes multiplied by ``grad_scale``, which costs
-    nothing here and a pass over memory later.
-    """
-    logits, targets, observed = batch[:3]
+    """Compute the sum of a loss made of terms, and its gradient multiplied by ``grad_scale``."""
+    logits, targets, verified, selected = inputs
     entries = torch.empty_like(logits) if want_entries else None
     grad = torch.empty_like(logits) if needs_grad else None
-    weights = address(class_weight), address(pos_weight)
+    class_weight, pos_weight = _address(weights[0]), _address(weights[1])
     # Without weights the kernel need not know where a row ends: one long row is fastest.
-    weighted = weights != (None, None) or by_class != (None, None)
+    weighted = weights != (None, None, None, None)
     classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
-    call, parameters = _compiled(), _parameters(loss, grad_scale)
-    if by_class != (None, None):
-        parameters = _with_arrays(parameters, *by_class)
+    call, parameters = _compiled("hilltop_loss_and_grad", 9), _parameters(form, grad_scale)
+    if weights[2] is not None or weights[3] is not None:
+        parameters = _with_numbers(parameters, weights[2], weights[3])
 
     def work(start: int, length: int, total: Total) -> None:
         call(
             addressof(parameters),
             length // classes if weighted else 1,
             classes if weighted else length,
-            address(logits, start),
-            address(targets, start),
-            address(observed, start),
-            address(selected, start),
-            *weights,
-            address(entries, start),
-            address(grad, start),
+            _address(logits, start),
+            _address(targets, start),
+            _address(verified, start),
+            _address(selected, start),
+            class_weight,
+            pos_weight,
+            _address(entries, start),
+            _address(grad, start),
             addressof(total),
         )
 
-    total = in_threads(work, logits.numel(), classes)
+    total = _in_threads(work, logits.numel(), classes)
     return KernelResult(total.sum, total.known, total.invalid, entries, grad)
 
 
-def in_threads(work: Callable[[int, int, Total], None], entries: int, row_length: int) -> Total:
+def count_loss_and_grad(
+    left_ratio: Fraction,
+    restore_prob: float,
+    share: float,
+    inputs: LossInputs,
+    *,
+    needs_grad: bool,
+) -> KernelResult:
+    """Compute the sum of the likelihood that counts labels, and its gradient.
+
+    Args:
+        left_ratio: The 1 - r of the rule.
+        restore_prob: Probability that a lost label was put back.
+        share: How much of the loss is the likelihood; the rest is cross-entropy.
+        inputs: A batch of images, one a row, with targets 1, 0 or NaN.
+        needs_grad: Whether the gradient is needed.
+    """
+    logits, targets, verified, _ = inputs
+    rows, classes = logits.shape
+    grad = torch.empty_like(logits) if needs_grad else None
+    hard = torch.empty(rows, dtype=torch.bool)
+    room = max(_ALL, (_SPAN + 1 + -(-classes // _SPAN)) * (classes + 1))
+    call = _compiled("hilltop_count_loss", 7)
+    rule = _Rule(left_ratio.numerator, left_ratio.denominator, share, room, restore_prob)
+
+    def work(start: int, length: int, total: Total) -> None:
+        vectors = _LANES * (room + 4 * classes + 16)
+        scratch = torch.empty(vectors + 2 * (length // classes) + classes + 2, dtype=torch.float64)
+        per_entry = (_address(part, start) for part in (logits, targets, verified, grad))
+        shape = length // classes, classes
+        first = _address(hard, start // classes)
+        call(addressof(rule), *shape, *per_entry, first, _address(scratch), addressof(total))
+
+    total = _in_threads(work, logits.numel(), classes)
+    found = hard if total.hard else None
+    return KernelResult(total.sum, total.known, total.invalid, None, grad, found)
+
+
+def _in_threads(work: Callable[[int, int, Total], None], entries: int, row_length: int) -> Total:
     """Split the entries at row ends, one piece a thread, and add up what the pieces found."""
     total = Total()
     if entries < 2 * _ENTRIES_PER_THREAD:
@@ -200,22 +332,22 @@ def in_threads(work: Callable[[int, int, Total], None], entries: int, row_length
     return total
 
 
-def address(tensor: Tensor | None, offset: int = 0) -> int | None:
+def _address(tensor: Tensor | None, offset: int = 0) -> int | None:
     """Where the entry number ``offset`` of a contiguous tensor lies, None for no tensor."""
     return None if tensor is None else tensor.data_ptr() + offset * tensor.element_size()
 
 
 @lru_cache(maxsize=64)
-def _parameters(loss: FusedLoss, grad_scale: float) -> _Loss:
+def _parameters(loss: LossForm, grad_scale: float) -> _Loss:
     return _Loss(
         _term(loss.positive),
         _term(loss.negative),
         _term(loss.pseudo),
-        _term(loss.confirmed or loss.negative),
+        _term(loss.verified or loss.negative),
         None,
         None,
         None,
-        loss.confirmed is not None,
+        loss.verified is not None,
         loss.pseudo_above,
         loss.smoothing,
         loss.adds_pseudo_labels,
@@ -223,15 +355,15 @@ def _parameters(loss: FusedLoss, grad_scale: float) -> _Loss:
     )
 
 
-def _with_arrays(shared: _Loss, positive: Tensor | None, negative: Tensor | None) -> _Loss:
+def _with_numbers(shared: _Loss, positive: Tensor | None, negative: Tensor | None) -> _Loss:
     """Return a copy for one call; the tensors must outlive it."""
     own = _Loss.from_buffer_copy(shared)
-    own.constants = address(positive)
-    own.keeps, own.losts = address(negative), None
+    own.constants = _address(positive)
+    own.keeps, own.losts = _address(negative), None
     if negative is not None:
-        own.losts = address(negative, negative.shape[-1])
+        own.losts = _address(negative, negative.shape[-1])
     return own
 
 
-def _term(term: FusedTerm) -> _Term:
+def _term(term: KernelTerm) -> _Term:
     return _Term(**{**term._asdict(), "kind": _KINDS[term.kind]})

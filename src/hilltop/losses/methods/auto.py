@@ -1,43 +1,40 @@
-"""Auto: cross-entropy without the unlabelled pairs that, by evidence, are missing labels."""
+"""Auto: binary cross-entropy in which probable missing labels are masked out.
+
+Unlabelled pairs that out-of-fold scores show to be probable missing labels have weight 0; all other
+entries have weight 1. Without such evidence this is plain binary cross-entropy.
+"""
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from hilltop.losses.base import LabelStats, PairBatch
+from hilltop.losses.base import LabelStats, PairBatch, Reduction
 from hilltop.losses.catalogue import LOSSES, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.corrections import Correction
 from hilltop.losses.memory import batch_rows
-from hilltop.losses.reduction import Reduction
-from hilltop.losses.terms.correction import Correction
-from hilltop.losses.terms.negative import LogNegative
-from hilltop.losses.terms.positive import LogPositive
-from hilltop.losses.wrapper import LossWrapper
+from hilltop.losses.terms import LogNegative, LogPositive
 
-NO_EVIDENCE = "nothing is known of how labels were lost, so cross-entropy is taken as it is"
-"""What is said where no scores were there to ask."""
+NO_EVIDENCE = "nothing is known of how labels were lost, so plain cross-entropy is used"
+"""The sentence where there were no out-of-fold scores to ask."""
 
 
 class AbsentWeights(Correction):
-    r"""Leaves out every unlabelled pair that is probably a missing label.
+    r"""Masks out every unlabelled pair that is probably a missing label.
 
     .. math:: keep_{ic} = I(P(\text{absent}_{ic}) \ge 0.3), \qquad pseudo_{ic} = 0
 
-    The probabilities are fixed before training, by scores that never saw the labels. A pair that
-    is probably a missing label then says nothing, and a wrong belief does little harm: nothing is
-    turned into a label.
+    The probabilities are fixed before training, by out-of-fold scores. A wrong one does little
+    harm: the pair is left out, and nothing is turned into a label.
 
     Args:
         weight: One number for each image and class of the training set ``(N, C)``.
     """
 
-    sees_whole_batch = False
-    remembers = True
-    remembers_rows = True
     weight: Tensor
 
     def __init__(self, weight: Tensor) -> None:
-        """Keep the weights, beside what is saved with a model: they are found again."""
+        """Store the weights, which are not saved with a model: ``prepare`` gives them again."""
         super().__init__()
         self.register_buffer("weight", weight, persistent=False)
 
@@ -46,78 +43,83 @@ class AbsentWeights(Correction):
         images, classes = self.weight.shape
         rows = batch_rows("auto", batch, (images, classes))
         keep = self.weight[rows.squeeze(-1)].to(loss_neg.dtype)
-        if batch.observed is not None:
-            keep = keep.masked_fill(batch.observed, 1.0)
+        if batch.verified is not None:
+            keep = keep.masked_fill(batch.verified, 1.0)
         return keep, keep.new_zeros(())
 
 
-class Auto(LossWrapper):
-    """Cross-entropy that leaves out unlabelled pairs where evidence shows that labels are missing.
+class Auto(MultiLabelLoss):
+    """Binary cross-entropy in which probable missing labels are masked out.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.
-        watch: As in the other losses; nothing in this one can go flat.
+        watch: As in the other losses; this one cannot saturate, so it makes no difference.
+        safe_start: Likewise.
     """
 
     wants_evidence = True
 
-    def __init__(self, *, reduction: Reduction = "mean", watch: bool = True) -> None:
-        """Start as cross-entropy, which never hurts."""
-        super().__init__(_cross_entropy(None, reduction), reduction=reduction)
-        self.watched = watch
+    def __init__(
+        self, *, reduction: Reduction = "mean", watch: bool = True, safe_start: bool = True
+    ) -> None:
+        """Begin as cross-entropy."""
+        super().__init__(
+            positive=LogPositive(),
+            negative=LogNegative(),
+            reduction=reduction,
+            watch=watch,
+            safe_start=safe_start,
+        )
         self._sentence = NO_EVIDENCE
+        self.register_load_state_dict_pre_hook(_without_inner)  # type: ignore[no-untyped-call]
 
     def prepare(self, stats: LabelStats) -> None:
         """Take the evidence, if there is any."""
-        weight = None
-        self._sentence = NO_EVIDENCE
+        weight, self._sentence = None, NO_EVIDENCE
         if stats.evidence is not None:
             weight, self._sentence = stats.evidence.weight, stats.evidence.sentence
-        chosen = _cross_entropy(weight, self.reduction)
-        chosen.set_epoch(int(self.epoch))
-        self.wrap(chosen.to(self.epoch.device))
+        self.correction = None
+        if weight is not None:
+            self.correction = AbsentWeights(weight).to(self.epoch.device)
+        self._take_over_parts()
 
     def describe(self) -> str | None:
         """Return what was found and chosen."""
         return f"{self._sentence}."
 
 
-def _cross_entropy(weight: Tensor | None, reduction: Reduction) -> MultiLabelLoss:
-    return MultiLabelLoss(
-        positive=LogPositive(),
-        negative=LogNegative(),
-        correction=None if weight is None else AbsentWeights(weight),
-        reduction=reduction,
-        watch=False,
-    )
+def _without_inner(_: nn.Module, state: dict[str, Tensor], prefix: str, *__: object) -> None:
+    """Take a state of the release before, in which the loss stood within another."""
+    state.pop(f"{prefix}inner.epoch", None)
 
 
 @LOSSES.register(
     "auto",
     MethodCard(
-        unlabelled="absent, or left out by evidence",
-        remark="cross-entropy without probable missing labels; what `hilltop train` uses",
+        unlabelled="absent, or masked out by evidence",
+        remark="cross-entropy without probable missing labels; the default of `hilltop train`",
         when=(
-            "When you do not want to choose. It is what `hilltop train` and"
-            " `HilltopClassifier` use unless told otherwise. On features, and on images with"
-            " pretrained weights, it finds out with scores that never saw the labels how they were"
-            " lost, and without evidence is cross-entropy."
+            "When you do not want to choose. It is the default of `hilltop train` and"
+            " `HilltopClassifier`. On features, and on images with pretrained weights, they train"
+            " cross-validated heads. If the out-of-fold scores indicate missing labels, likely"
+            " false negatives are masked out of the loss; otherwise `auto` is cross-entropy."
         ),
     ),
 )
-def auto(*, reduction: Reduction = "mean", watch: bool = True) -> Auto:
-    """Cross-entropy that trusts unlabelled pairs as far as evidence goes, see :class:`Auto`.
+def auto(*, reduction: Reduction = "mean", watch: bool = True, safe_start: bool = True) -> Auto:
+    """Binary cross-entropy in which probable missing labels are masked out, see :class:`Auto`.
 
-    Training on features, or on images with pretrained weights, gathers the evidence: scores of
-    heads that never saw the labels say whether some are missing, and how probable it is for each
-    pair. In a training loop of your own it is cross-entropy, unless ``prepare`` is given evidence.
+    Training on features, or on images with pretrained weights, gathers the evidence by
+    cross-validation. In a training loop of your own this is cross-entropy, unless ``prepare`` is
+    given evidence.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.
-        watch: As in the other losses; nothing in this one can go flat.
+        watch: As in the other losses; this one cannot saturate, so it makes no difference.
+        safe_start: Likewise.
 
     Example:
         >>> auto().describe()
-        'nothing is known of how labels were lost, so cross-entropy is taken as it is.'
+        'nothing is known of how labels were lost, so plain cross-entropy is used.'
     """
-    return Auto(reduction=reduction, watch=watch)
+    return Auto(reduction=reduction, watch=watch, safe_start=safe_start)

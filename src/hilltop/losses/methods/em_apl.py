@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Unpack
 
 import torch
@@ -10,21 +9,19 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.checks import check_number
+from hilltop.losses import functional
 from hilltop.losses.base import LabelStats, PairBatch
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
+from hilltop.losses.corrections import Correction
 from hilltop.losses.memory import all_reduce_rows, batch_rows, describe_bytes, learns_from
-from hilltop.losses.terms.base import NegativeTerm
-from hilltop.losses.terms.correction import CORRECTIONS, Correction
-from hilltop.losses.terms.negative import NEGATIVES, LogNegative
-from hilltop.losses.terms.positive import LogPositive
+from hilltop.losses.terms import LogNegative, LogPositive, NegativeTerm
 
 _LEAST, _MOST = 6e-8, 6e4  # what float16 holds
 
 
-@NEGATIVES.register("entropy")
 class EntropyNegative(NegativeTerm):
-    r"""Negative term that draws towards "unknown": the more certain, the dearer.
+    r"""Negative term that draws towards "unknown": the more certain, the costlier.
 
     .. math:: \ell^-(p) = \alpha\,[\log 2 + p \log p + (1 - p) \log(1 - p)], \qquad p = \sigma(x)
 
@@ -43,22 +40,19 @@ class EntropyNegative(NegativeTerm):
     """
 
     def __init__(self, *, alpha: float = 0.1) -> None:
-        """Check and keep the weight."""
+        """Check and store the weight."""
         super().__init__()
         self.alpha = check_number("alpha", alpha, low=0)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
-        entropy = F.softplus(logits) - logits * torch.sigmoid(logits)
-        # At p = 1/2 rounding alone would make it negative.
-        return self.alpha * (math.log(2) - entropy).clamp(min=0.0)
+        return self.alpha * functional.entropy_negative(logits)
 
     def extra_repr(self) -> str:
         """Show the weight."""
         return f"alpha={self.alpha:g}"
 
 
-@CORRECTIONS.register("asymmetric_pseudo_labels")
 class AsymmetricPseudoLabels(Correction):
     r"""Asymmetric pseudo labels (APL): the lowest scores of a class become soft negatives.
 
@@ -84,18 +78,17 @@ class AsymmetricPseudoLabels(Correction):
         labels, ECCV 2022.
     """
 
-    sees_whole_batch = False
     surprise: Tensor  # -log of the last score; negative once held; 0 if labelled or never seen
     seen: Tensor
     held_in: Tensor
 
     def __init__(self, *, beta: float = 0.9, theta: float = 0.9, warmup: float = 0.5) -> None:
-        """Check and keep the constants; there is no memory yet."""
+        """Check and store the constants; there is no memory yet."""
         super().__init__()
         self.beta = check_number("beta", beta, low=0)
         self.theta = check_number("theta", theta, low=0, high=1)
         self.warmup = check_number("warmup", warmup, low=0, high=1)
-        self.remembers = self.remembers_rows = self.needs_prepare = self.theta > 0
+        self.independent_rows = self.theta == 0
         self.pairs: tuple[int, int] | None = None
         self.first, self.share = 0, 0.0
         self.register_buffer("surprise", None)
@@ -165,7 +158,7 @@ class AsymmetricPseudoLabels(Correction):
 
     def _held(self, rows: Tensor, batch: PairBatch) -> Tensor:
         held = self.surprise[rows].view(batch.logits.shape) < 0
-        return held if batch.observed is None else held & ~batch.observed
+        return held if batch.verified is None else held & ~batch.verified
 
     def _remember(self, rows: Tensor, batch: PairBatch) -> None:
         """Keep the scores of unlabelled pairs that are not held."""
@@ -205,7 +198,7 @@ def em_apl(
               \ell^- = \alpha\,[\log 2 + p \log p + (1 - p) \log(1 - p)]
 
     and, later, the lowest scores of each class are held as soft negatives, see
-    :class:`AsymmetricPseudoLabels`. Entries that a person confirmed absent cost
+    :class:`AsymmetricPseudoLabels`. Entries that a person verified to be absent cost
     :math:`-\log(1 - p)`. Call ``prepare(stats)`` before training, ``set_epoch(epoch)`` at the start
     of every epoch, and pass ``index`` with every batch.
 
@@ -234,7 +227,7 @@ def em_apl(
     return MultiLabelLoss(
         positive=LogPositive(),
         negative=EntropyNegative(alpha=alpha),
-        confirmed=LogNegative(),
+        verified_negative=LogNegative(),
         correction=AsymmetricPseudoLabels(beta=beta, theta=theta, warmup=warmup),
         **common,
     )

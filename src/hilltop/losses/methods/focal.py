@@ -7,14 +7,13 @@ from typing import Unpack
 from hilltop.checks import check_number
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.terms.negative import FocalNegative, ShiftedFocalNegative
-from hilltop.losses.terms.positive import FocalPositive
+from hilltop.losses.terms import FocalNegative, FocalPositive, ShiftedFocalNegative
 
 
 @LOSSES.register(
     "focal",
     MethodCard(
-        unlabelled="negatives, the easy ones played down",
+        unlabelled="negatives, the easy ones down-weighted",
         remark="Focal loss, the equation",
         when=(
             "When labels are complete and easy negatives drown the rest. With missing labels"
@@ -35,7 +34,7 @@ def focal(
         \ell^+ = -\alpha_+ (1-p)^\gamma \log p, \qquad \ell^- = -\alpha_- p^\gamma \log(1 - p)
 
     Args:
-        gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        gamma: How strongly easy entries are down-weighted; 0 gives cross-entropy.
         alpha_pos: Factor on all positives; together they balance positives and negatives.
         alpha_neg: Factor on all negatives. The paper prints both and uses 1; Focal loss for object
             detection has 0.25 and 0.75.
@@ -71,7 +70,7 @@ def focal_released(
     The value is that of :func:`focal`; the paper's numbers come from this form.
 
     Args:
-        gamma: How strongly easy entries are played down; 0 gives cross-entropy.
+        gamma: How strongly easy entries are down-weighted; 0 gives cross-entropy.
         alpha_pos: Factor on all positives; together they balance positives and negatives.
         alpha_neg: Factor on all negatives. The paper prints both and uses 1; Focal loss for object
             detection has 0.25 and 0.75.
@@ -83,7 +82,7 @@ def focal_released(
 @LOSSES.register(
     "asl",
     MethodCard(
-        unlabelled="negatives, the easy ones played down",
+        unlabelled="negatives, the easy ones down-weighted",
         remark="asymmetric loss, the equation",
         when=(
             "When positives are rare and labels are nearly complete. The last stretch near p"
@@ -105,8 +104,8 @@ def asl(
         \ell^- = -p_m^{\gamma_-} \log(1 - p_m), \qquad p_m = \max(p - m, 0)
 
     Args:
-        gamma_pos: How strongly easy positives are played down.
-        gamma_neg: How strongly easy negatives are played down: 0, or at least 1.
+        gamma_pos: How strongly easy positives are down-weighted.
+        gamma_neg: How strongly easy negatives are down-weighted: 0, or at least 1.
         shift: The probability m below which negatives cost nothing.
         **common: Options of :class:`MultiLabelLoss`.
 
@@ -138,14 +137,16 @@ def asl_released(
         \ell^- = -[p_m^{\gamma_-}] \log(1 - p_m), \qquad p_m = \max(p - m, 0)
 
     What stands in brackets is not differentiated.
-    The value is that of :func:`asl`; the paper's numbers come from this form.
+    The value is that of :func:`asl`; the paper's numbers come from this form. It is its equation
+    from the first step: ``safe_start`` is False unless it is given.
 
     Args:
-        gamma_pos: How strongly easy positives are played down.
-        gamma_neg: How strongly easy negatives are played down: 0, or at least 1.
+        gamma_pos: How strongly easy positives are down-weighted.
+        gamma_neg: How strongly easy negatives are down-weighted: 0, or at least 1.
         shift: The probability m below which negatives cost nothing.
         **common: Options of :class:`MultiLabelLoss`.
     """
+    common.setdefault("safe_start", False)
     return _asl(gamma_pos, gamma_neg, shift, True, common)
 
 

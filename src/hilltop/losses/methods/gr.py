@@ -5,21 +5,18 @@ from __future__ import annotations
 from typing import Unpack
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
 from hilltop.errors import ArgumentError
+from hilltop.losses import functional
 from hilltop.losses.base import LabelStats, PairBatch
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.terms.base import NegativeTerm, PositiveTerm
-from hilltop.losses.terms.correction import CORRECTIONS, Correction
-from hilltop.losses.terms.negative import NEGATIVES, LogNegative
-from hilltop.losses.terms.positive import POSITIVES, LogPositive
+from hilltop.losses.corrections import Correction
+from hilltop.losses.terms import LogNegative, LogPositive, NegativeTerm, PositiveTerm
 
 
-@POSITIVES.register("generalised")
 class GeneralisedPositive(PositiveTerm):
     r"""Generalised cross-entropy for a label: between -log p (q to 0) and 1 - p (q = 1).
 
@@ -37,20 +34,19 @@ class GeneralisedPositive(PositiveTerm):
     """
 
     def __init__(self, *, q: float = 0.01) -> None:
-        """Check and keep the constant."""
+        """Check and store the constant."""
         super().__init__()
         self.q = check_number("q", q, low=1e-4, high=1)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
-        return _generalised(logits, self.q)
+        return functional.generalised_positive(logits, self.q)
 
     def extra_repr(self) -> str:
         """Show the constant."""
         return f"q={self.q:g}"
 
 
-@NEGATIVES.register("generalised")
 class GeneralisedNegative(NegativeTerm):
     r"""Generalised cross-entropy for an absent label: between -log(1-p) (q to 0) and p (q = 1).
 
@@ -67,23 +63,22 @@ class GeneralisedNegative(NegativeTerm):
         tensor([0.1192, 0.5000, 0.9820])
     """
 
-    can_go_flat = True
+    can_saturate = True
 
     def __init__(self, *, q: float = 1.0) -> None:
-        """Check and keep the constant."""
+        """Check and store the constant."""
         super().__init__()
         self.q = check_number("q", q, low=1e-4, high=1)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
-        return _generalised(-logits, self.q)
+        return functional.generalised_positive(-logits, self.q)
 
     def extra_repr(self) -> str:
         """Show the constant."""
         return f"q={self.q:g}"
 
 
-@CORRECTIONS.register("gradual")
 class GradualCorrection(Correction):
     r"""Soft pseudo labels that set in gradually, and a weight against the easy and the doubtful.
 
@@ -105,9 +100,7 @@ class GradualCorrection(Correction):
         ArgumentError: The length of the run is not known.
     """
 
-    self_labelling = True
-    sees_whole_batch = False
-    stops_gradient = True
+    self_labelling = independent_rows = True
 
     def __init__(
         self,
@@ -118,12 +111,11 @@ class GradualCorrection(Correction):
         mu: tuple[float, float] = (0.5, 0.8),
         sigma: tuple[float, float] = (2.0, 0.5),
     ) -> None:
-        """Check and keep the constants."""
+        """Check and store the constants."""
         super().__init__()
         self.epochs = None if epochs is None else check_whole("epochs", epochs, low=1)
         self.w, self.b, self.mu = _ends("w", w), _ends("b", b), _ends("mu", mu)
         self.sigma = _ends("sigma", sigma, low=1e-3)
-        self.needs_prepare = self.epochs is None
 
     def prepare(self, stats: LabelStats) -> None:
         """Take the length of the run, unless it was given."""
@@ -138,7 +130,7 @@ class GradualCorrection(Correction):
                 " prepare(LabelStats.of(targets, epochs)) before training."
             )
         logits = batch.logits.detach()
-        done = (batch.epoch.to(logits.dtype) / self.epochs).clamp(max=1)
+        done = (torch.as_tensor(batch.epoch).to(logits.dtype) / self.epochs).clamp(max=1)
         w, b, mu, sigma = (
             first + (last - first) * done for first, last in (self.w, self.b, self.mu, self.sigma)
         )
@@ -146,9 +138,9 @@ class GradualCorrection(Correction):
         label = torch.sigmoid(w * probs + b)
         weight = torch.exp(-((probs - mu) ** 2) / (2 * sigma**2))
         keep, pseudo = weight * (1 - label), weight * label
-        if batch.observed is None:
+        if batch.verified is None:
             return keep, pseudo
-        return torch.where(batch.observed, 1.0, keep), torch.where(batch.observed, 0.0, pseudo)
+        return torch.where(batch.verified, 1.0, keep), torch.where(batch.verified, 0.0, pseudo)
 
     def extra_repr(self) -> str:
         """Show the constants."""
@@ -183,7 +175,7 @@ def gr(
         \ell^- = v(p) \left[ k(p)\,\frac{1 - p^{q_+}}{q_+}
                  + (1 - k(p))\,\frac{1 - (1-p)^{q_-}}{q_-} \right]
 
-    with k and v of :class:`GradualCorrection`. Entries that a person confirmed absent cost
+    with k and v of :class:`GradualCorrection`. Entries that a person verified to be absent cost
     :math:`-\log(1 - p)`. Call ``set_epoch(epoch)`` at the start of every epoch.
 
     Args:
@@ -212,16 +204,10 @@ def gr(
         positive=LogPositive(),
         negative=GeneralisedNegative(q=q_neg),
         pseudo_positive=GeneralisedPositive(q=q_pos),
-        confirmed=LogNegative(),
+        verified_negative=LogNegative(),
         correction=GradualCorrection(epochs=epochs, w=w, b=b, mu=mu, sigma=sigma),
         **common,
     )
-
-
-def _generalised(logits: Tensor, q: float) -> Tensor:
-    # expm1 instead of 1 - p**q: for a small q that difference cancels, and the power's gradient at
-    # an underflowed zero is infinite.
-    return -torch.expm1(q * F.logsigmoid(logits)) / q
 
 
 def _ends(name: str, ends: tuple[float, float], *, low: float = -1e4) -> tuple[float, float]:

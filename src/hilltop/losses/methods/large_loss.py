@@ -11,22 +11,22 @@ from hilltop.checks import check_number
 from hilltop.losses.base import LabelStats, PairBatch
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.engine.largest import value_at_place
+from hilltop.losses.corrections import SelectiveCorrection
 from hilltop.losses.memory import (
     all_reduce_rows,
     batch_rows,
     describe_bytes,
     pack_bits,
     unpack_bits,
+    value_at_place,
 )
-from hilltop.losses.terms.correction import CORRECTIONS, SelectiveCorrection
 
 
 class _LargeLoss(SelectiveCorrection):
     """What the three have in common: one rate, and the largest losses of a batch."""
 
     def __init__(self, *, rate: float = 0.002) -> None:
-        """Check and keep the rate."""
+        """Check and store the rate."""
         super().__init__()
         self.rate = check_number("rate", rate, low=0, high=1)
 
@@ -40,7 +40,6 @@ class _LargeLoss(SelectiveCorrection):
         return _top(batch.logits, candidates, self.rate * batch.epoch * known)
 
 
-@CORRECTIONS.register("large_loss_rejection")
 class LargeLossRejection(_LargeLoss):
     r"""Large-loss rejection (LL-R): the largest losses of a batch do not count.
 
@@ -71,7 +70,6 @@ class LargeLossRejection(_LargeLoss):
     adds_pseudo_labels = False
 
 
-@CORRECTIONS.register("large_loss_correction")
 class LargeLossCorrection(_LargeLoss):
     r"""Large-loss correction for the step (LL-Ct): the largest losses of a batch are labels.
 
@@ -88,7 +86,6 @@ class LargeLossCorrection(_LargeLoss):
     """
 
 
-@CORRECTIONS.register("large_loss_permanent")
 class LargeLossPermanent(_LargeLoss):
     r"""Large-loss correction for good (LL-Cp): the largest losses of a batch become labels.
 
@@ -109,12 +106,11 @@ class LargeLossPermanent(_LargeLoss):
         Kim et al., Large loss matters in weakly supervised multi-label classification, CVPR 2022.
     """
 
-    remembers = remembers_rows = needs_prepare = True
     memory: Tensor
     treated: Tensor
 
     def __init__(self, *, rate: float = 0.002) -> None:
-        """Check and keep the rate; there is no memory yet."""
+        """Check and store the rate; there is no memory yet."""
         super().__init__(rate=rate)
         self.pairs: tuple[int, int] | None = None
         self.register_buffer("memory", None)
@@ -143,7 +139,7 @@ class LargeLossPermanent(_LargeLoss):
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select the pseudo labels of before, and in a step of training some more."""
-        logits, epoch = batch.logits, batch.epoch
+        logits, epoch = batch.logits, torch.as_tensor(batch.epoch)
         rows = batch_rows("ll_cp", batch, self.pairs)
         classes = logits.shape[-1]
         pseudo = unpack_bits(self.memory[rows], classes)

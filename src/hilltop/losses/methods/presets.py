@@ -6,14 +6,15 @@ from typing import Unpack
 
 from hilltop.losses.catalogue import LOSSES, Common, CommonWithoutSmoothing, MethodCard
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.terms.negative import (
+from hilltop.losses.terms import (
     FocalNegative,
+    FocalPositive,
     HillNegative,
     LogNegative,
+    LogPositive,
     MseNegative,
     WeakNegative,
 )
-from hilltop.losses.terms.positive import FocalPositive, LogPositive
 
 
 @LOSSES.register(
@@ -95,7 +96,7 @@ def bce_ls(
         unlabelled="forgiven when confident",
         remark="squared probability",
         when=(
-            "To see how much of Hill is owed to squaring: it is the step between"
+            "To see how much of the Hill loss is due to squaring: it is the step between"
             " cross-entropy and Hill."
         ),
     ),
@@ -132,7 +133,7 @@ def focal_margin(
     .. math:: \ell^+ = -(1-p_m)^\gamma \log p_m, \qquad \ell^- = -p^\gamma \log(1 - p)
 
     Args:
-        gamma: How strongly easy entries are played down.
+        gamma: How strongly easy entries are down-weighted.
         margin: The m in :math:`p_m = \sigma(x - m)`; 0.5 to 1 is recommended, 0 gives Focal.
         gamma_neg: The same as gamma for negatives alone; None takes gamma, 0 gives those of
             cross-entropy (the paper's "Focal margin+").
@@ -167,7 +168,7 @@ def hill(
     Args:
         lam: Height of the hill; 1.5 puts the turning point of the gradient at p = 0.5.
         margin: The m in :math:`p_m = \sigma(x - m)`.
-        gamma: How strongly easy positives are played down.
+        gamma: How strongly easy positives are down-weighted.
         **common: Options of :class:`MultiLabelLoss`.
 
     Example:
@@ -179,8 +180,10 @@ def hill(
         Labels".
 
     Note:
-        Start a new classification head with :func:`init_head`. From bias 0 and a brisk learning
-        rate, negatives can overshoot to where the hill is flat and stay there.
+        Two lines replace ``BCEWithLogitsLoss``: ``criterion = hill()`` and, for a new
+        classification head, ``init_head(model, criterion, targets)``. Without the second line,
+        training begins with a :class:`SafeStart`: from bias 0 negatives can overshoot to where the
+        gradient of the hill vanishes and stay there.
     """
     return MultiLabelLoss(
         positive=FocalPositive(gamma=gamma, margin=margin), negative=HillNegative(lam=lam), **common

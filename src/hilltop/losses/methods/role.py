@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
@@ -11,15 +10,19 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_number, check_whole
 from hilltop.errors import ArgumentError
-from hilltop.losses.base import LabelStats, Loss, PairBatch, ParameterGroups
+from hilltop.losses.base import (
+    LabelStats,
+    Loss,
+    PairBatch,
+    ParameterGroups,
+    Reduction,
+    compute_dtype,
+)
 from hilltop.losses.catalogue import LOSSES, MethodCard
-from hilltop.losses.engine.one_pass import needs_graph
 from hilltop.losses.memory import batch_rows, describe_bytes
-from hilltop.losses.reduction import Reduction
-from hilltop.losses.targets import compute_dtype
 
 _SPREAD = math.log(0.6 / 0.4)  # estimates of unlabelled pairs start between 0.4 and 0.6,
-_SURE = math.log(0.995 / 0.005)  # those of labels at 0.995 and of confirmed absents at 0.005
+_SURE = math.log(0.995 / 0.005)  # those of labels at 0.995 and of verified absent entries at 0.005
 
 
 class Role(Loss):
@@ -31,8 +34,8 @@ class Role(Loss):
         R(f) = \left( \overline{f} - \frac{k}{K} \right)^2
 
     f are the model's probabilities and g one free estimate for each pair of image and class. S is
-    cross-entropy on labels (and confirmed absents), C cross-entropy against the other, taken as
-    given, and R holds the mean number of labels per image at k of K classes.
+    cross-entropy on labels (and verified absent entries), C cross-entropy against the other, taken
+    as given, and R holds the mean number of labels per image at k of K classes.
 
     The estimates learn ten times faster than the model, see :meth:`parameter_groups`. Adam sees
     the whole table in each step, as in the publication: after a batch its rows go on moving for
@@ -45,6 +48,7 @@ class Role(Loss):
             takes the mean of what is labelled, which is too low where labels are missing.
         seed: Of the random start of the estimates.
         reduction: As in :class:`MultiLabelLoss`; R is part of every entry.
+        safe_start: As in the other losses; this one cannot saturate, so it makes no difference.
 
     Shape:
         logits and targets ``(..., K)``, ``index`` the same without the last dimension.
@@ -56,8 +60,8 @@ class Role(Loss):
         Cole et al., Multi-label learning from single positive labels, CVPR 2021.
     """
 
-    self_labelling = sees_whole_batch = stops_gradient = True
-    remembers = remembers_rows = needs_prepare = True
+    self_labelling = True
+    independent_rows = False
 
     def __init__(
         self,
@@ -65,9 +69,10 @@ class Role(Loss):
         labels_per_image: float | None = None,
         seed: int = 0,
         reduction: Reduction = "mean",
+        safe_start: bool = True,
     ) -> None:
-        """Check and keep the constants; there are no estimates yet."""
-        super().__init__(reduction=reduction)
+        """Check and store the constants; there are no estimates yet."""
+        super().__init__(reduction=reduction, safe_start=safe_start)
         if labels_per_image is not None:
             check_number("labels_per_image", labels_per_image, low=0)
         self.labels_per_image, self.seed = labels_per_image, check_whole("seed", seed, low=0)
@@ -102,41 +107,24 @@ class Role(Loss):
             " averages"
         )
 
-    def evaluate(self, batch: PairBatch) -> Tensor:
-        """Return the loss of a batch; of model and table, backward keeps one gradient each."""
-        if needs_graph(batch.logits, batch.targets) or self.reduction == "none":
-            return super().evaluate(batch)
-        model, table = (
-            self.one_pass(side, self.by_autograd(side, entries))
-            for side, entries in self._sides(batch)
-        )
-        return model + table
-
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the loss of every pair, that of the model and that of its estimate."""
-        (model, model_entries), (table, table_entries) = self._sides(batch)
-        return model_entries(model) + table_entries(table)
-
-    def _sides(self, batch: PairBatch) -> list[tuple[PairBatch, Callable[[PairBatch], Tensor]]]:
-        """The model's pairs and the table's, each with what teaches it."""
-        table, share = batch.with_logits(self._guesses(batch)), self.share(batch.logits)
-        return [
-            (batch, _taught_by(table.logits.detach(), share)),
-            (table, _taught_by(batch.logits.detach(), share)),
-        ]
+        table, share = self._guesses(batch), self.share(batch.logits)
+        model = _taught_by(table.detach(), batch, share)
+        return model + _taught_by(batch.logits.detach(), batch.with_logits(table), share)
 
     @torch.no_grad()
     def estimates(
-        self, targets: Tensor, *, index: Tensor, observed: Tensor | None = None
+        self, targets: Tensor, *, index: Tensor, verified: Tensor | None = None
     ) -> Tensor:
         """Return the probability that the table gives each entry of some images.
 
         Args:
             targets: Labels of the images, ``(N, K)``.
             index: Their row numbers.
-            observed: True where a person confirmed the target.
+            verified: True where a person verified the target.
         """
-        return torch.sigmoid(self._guesses(PairBatch(targets.float(), targets, observed, index)))
+        return torch.sigmoid(self._guesses(PairBatch(targets.float(), targets, verified, index)))
 
     def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries whose estimate is above 0.6, where none starts."""
@@ -155,8 +143,8 @@ class Role(Loss):
         column = torch.arange(classes, device=rows.device)
         start = _SPREAD * _uniform(rows.unsqueeze(1) * classes + column, self.seed).to(dtype)
         start = torch.where(targets == 1, _SURE, start.view(logits.shape))
-        if batch.observed is not None:
-            start = torch.where(batch.observed & (targets == 0), -_SURE, start)
+        if batch.verified is not None:
+            start = torch.where(batch.verified & (targets == 0), -_SURE, start)
         return start + self.moved[rows].view(logits.shape).to(dtype)
 
     def extra_repr(self) -> str:
@@ -164,23 +152,19 @@ class Role(Loss):
         return f"labels_per_image={self.labels_per_image}, reduction={self.reduction!r}"
 
 
-def _taught_by(teacher: Tensor, share: float) -> Callable[[PairBatch], Tensor]:
-    """What the learner's logits cost, entry by entry; unknown entries cost 0."""
-
-    def entries(batch: PairBatch) -> Tensor:
-        learner = batch.logits.to(compute_dtype(batch.logits))
-        labels = batch.targets.to(learner.dtype)
-        known = labels == labels  # NaN differs from itself
-        learner, labels = torch.where(known, learner, 0.0), torch.where(known, labels, 0.0)
-        present, absent = F.softplus(-learner), F.softplus(learner)
-        taught = torch.sigmoid(teacher.to(learner.dtype))
-        cost = labels * present + taught * present + (1 - taught) * absent
-        if batch.observed is not None:
-            cost = cost + torch.where(batch.observed, (1 - labels) * absent, 0.0)
-        mean = torch.where(known, torch.sigmoid(learner), 0.0).sum() / known.sum().clamp(min=1)
-        return torch.where(known, 0.5 * (cost + (mean - share) ** 2), 0.0)
-
-    return entries
+def _taught_by(teacher: Tensor, batch: PairBatch, share: float) -> Tensor:
+    """Return what the learner's logits cost, entry by entry; unknown entries cost 0."""
+    learner = batch.logits.to(compute_dtype(batch.logits))
+    labels = batch.targets.to(learner.dtype)
+    known = labels == labels  # NaN differs from itself
+    learner, labels = torch.where(known, learner, 0.0), torch.where(known, labels, 0.0)
+    present, absent = F.softplus(-learner), F.softplus(learner)
+    taught = torch.sigmoid(teacher.to(learner.dtype))
+    cost = labels * present + taught * present + (1 - taught) * absent
+    if batch.verified is not None:
+        cost = cost + torch.where(batch.verified, (1 - labels) * absent, 0.0)
+    mean = torch.where(known, torch.sigmoid(learner), 0.0).sum() / known.sum().clamp(min=1)
+    return torch.where(known, 0.5 * (cost + (mean - share) ** 2), 0.0)
 
 
 def _uniform(pairs: Tensor, seed: int) -> Tensor:
@@ -210,6 +194,7 @@ def role(
     labels_per_image: float | None = None,
     seed: int = 0,
     reduction: Reduction = "mean",
+    safe_start: bool = True,
 ) -> Role:
     """Regularised online label estimation: the model and a table of estimates teach each other.
 
@@ -222,11 +207,14 @@ def role(
         labels_per_image: Expected number of labels of an image; None takes what is labelled.
         seed: Of the random start of the estimates.
         reduction: As in :class:`MultiLabelLoss`.
+        safe_start: As in the other losses; this one cannot saturate, so it makes no difference.
 
     Reference:
         Cole et al., Multi-label learning from single positive labels, CVPR 2021.
     """
-    return Role(labels_per_image=labels_per_image, seed=seed, reduction=reduction)
+    return Role(
+        labels_per_image=labels_per_image, seed=seed, reduction=reduction, safe_start=safe_start
+    )
 
 
 def role_threshold(scores: Tensor) -> float:

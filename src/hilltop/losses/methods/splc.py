@@ -12,18 +12,11 @@ from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import PairBatch
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.engine.largest import highest
-from hilltop.losses.terms.correction import (
-    CORRECTIONS,
-    Correction,
-    PseudoAbove,
-    SelectiveCorrection,
-)
-from hilltop.losses.terms.negative import FocalNegative
-from hilltop.losses.terms.positive import FocalPositive
+from hilltop.losses.corrections import Correction, PseudoAbove, SelectiveCorrection
+from hilltop.losses.memory import highest
+from hilltop.losses.terms import FocalNegative, FocalPositive
 
 
-@CORRECTIONS.register("self_paced")
 class SelfPacedCorrection(Correction):
     r"""Self-paced loss correction (SPLC): an unlabelled entry with :math:`p > \tau` is a label.
 
@@ -49,11 +42,10 @@ class SelfPacedCorrection(Correction):
         Eq. 10 of "Simple and Robust Loss Design for Multi-Label Learning with Missing Labels".
     """
 
-    can_go_flat = True
-    sees_whole_batch = False
+    can_saturate = independent_rows = True
 
     def __init__(self, *, tau: float = 0.6, start_epoch: int = 1) -> None:
-        """Check and keep the constants."""
+        """Check and store the constants."""
         super().__init__()
         self.tau = check_number("tau", tau, low=0, high=1)
         self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
@@ -61,9 +53,9 @@ class SelfPacedCorrection(Correction):
     def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``(keep, pseudo)``."""
         sure = batch.logits.detach() > _logit(self.tau)
-        sure = sure & (batch.epoch >= self.start_epoch)
-        if batch.observed is not None:
-            sure = sure & ~batch.observed
+        sure = sure & torch.as_tensor(batch.epoch >= self.start_epoch)
+        if batch.verified is not None:
+            sure = sure & ~batch.verified
         pseudo = sure.to(batch.logits.dtype)
         return 1 - pseudo, pseudo
 
@@ -76,7 +68,6 @@ class SelfPacedCorrection(Correction):
         return f"tau={self.tau:g}, start_epoch={self.start_epoch}"
 
 
-@CORRECTIONS.register("bounded_self_paced")
 class BoundedSelfPacedCorrection(SelectiveCorrection):
     r"""Self-paced correction that adds no more pseudo labels to a batch than it has labels.
 
@@ -100,10 +91,10 @@ class BoundedSelfPacedCorrection(SelectiveCorrection):
         tensor([[0., 1., 0., 0.]])
     """
 
-    can_go_flat = True
+    can_saturate = True
 
     def __init__(self, *, tau: float = 0.6, start_epoch: int = 1, per_label: float = 1.0) -> None:
-        """Check and keep the constants."""
+        """Check and store the constants."""
         super().__init__()
         self.tau = check_number("tau", tau, low=0, high=1)
         self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
@@ -111,7 +102,8 @@ class BoundedSelfPacedCorrection(SelectiveCorrection):
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select the candidates above tau, and where they are too many the highest of them."""
-        sure = candidates & (batch.logits > _logit(self.tau)) & (batch.epoch >= self.start_epoch)
+        sure = candidates & (batch.logits > _logit(self.tau))
+        sure = sure & torch.as_tensor(batch.epoch >= self.start_epoch)
         labels = batch.targets.nansum(dtype=torch.float32)
         many = (self.per_label * labels + 1e-3).floor().long()  # a whole product may round down
         return highest(batch.logits, sure, many)
@@ -237,15 +229,17 @@ def splc_released(
 
     Focal margin for labelled entries, Focal without margin for corrected ones, Focal negatives.
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins. This
-    form, not :func:`splc`, produced the paper's numbers.
+    form, not :func:`splc`, produced the paper's numbers. It is its equation from the first step:
+    ``safe_start`` is False unless it is given.
 
     Args:
         tau: Probability above which an unlabelled entry counts as present.
         start_epoch: First epoch that corrects, counting from 0.
         margin: The m in :math:`p_m = \sigma(x - m)` for labelled entries.
-        gamma: How strongly easy entries are played down.
+        gamma: How strongly easy entries are down-weighted.
         **common: Options of :class:`MultiLabelLoss`.
     """
+    common.setdefault("safe_start", False)
     return MultiLabelLoss(
         positive=FocalPositive(gamma=gamma, margin=margin),
         negative=FocalNegative(gamma=gamma),

@@ -11,7 +11,7 @@ from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import LabelStats, PairBatch
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.terms.correction import CORRECTIONS, SelectiveCorrection
+from hilltop.losses.corrections import SelectiveCorrection
 
 _BINS, _LIMIT = 128, 10.0  # bins of logits between -10 and 10; the outer ones are open
 _TOP = 0.1  # where labels are counted: as many pairs as a tenth of the labels of the class
@@ -19,7 +19,6 @@ _MOST_MISSING = 3.0  # missing labels for each label that is there
 _LARGEST_SHARE = 0.3  # with 0.5, a third of the pseudo labels were wrong on COCO features
 
 
-@CORRECTIONS.register("adaptive_self_paced")
 class AdaptiveSelfPacedCorrection(SelectiveCorrection):
     r"""Self-paced correction whose thresholds follow from the scores, for each class and stage.
 
@@ -49,14 +48,12 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         each has its own, of the images that it sees.
     """
 
-    sees_whole_batch = False
-    remembers = True
     scores: Tensor
     missing: Tensor
     images: Tensor
 
     def __init__(self, *, share: float = 0.2, start_epoch: int = 3, window: float = 0.25) -> None:
-        """Check and keep the constants; the histograms are empty."""
+        """Check and store the constants; the histograms are empty."""
         super().__init__()
         self.share = check_number("share", share, low=0, high=_LARGEST_SHARE)
         self.start_epoch = check_whole("start_epoch", start_epoch, low=1)
@@ -71,7 +68,7 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select the candidates above the threshold of their class."""
-        logits, epoch = batch.logits, batch.epoch
+        logits, epoch = batch.logits, torch.as_tensor(batch.epoch)
         learning = learning and logits.numel() > 0
         if self.scores is None and learning:
             self._start(logits.shape[-1])
@@ -116,7 +113,7 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         scores = torch.where(targets == targets, batch.logits, 0.0).reshape(-1, classes)
         labels = torch.where(targets == targets, targets, 0.0).reshape(-1, classes)
         rest = torch.where(candidates, 1 - targets, 0.0).reshape(-1, classes)
-        self.images.add_(len(scores) * (batch.epoch == 0))
+        self.images.add_(len(scores) * torch.as_tensor(batch.epoch == 0))
         span = self.window * self.images.clamp(min=len(scores))
         self.scores.mul_(torch.exp(-len(scores) / span))
         places = (scores + _LIMIT) * (_BINS / (2 * _LIMIT))

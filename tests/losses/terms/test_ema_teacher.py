@@ -7,7 +7,7 @@ import torch
 
 from hilltop.errors import ArgumentError
 from hilltop.losses import build
-from hilltop.losses.terms.judged import judged
+from hilltop.losses.compose import with_ema_teacher
 from tests.losses.conftest import batch, label_stats
 
 
@@ -16,12 +16,15 @@ from tests.losses.conftest import batch, label_stats
 def test_pairs_are_selected_by_the_judge_and_cost_what_the_model_says(name: str) -> None:
     logits, targets = batch(40, 7)
     judge = logits.flip(0) + 1
-    own, (loss, correction) = build(name, reduction="none"), judged(build(name, reduction="none"))
+    own, (loss, correction) = (
+        build(name, reduction="none"),
+        with_ema_teacher(build(name, reduction="none")),
+    )
     for one in (own, loss):
         one.prepare(label_stats(7))
         one.set_epoch(3)
     torch.testing.assert_close(loss(logits, targets), own(logits, targets))
-    correction.judge = judge
+    correction.teacher_logits = judge
     selected = correction.selected(loss.batch(logits, targets, None, None), learning=False)
     assert selected.any()
     assert torch.equal(loss.pseudo_labels(logits, targets), own.pseudo_labels(judge, targets))
@@ -36,7 +39,7 @@ def test_pairs_are_selected_by_the_judge_and_cost_what_the_model_says(name: str)
         torch.testing.assert_close(actual[selected], term(logits)[selected])
 
 
-@pytest.mark.parametrize("name", ["bce", "hill", "auto", "role", "kept_by_count"])
+@pytest.mark.parametrize("name", ["bce", "hill", "auto", "role", "count_likelihood"])
 def test_a_loss_that_selects_nothing_has_nothing_to_ask(name: str) -> None:
-    with pytest.raises(ArgumentError, match="ask_average needs a loss that selects pairs"):
-        judged(build(name))
+    with pytest.raises(ArgumentError, match="needs a loss that selects pairs"):
+        with_ema_teacher(build(name))

@@ -1,0 +1,253 @@
+"""The safe start: when it begins and ends, what it computes, and that a swap does not hurt."""
+
+from __future__ import annotations
+
+import copy
+import io
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from hilltop.errors import HilltopWarning
+from hilltop.losses import (
+    LOSSES,
+    LabelStats,
+    Loss,
+    SafeStart,
+    build,
+    hill,
+    init_head,
+    scar_likelihood,
+)
+from hilltop.metrics import mean_average_precision
+from tests.losses.conftest import label_stats
+
+SATURATING = [name for name in LOSSES if build(name).can_saturate]
+RELEASED = {"asl_released", "splc_released"}
+
+
+def sample(rows: int = 64, classes: int = 20, *, mean: float = 0.0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    logits = mean + torch.randn(rows, classes, generator=generator)
+    return logits, (torch.rand(rows, classes, generator=generator) < 0.02).float()
+
+
+def gradient(loss: Loss, logits: Tensor, targets: Tensor, **options: Tensor) -> Tensor:
+    leaf = logits.clone().requires_grad_()
+    loss(leaf, targets, **options).sum().backward()
+    assert leaf.grad is not None
+    return leaf.grad
+
+
+def trained(name: str, **options: object) -> Loss:
+    loss = build(name, **options)
+    loss.prepare(label_stats(20))
+    return loss
+
+
+def test_losses_that_can_saturate_have_it_except_released_forms() -> None:
+    for name in LOSSES:
+        expected = name in SATURATING and name not in RELEASED
+        assert isinstance(build(name).safe_start, SafeStart) == expected, name
+        assert build(name, safe_start=False).safe_start is None, name
+    for name in RELEASED:
+        assert isinstance(build(name, safe_start=True).safe_start, SafeStart)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean", "none"])
+@pytest.mark.parametrize("name", SATURATING)
+def test_it_is_cross_entropy_of_centred_logits_and_a_bounded_push(
+    name: str, reduction: str
+) -> None:
+    """Written anew from the equation of SafeStart, entry by entry."""
+    logits, targets = sample()
+    targets[3, 4] = targets[5, :7] = torch.nan
+    known = ~targets.isnan()
+    loss = trained(name, reduction=reduction, safe_start=True)
+    leaf = logits.clone().requires_grad_()
+    value = loss(leaf, targets)
+    value.sum().backward()
+    rate, mean = targets[known].mean(), logits[known].mean()
+    end = torch.log(rate / (1 - rate))
+    push = min(torch.sigmoid(mean) - rate, 20 * rate)
+    labels = targets.nan_to_num()
+    entries = F.binary_cross_entropy_with_logits(logits - mean + end, labels, reduction="none")
+    entries = torch.where(known, entries + push * (mean - end), 0.0)
+    slopes = torch.where(known, torch.sigmoid(logits - mean + end) - labels + push, 0.0)
+    count = {"mean": known.sum(), "batchmean": len(logits)}.get(reduction, 1)
+    expected = entries if reduction == "none" else entries.sum() / count
+    torch.testing.assert_close(value.detach(), expected)
+    torch.testing.assert_close(leaf.grad, slopes / count)
+
+
+@pytest.mark.parametrize("name", SATURATING)
+def test_from_its_end_on_the_loss_is_its_equation_to_the_bit(name: str) -> None:
+    loss, equation = (trained(name, safe_start=choice) for choice in (True, False))
+    high, targets = sample()
+    low, rows = high - 5, {"index": torch.arange(len(high))}
+    assert not torch.equal(gradient(loss, high, targets, **rows), gradient(equation, high, targets))
+    assert torch.equal(gradient(loss, low, targets, **rows), gradient(equation, low, targets))
+    assert loss.safe_start is not None
+    assert loss.safe_start.over
+    assert torch.equal(gradient(loss, high, targets), gradient(equation, high, targets))
+
+
+def test_it_goes_on_while_many_unlabelled_entries_are_above_one_half() -> None:
+    loss, (logits, targets) = hill(), sample()
+    gradient(loss, logits, targets)
+    spread = 20 * logits - 12  # the mean is low, and a fifth of the entries is far above
+    assert spread.mean() < torch.logit(targets.mean())
+    gradient(loss, spread, targets)
+    assert loss.safe_start is not None
+    assert not loss.safe_start.over
+    gradient(loss, logits - 12, targets)
+    assert loss.safe_start.over
+
+
+def test_a_head_that_was_initialised_needs_none() -> None:
+    _, targets = sample()
+    for name in sorted(set(SATURATING) - {"gr"}):
+        loss = trained(name, safe_start=True)
+        torch.manual_seed(0)
+        head = init_head(nn.Linear(8, 20), loss, targets)
+        features = torch.randn(64, 8)
+        equation = trained(name, safe_start=False)
+        logits = head(features).detach()
+        assert torch.equal(gradient(loss, logits, targets), gradient(equation, logits, targets)), (
+            name
+        )
+
+
+def test_only_training_steps_begin_or_end_it() -> None:
+    loss, (logits, targets) = hill(), sample()
+    equation = hill(safe_start=False)
+    with torch.no_grad():
+        assert torch.equal(loss(logits, targets), equation(logits, targets))
+    torch.testing.assert_close(
+        torch.func.grad(loss)(logits, targets), torch.func.grad(equation)(logits, targets)
+    )
+    assert torch.equal(gradient(loss.eval(), logits, targets), gradient(equation, logits, targets))
+    assert loss.safe_start is not None
+    assert int(loss.safe_start.stage) == 0
+    gradient(loss.train(), logits, targets)
+    assert int(loss.safe_start.stage) == 1
+
+
+def test_the_equation_can_be_asked_for_at_any_time() -> None:
+    loss, (logits, targets) = hill(), sample()
+    leaf = logits.clone().requires_grad_()
+    loss.evaluate(loss.batch(leaf, targets)).backward()
+    assert leaf.grad is not None
+    assert torch.equal(leaf.grad, gradient(hill(safe_start=False), logits, targets))
+
+
+def test_it_is_saved_resumed_and_copied() -> None:
+    high, targets = sample()
+    running, over = hill(), hill()
+    gradient(running, high, targets)
+    gradient(over, high - 5, targets)
+    for loss in (running, over):
+        stored = io.BytesIO()
+        torch.save(loss.state_dict(), stored)
+        stored.seek(0)
+        resumed = hill()
+        resumed.load_state_dict(torch.load(stored))
+        for other in (resumed, copy.deepcopy(loss)):
+            assert torch.equal(
+                gradient(other, high, targets), gradient(copy.deepcopy(loss), high, targets)
+            )
+
+
+def test_a_state_of_the_release_before_is_past_it_and_other_losses_load_its_state() -> None:
+    loss = hill()
+    loss.load_state_dict({"epoch": torch.tensor(4)})
+    assert loss.safe_start is not None
+    assert loss.safe_start.over
+    build("bce").load_state_dict(hill().state_dict())
+
+
+def test_another_run_begins_anew() -> None:
+    loss, (logits, targets) = hill(), sample()
+    gradient(loss, logits - 6, targets)
+    assert loss.safe_start is not None
+    assert loss.safe_start.over
+    loss.prepare(LabelStats.of(targets))
+    gradient(loss, logits, targets)
+    assert not loss.safe_start.over
+
+
+def test_compiled_code_begins_and_ends_as_eager_code_does() -> None:
+    torch.compiler.reset()
+    eager, loss = hill(), hill()
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    for mean in (0.0, 0.0, -6.0, 0.0):
+        logits, targets = sample(mean=mean)
+        torch.testing.assert_close(
+            gradient(compiled, logits, targets), gradient(eager, logits, targets)
+        )
+    assert eager.safe_start is not None
+    assert loss.safe_start is not None
+    assert eager.safe_start.over
+    assert not loss.safe_start.over  # compiled code does not wait to know
+    loss.set_epoch(1)
+    assert loss.safe_start.over
+
+
+def test_a_head_that_is_slow_to_start_is_told_of_init_head() -> None:
+    loss, (logits, targets) = hill(), sample()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(99):
+            gradient(loss, logits, targets)
+    with pytest.warns(HilltopWarning, match=r"The head starts slowly: after 100 steps .*init_head"):
+        gradient(loss, logits, targets)
+
+
+def test_weights_of_the_loss_count_during_it() -> None:
+    logits, targets = sample()
+    weight = torch.rand(20)
+    plain, weighted = hill(reduction="none"), hill(reduction="none", class_weight=weight)
+    push = 20 * targets.mean() * (logits.mean() - torch.logit(targets.mean()))
+    push = min(
+        push,
+        (torch.sigmoid(logits.mean()) - targets.mean())
+        * (logits.mean() - torch.logit(targets.mean())),
+    )
+    entries = [loss(logits.clone().requires_grad_(), targets) - push for loss in (plain, weighted)]
+    torch.testing.assert_close(entries[1], weight * entries[0], rtol=1e-4, atol=1e-5)
+
+
+def learned(loss: nn.Module, rate: float, *, start: bool = False) -> float:
+    """Train a linear head on drawn features with 40% of the labels, and return its mAP."""
+    generator = torch.Generator().manual_seed(1)
+    directions = torch.randn(30, 200, generator=generator)
+    true = torch.rand(1600, 30, generator=generator) < 0.06
+    noise = torch.randn(1600, 200, generator=generator)
+    features = true.float() @ directions * 0.5 + noise
+    features = (features - features.mean(dim=0)) / features.std(dim=0)
+    left = (true & (torch.rand(true.shape, generator=generator) < 0.4)).float()
+    torch.manual_seed(0)
+    head = nn.Linear(200, 30)
+    if start:
+        assert isinstance(loss, Loss)
+        init_head(head, loss, left[:1000])
+    optimizer = torch.optim.Adam(head.parameters(), lr=rate)
+    for _ in range(8):
+        for rows in torch.randperm(1000).split(50):
+            optimizer.zero_grad()
+            loss(head(features[rows]), left[rows]).backward()
+            optimizer.step()
+    with torch.no_grad():
+        scores = head(features[1000:])
+    return 100 * mean_average_precision(scores.numpy(), true[1000:].numpy())
+
+
+@pytest.mark.parametrize("rate", [3e-3, 1e-3, 3e-4])
+def test_a_swap_of_one_line_does_not_hurt(rate: float) -> None:
+    before = learned(nn.BCEWithLogitsLoss(), rate)
+    for make in (hill, scar_likelihood):
+        after = learned(make(watch=False), rate)
+        assert after > before - 0.5, make.__name__
