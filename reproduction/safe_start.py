@@ -183,7 +183,9 @@ def write(found: dict[tuple[str, str, str, float], dict[str, list[float]]], stem
         "",
         "mAP on complete labels, mean over seeds, of a linear head with torch's own start. The"
         " first four columns are for comparison; the others have a safe start. **Bold**: more than"
-        " 0.5 below `bce`. Made by `python reproduction/safe_start.py --data DIR`; every run is in"
+        " 0.5 below `bce`. Where all losses have the same number, the safe start lasted the whole"
+        " run, and it is that of cross-entropy of centred logits. Made by"
+        " `python reproduction/safe_start.py --data DIR`; every run is in"
         f" `{stem.name}.csv`.",
         "",
         "| data, features, optimiser, rate | " + " | ".join(names) + " |",

@@ -54,7 +54,7 @@ def write_audit(
         reading=reading,
         images=images,
         images_total=len(table),
-        keep_rate=0.4,
+        missing={"value": 12.0, "low": 8.0, "high": 20.0},
         created="2026-01-31T12:00:00+00:00",
     )
     folder.write()

@@ -55,7 +55,9 @@ def test_arrays_give_the_audit_of_the_command(
     written = read_estimates(tmp_path / "audit" / "estimates.csv")
     for mine, theirs in zip(found.estimates, written, strict=True):
         assert mine.labelled == theirs.labelled
-        assert mine.missing == pytest.approx(theirs.missing, abs=0.06)  # written with one decimal
+        assert mine.missing.value == pytest.approx(
+            theirs.missing.value, abs=0.06
+        )  # written with one decimal
 
 
 def test_what_it_ranks_first_is_missing(simulated: Simulated, found: Audited) -> None:
@@ -71,7 +73,7 @@ def test_how_many_are_missing_is_found_with_few_features_and_few_images(
     simulated: Simulated, found: Audited
 ) -> None:
     missing = simulated.missing.sum()
-    assert 0.7 * missing < found.total.missing < 1.4 * missing
+    assert 0.7 * missing < found.missing.value < 1.4 * missing
     assert found.total.low <= missing <= found.total.high
 
 
@@ -130,14 +132,14 @@ def test_probabilities_are_ranked_by_the_given_likelihood(simulated: Simulated) 
     )
     assert len(audited.candidates) == 7
     assert [one.class_name for one in audited.estimates] == list("abcdef")
-    assert "scar_likelihood(label_frequency=0.4), as asked" in audited.belief.sentence
+    assert audited.frequency.value == pytest.approx(0.4, abs=0.03)
 
 
 def test_what_a_person_confirmed_is_no_candidate(simulated: Simulated) -> None:
     observed = torch.zeros_like(simulated.targets, dtype=torch.bool)
     observed[:150] = True  # labels and absents
     audited = find_missing_labels(
-        simulated.targets, features=simulated.features, observed=sparse.coo_array(observed.numpy())
+        simulated.targets, features=simulated.features, verified=sparse.coo_array(observed.numpy())
     )
     assert min(audited.candidates.rows().tolist()) == 150
     assert len(audited.candidates) == int((simulated.targets[150:] == 0).sum())

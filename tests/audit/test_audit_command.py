@@ -88,9 +88,9 @@ def test_features_become_an_audit_that_can_be_reviewed(
     assert len(index) == table.count(State.UNKNOWN)
     estimates = read_estimates(tmp_path / "audit" / "estimates.csv")
     assert [one.class_name for one in estimates] == list(table.classes)
-    assert all(one.low <= one.missing <= one.high for one in estimates)
+    assert all(one.missing.low <= one.missing.value <= one.missing.high for one in estimates)
     about = json.loads((tmp_path / "audit" / "audit.json").read_text())
-    assert 0 < about["keep_rate"]["low"] < about["keep_rate"]["keep"] < about["keep_rate"]["high"]
+    assert 0 < about["missing"]["low"] < about["missing"]["value"] < about["missing"]["high"]
 
 
 def test_scores_are_ranked_as_they_are(
@@ -126,7 +126,9 @@ def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
     name = folder.table().classes[0]
     assert [one.class_name for one in by_sample] == [name]
     column = simulated.labels.classes.index(name)
-    assert by_sample[0].low <= simulated.missing[:, column].sum() <= by_sample[0].high
+    assert (
+        by_sample[0].missing.low <= simulated.missing[:, column].sum() <= by_sample[0].missing.high
+    )
 
 
 @pytest.mark.parametrize(
@@ -262,9 +264,9 @@ def test_reviewing_the_first_candidates_raises_map_faster_than_reviewing_at_rand
         known, unseen = everything.part(slice(800)), everything.part(slice(800, None))
         rows = np.arange(800)
         logits = score_by_folds(
-            known.labels, known.features, rows, given=None, folds=4, seed=0, say=lambda _: None
+            known.labels, known.features, rows, folds=4, seed=0, say=lambda _: None
         )
-        ranked = audit(known.labels, Scored(blocks_of(logits), rows), given=None, top=None)
+        ranked = audit(known.labels, Scored(blocks_of(logits), rows))
         places = (ranked.candidates.rows(), ranked.candidates.columns())
         mixed = np.random.default_rng(seed).permutation(len(ranked.candidates))
         for order, found in ((np.arange(len(mixed)), by_rank), (mixed, at_random)):

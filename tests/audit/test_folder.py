@@ -12,7 +12,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.data import ReadOptions
 from hilltop.errors import DataError
 
-KEEP = {"keep": 0.5, "low": 0.4, "high": 0.6}
+MISSING = {"value": 5.0, "low": 4.0, "high": 6.0}
 
 
 def test_what_is_written_is_read_again_wherever_one_stands(
@@ -20,7 +20,7 @@ def test_what_is_written_is_read_again_wherever_one_stands(
 ) -> None:
     options = ReadOptions(unlisted="absent", minus_one="unknown", classes=Path("names.txt"))
     written = AuditFolder(
-        audit.path, Path("a b.csv"), "wide", options, Path("pictures"), 7, KEEP, "today"
+        audit.path, Path("a b.csv"), "wide", options, Path("pictures"), 7, MISSING, "today"
     )
     written.write()
     here = Path.cwd()
@@ -39,7 +39,7 @@ def test_what_is_written_is_read_again_wherever_one_stands(
         ({"version": 2}, "version 2, but this hilltop reads 1"),
         ({"format": "word"}, "'format' must be one of audioset"),
         ({"format": []}, "'format' must be one of audioset"),
-        ({"belief": "\ud800"}, "this is not valid JSON"),
+        ({"summary": "\ud800"}, "this is not valid JSON"),
         ({"labels": 3}, "'labels' must be a path, but got 3"),
         ({"images": ""}, "'images' must be a path"),
         ({"images": "a\0b"}, "'images' must be a path"),
@@ -48,8 +48,11 @@ def test_what_is_written_is_read_again_wherever_one_stands(
         ({"reading": {"unlisted": "all"}}, "reading.unlisted cannot be 'all'"),
         ({"images_total": "many"}, "'images_total' must be a number of images, but got 'many'"),
         ({"images_total": 1e400}, "'images_total' must be a number of images, but got inf"),
-        ({"keep_rate": {**KEEP, "low": "x"}}, "'keep_rate' must be a share from 0 to 1"),
-        ({"keep_rate": 7}, "'keep_rate' must be a share from 0 to 1, but got 7"),
+        (
+            {"missing": {**MISSING, "low": "x"}},
+            "'missing' must hold the numbers value, low and high",
+        ),
+        ({"missing": 7}, "'missing' must hold the numbers value, low and high, but got 7"),
     ],
 )
 def test_faults_are_said_in_words(audit: AuditFolder, change: dict[str, object], said: str) -> None:

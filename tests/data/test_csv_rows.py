@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hilltop.audit.find.second_opinion import read_names, read_opinion
 
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidates import Candidates, write_candidates
 from hilltop.audit.find.directions import read_directions
 from hilltop.audit.find.estimate import Estimate, read_estimates, write_estimates
-from hilltop.audit.find.second_opinion import read_names, read_opinion
 from hilltop.audit.review.queue_table import Queue, write_queue
 from hilltop.cli.main import main
 from hilltop.data import LabelTable

@@ -49,8 +49,8 @@ def test_a_hidden_layer_decides_too() -> None:
 def test_twenty_rows_are_enough_for_thresholds_of_their_own_and_fewer_are_not() -> None:
     data = generate(60, keep=0.5)
     few, enough = (Quick("bce").fit(data.X[:rows], data.Y[:rows]) for rows in (19, 20))
-    assert few.truth_ is None
-    assert enough.truth_ is not None
+    assert few.missing_ is None
+    assert enough.missing_ is not None
     # Cut at one half, a model of so few of the labels says next to nothing.
     assert enough.predict(data.X).sum() > few.predict(data.X).sum()
     np.testing.assert_array_equal(few.predict(data.X), few.predict_proba(data.X) > few.threshold_)

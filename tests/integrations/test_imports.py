@@ -71,7 +71,7 @@ def test_an_absent_library_is_named_with_its_extra(absent: str, code: str, sente
 @pytest.mark.parametrize(
     ("line", "extra"),
     [
-        ("from hilltop.calibration import TruthCalibrator", "data"),
+        ("from hilltop.missing import Calibrator", "data"),
         ("from hilltop.training import train", "train"),
     ],
 )

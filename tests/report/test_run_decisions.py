@@ -13,9 +13,9 @@ import pytest
 import torch
 from PIL import Image
 
-from hilltop.calibration import TruthModel, fit_truth
 from hilltop.data import LabelTable, write_labels
 from hilltop.data.scores import ScoreTable
+from hilltop.missing import MissingLabelModel
 from hilltop.report import RunMeaning, write_run_report
 from hilltop.report.run_decisions import decision_section, next_steps
 
@@ -23,12 +23,12 @@ CLASSES = ("cat", "dog", "<b>sofa</b>")
 
 
 @pytest.fixture(scope="module")
-def truth() -> TruthModel:
+def truth() -> MissingLabelModel:
     generator = torch.Generator().manual_seed(0)
     logits = 5 * torch.randn(600, 3, generator=generator)
     true = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
     kept = true & (torch.rand(logits.shape, generator=generator) < 0.5)
-    return fit_truth(logits, kept.float())
+    return MissingLabelModel.fit(logits, kept.float())
 
 
 @pytest.fixture
@@ -53,13 +53,15 @@ def text_of(page: Path) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page.read_text(encoding="utf-8")).split())
 
 
-def test_the_page_says_why_what_to_expect_and_what_next(folder: Path, truth: TruthModel) -> None:
+def test_the_page_says_why_what_to_expect_and_what_next(
+    folder: Path, truth: MissingLabelModel
+) -> None:
     meaning = RunMeaning(truth, "last", "about 50% are missing: cross-entropy.")
     page = write_run_report(folder, meaning)
     text = text_of(page)
     assert "Loss: about 50% are missing" in text
     assert "expected precision of tags" in text
-    recall = truth.decide().expected.recall
+    recall = truth.thresholds().expected.recall
     assert f"{recall.value:.0%} {100 * recall.low:.0f}\N{EN DASH}{recall.high:.0%}" in text
     assert f"hilltop predict {folder} --features FILE --out tags.csv" in text
     audit = "hilltop audit --labels 'my labels.csv' --unlisted unknown --features f.npz --out audit"
@@ -67,7 +69,9 @@ def test_the_page_says_why_what_to_expect_and_what_next(folder: Path, truth: Tru
     assert "<b>sofa</b>" not in page.read_text(encoding="utf-8")
 
 
-def test_photographs_carry_known_found_and_doubtful_tags(folder: Path, truth: TruthModel) -> None:
+def test_photographs_carry_known_found_and_doubtful_tags(
+    folder: Path, truth: MissingLabelModel
+) -> None:
     page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "photos"))
     source = page.read_text(encoding="utf-8")
     kinds = re.findall(r'<span class="tag (\w+)">(cat|dog) \d+%', source)
@@ -78,7 +82,7 @@ def test_photographs_carry_known_found_and_doubtful_tags(folder: Path, truth: Tr
     assert len(source) < 400_000  # photographs were made small
 
 
-def test_without_photographs_there_are_no_examples(folder: Path, truth: TruthModel) -> None:
+def test_without_photographs_there_are_no_examples(folder: Path, truth: MissingLabelModel) -> None:
     (folder / "none").mkdir()
     page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "none"))
     assert "Examples" not in text_of(page)
@@ -88,12 +92,14 @@ def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing() -> 
     generator = torch.Generator().manual_seed(0)
     logits = 0.2 * torch.randn(200, 3, generator=generator) - 2
     kept = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
-    text = re.sub(r"<[^>]+>", " ", decision_section(fit_truth(logits, kept.float())).text)
+    text = re.sub(
+        r"<[^>]+>", " ", decision_section(MissingLabelModel.fit(logits, kept.float())).text
+    )
     assert re.search("precision 90%\\s+not reached\\s+\N{EN DASH}\\s+\N{EN DASH}\\s+0\\.0", text)
 
 
 def test_an_audit_of_the_same_labels_beside_the_run_is_the_next_thing_to_review(
-    tmp_path: Path, truth: TruthModel
+    tmp_path: Path, truth: MissingLabelModel
 ) -> None:
     run, labels = tmp_path / "run", tmp_path / "labels.csv"
 

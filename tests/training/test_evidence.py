@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from hilltop.calibration import believe
 from hilltop.losses import LabelStats
 from hilltop.losses.methods.auto import auto
+from hilltop.missing import MissingLabelModel
 from hilltop.training.evidence import FoldEvidence, _weighted, prepare_loss
 
 Rows = tuple[Tensor, Tensor, Tensor]
@@ -24,35 +24,37 @@ def lost() -> Rows:
     return logits, true.float(), kept.float()
 
 
-@pytest.mark.parametrize(("limit", "word"), [(0.3, "probably were"), (0.7, "may have been")])
+@pytest.mark.parametrize(("limit", "word"), [(0.3, "probably"), (0.7, "possibly")])
 def test_pairs_that_were_forgotten_by_the_evidence_are_left_out(
     lost: Rows, limit: float, word: str
 ) -> None:
     logits, true, kept = lost
-    belief = believe(logits, kept)
-    found = _weighted(FoldEvidence(logits, belief), kept, None, limit)
+    model = MissingLabelModel.fit(logits, kept)
+    found = _weighted(FoldEvidence(logits, model), kept, None, limit)
     assert found.weight is not None
     left_out = found.weight == 0
-    assert torch.equal(left_out, belief.absent_probability(logits, kept) < limit)
+    present = torch.from_numpy(model.prob_present(logits, kept))
+    assert torch.equal(left_out, (1 - present < limit) & (kept == 0))
     assert bool((found.weight[~left_out] == 1).all())
     missing = (true == 1) & (kept == 0)
-    assert left_out[missing].float().mean() > 0.5
+    assert left_out[missing].float().mean() > 0.4
     assert left_out[true == 0].float().mean() < limit / 3
-    assert not bool(left_out[kept == 1].any())
-    assert f"without {int(left_out.sum()):,} unlabelled pairs that {word}" in found.sentence
+    assert f"without {int(left_out.sum()):,} unlabelled entries that are {word}" in found.sentence
 
 
 def test_what_a_person_said_is_absent_counts_in_full(lost: Rows) -> None:
     logits, _, kept = lost
     absent = kept == 0
     absent[:1000] = False
-    found = _weighted(FoldEvidence(logits, believe(logits, kept, observed=absent)), kept, absent)
+    found = _weighted(
+        FoldEvidence(logits, MissingLabelModel.fit(logits, kept, verified=absent)), kept, absent
+    )
     assert found.weight is None or bool((found.weight[absent] == 1).all())
 
 
 def test_complete_labels_are_cross_entropy(lost: Rows) -> None:
     logits, true, _ = lost
-    found = _weighted(FoldEvidence(logits, believe(logits, true)), true, None)
+    found = _weighted(FoldEvidence(logits, MissingLabelModel.fit(logits, true)), true, None)
     assert found.weight is None
     assert found.sentence.endswith("cross-entropy")
 

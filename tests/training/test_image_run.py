@@ -138,7 +138,7 @@ def test_scores_of_a_network_are_calibrated_by_images_it_did_not_learn_from(
         trained = load_run(tmp_path / "run", which=which)
         assert trained.truth is not None
         assert trained.truth.counts.rows == 104
-        assert len(trained.truth.decide().thresholds) == len(trained.classes)
+        assert len(trained.truth.thresholds().thresholds) == len(trained.classes)
     tags = tmp_path / "tags.csv"
     images = tmp_path / "more" / "images"
     run = str(tmp_path / "run")

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hilltop.training.incomplete_validation import EstimatedMap, IncompleteValidation
 
 from hilltop.cli.main import main
 from hilltop.cli.train import describe_run
 from hilltop.data import LabelTable, State, assemble, keep_each, read_labels, write_labels
 from hilltop.metrics import mean_average_precision
-from hilltop.training.incomplete_validation import EstimatedMap, IncompleteValidation
 from tests.training.conftest import command
 
 Array = npt.NDArray[np.float64]

@@ -182,7 +182,7 @@ def test_predict_evaluate_and_export(
     assert trained.truth is not None
     meant = truth_probs(trained, val).values
     np.testing.assert_allclose(scores.aligned(val.images, val.classes), meant, atol=1e-5)
-    thresholds = trained.truth.decide().thresholds
+    thresholds = trained.truth.thresholds().thresholds
     assert scores.thresholds == pytest.approx(thresholds.tolist())
     capsys.readouterr()
     assert main(["evaluate", str(out), str(problem / "val.parquet"), "--json"]) == 0

@@ -18,6 +18,7 @@ from hilltop.audit.run import Audited, audit, score_by_folds
 from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import Places, ScoreTable
+from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError, DataError
 from hilltop.losses import CountLikelihood, ScarLikelihood
 from hilltop.losses.likelihood import Likelihood
@@ -28,6 +29,7 @@ Matrix = Any
 """A numpy array or a torch tensor."""
 
 
+@renamed_arguments(observed="verified", also="extra_scores")
 def find_missing_labels(
     labels: LabelTable | Matrix,
     *,
@@ -105,7 +107,12 @@ def find_missing_labels(
         combined, _ = combine_scores([own, extra], targets.numpy(), primary=True)
         logits = blocks_of(torch.from_numpy(combined).float())
     found = audit(table, Scored(logits, rows), given=given, top=top, before=before)
-    return replace(found, index=getattr(labels, "index", None))
+    return replace(found, index=getattr(labels, "index", None) if _is_frame(labels) else None)
+
+
+def _is_frame(labels: Any) -> bool:
+    """Whether labels have names of rows and columns, as a DataFrame has."""
+    return hasattr(labels, "columns") and not isinstance(labels, LabelTable)
 
 
 def _assumption(likelihood: Likelihood | None) -> Assumption | None:

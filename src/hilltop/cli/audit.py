@@ -121,6 +121,11 @@ class Audit:
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
         print(found.describe())
+        if found.model.kind == "none":
+            print(
+                "Probabilities of candidates are as if 10% of the labels were missing, to give an"
+                " order."
+            )
         folder = write_audit(
             found,
             table,

@@ -28,7 +28,7 @@ from hilltop.missing.answers import (
 )
 from hilltop.missing.extra_scores import combine_scores
 from hilltop.missing.interval import Z_90, Interval
-from hilltop.missing.logistic import Floats
+from hilltop.missing.logistic import Floats, as_floats
 from hilltop.missing.model import MissingCounts, MissingLabelModel, describe_missing
 from hilltop.missing.ranked import RankedColumn, top_entries
 from hilltop.missing.truth import TruthPosterior
@@ -133,8 +133,7 @@ class Evaluation:
         harmonic: bool = False,
     ) -> None:
         """Fit the missing-label model, and take in the answers."""
-        labels = np.array(targets, dtype=np.float64)
-        scores = [np.asarray(one) for one in probs]
+        labels, scores = as_floats(targets), [as_floats(one) for one in probs]
         for one in scores:
             check_same_shape("probs", one.shape, "targets", labels.shape)
         if not (labels == 1).any():
@@ -150,7 +149,7 @@ class Evaluation:
         self.model = MissingLabelModel.fit(joined, labels, verified=verified)
         known = ~np.isnan(labels)
         if verified is not None:
-            absent = np.asarray(verified, dtype=bool) & (labels == 0)
+            absent = (as_floats(verified) == 1) & (labels == 0)
         else:
             absent = np.zeros(labels.shape, dtype=bool)
         self._before = _prior(self.model, joined, labels, absent)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilltop.missing import priors
-from hilltop.missing.logistic import Counts, Floats, Prior, fit_logistic
+from hilltop.missing.logistic import Counts, Floats, Prior, as_floats, fit_logistic
 
 _MAX_ENTRIES = 1_000_000
 _MAX_LOGIT = 12.0
@@ -44,8 +44,9 @@ def combine_scores(
         >>> bool(weight[0] < 0.1)
         True
     """
-    labels = np.asarray(targets, dtype=np.float64)
-    values = [np.asarray(one, dtype=np.float64) for one in logits]
+    labels = as_floats(targets)
+    values = [as_floats(one) for one in logits]
+    there = np.stack([(~np.isnan(one)).any(axis=0) for one in values[1:]])
     if primary:
         values = [values[0], *(_standardised(one) for one in values[1:])]
     values = [np.clip(np.nan_to_num(one), -_MAX_LOGIT, _MAX_LOGIT) for one in values]
@@ -69,7 +70,6 @@ def combine_scores(
         information = np.diagonal(fit.information, axis1=1, axis2=2)[:, 1:-1].T
         error = (information + priors.EXTRA_SCORE_SD**-2) ** -0.5
         weights[1:] -= priors.EXTRA_SCORE_DOUBT * error
-        there = np.stack([(~np.isnan(np.asarray(one))).any(axis=0) for one in logits[1:]])
         weights[1:] *= there
     weights = np.maximum(weights, 0.0)
     weights = weights if weights.any() else np.full_like(weights, 1 / len(weights))

@@ -22,10 +22,16 @@ from hilltop.missing.priors import LOWEST_SLOPE
 Floats = npt.NDArray[np.float64]
 
 BINS = 256
-_ROWS_AT_ONCE = 4_000_000
 _MAX_LOGIT = 30.0
 _MAX_STEPS, _MIN_GAIN, _SHORTEST_STEP, _LONGEST_STEP = 30, 1e-4, 1e-3, 1.0
 _FLAT = 1e-9
+
+
+def as_floats(values: Any) -> Floats:
+    """Return a copy of an array, a tensor or lists as an array of doubles."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    return np.array(values, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from hilltop.missing.frequency import (
     shape_prior,
 )
 from hilltop.missing.interval import Interval
-from hilltop.missing.logistic import Counts, Floats, Prior, fit_logistic
+from hilltop.missing.logistic import Counts, Floats, Prior, as_floats, fit_logistic
 
 Kind = Literal["complete", "none", "scar", "count"]
 SCENARIOS = 7
@@ -220,7 +220,7 @@ class MissingLabelModel:
         scores, labels, absent = _checked(logits, targets, verified)
         if absent is not None and bool((absent | (labels != 0)).all()):
             return cls._complete(scores, labels, absent)
-        added = None if restored is None else np.asarray(restored, dtype=bool) & (labels == 1)
+        added = None if restored is None else (as_floats(restored) == 1) & (labels == 1)
         counts = Counts.of_labels(scores, labels, absent, added)
         if added is not None:
             labels = np.where(added, 0.0, labels)
@@ -359,7 +359,7 @@ class MissingLabelModel:
         if self.profile is None or self.draws is None or self.score_scale is None:
             return MissingLabelModel._complete(scores, labels, absent)
         slope, shift = self.score_scale
-        own = np.nan_to_num(np.asarray(fitted_logits, dtype=np.float64)) * slope + shift
+        own = np.nan_to_num(as_floats(fitted_logits)) * slope + shift
         known = np.where(labels == 1, 1.0, np.where(np.isnan(labels), np.nan, -1.0))
         if absent is not None:
             known[absent] = 0.0
@@ -525,8 +525,7 @@ def describe_missing(
 
 def _checked(logits: Any, targets: Any, verified: Any) -> tuple[Floats, Floats, Any]:
     """Finite scores, labels that are NaN where there is no score, and verified absent entries."""
-    scores = np.array(logits, dtype=np.float64)
-    labels = np.array(targets, dtype=np.float64)
+    scores, labels = as_floats(logits), as_floats(targets)
     if scores.shape != labels.shape or scores.ndim != 2:
         raise ArgumentError(
             f"logits and targets must have the same shape (N, C), but got {scores.shape} and"
@@ -535,7 +534,7 @@ def _checked(logits: Any, targets: Any, verified: Any) -> tuple[Floats, Floats, 
     labels[np.isnan(scores)] = np.nan
     absent = None
     if verified is not None:
-        absent = np.asarray(verified, dtype=bool) & (labels == 0)
+        absent = (as_floats(verified) == 1) & (labels == 0)
     return np.nan_to_num(scores), labels, absent
 
 

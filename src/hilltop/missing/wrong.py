@@ -14,7 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, logit
 
 from hilltop.missing import priors
-from hilltop.missing.logistic import Counts, Floats, LogisticFit, Prior, fit_logistic
+from hilltop.missing.logistic import Counts, Floats, LogisticFit, Prior, as_floats, fit_logistic
 
 _MAX_LOGIT = 30.0
 
@@ -49,7 +49,7 @@ class WrongLabelModel:
         Args:
             logits: Out-of-fold scores ``(N, C)``.
         """
-        odds = np.clip(np.asarray(logits) * self.slope + self.shift, -_MAX_LOGIT, _MAX_LOGIT)
+        odds = np.clip(as_floats(logits) * self.slope + self.shift, -_MAX_LOGIT, _MAX_LOGIT)
         probs: Floats = expit(self.suspicion - odds)
         return probs
 
@@ -79,10 +79,11 @@ class WrongLabelModel:
             >>> found.any_wrong, bool((abs(found.rates - share) < 0.03).all())
             (True, True)
         """
-        labels = np.array(targets, dtype=np.float64)
+        labels = as_floats(targets)
         if verified is not None:
-            labels[np.asarray(verified, dtype=bool)] = np.nan
-        counts, frequency = Counts.of_labels(logits, labels), np.clip(frequency, 1e-3, 1.0)
+            labels[as_floats(verified) == 1] = np.nan
+        counts = Counts.of_labels(as_floats(logits), labels)
+        frequency = np.clip(frequency, 1e-3, 1.0)
         share = (counts.labelled.sum(axis=0) + 0.5) / (counts.total.sum(axis=0) + 1.0)
         levels = counts.levels()
         away = counts.scores - levels

@@ -14,10 +14,9 @@ import torch
 from hilltop.audit import RankFolder, Scored, fit_ranking, merge_shards, rank_shard, shared_ranking
 from hilltop.audit.find import kept_keys, rank_folder
 from hilltop.audit.find.kept_keys import KeptKeys, Wanted, pair_keys, places_of
-from hilltop.audit.find.ranking import RankedShard
+from hilltop.audit.find.ranking import Assumption, RankedShard
 from hilltop.audit.find.score_blocks import blocks_of
 from hilltop.data import LabelTable
-from hilltop.losses.likelihood import count_nll
 from tests.audit.simulated import simulate, table_of
 
 
@@ -42,7 +41,7 @@ def test_shards_merge_in_any_grouping_into_one_piece(
     problem: tuple[LabelTable, Scored], top: int | None
 ) -> None:
     table, scored = problem
-    _, by = fit_ranking(table, scored, top=top)
+    by = fit_ranking(table, scored, top=top)
     by = pickle.loads(pickle.dumps(by))  # as it reaches another machine
     whole = rank_shard(table, scored.logits, scored.rows, by)
     edges = [0, 64, 80, 192, 220]  # multiples of 16 pairs: the rest of a vector may round otherwise
@@ -58,11 +57,12 @@ def test_shards_merge_in_any_grouping_into_one_piece(
 
 def test_a_model_that_is_given_reaches_every_process(problem: tuple[LabelTable, Scored]) -> None:
     table, scored = problem
-    belief, by = fit_ranking(table, scored, given=count_nll(0.8))
-    copies = pickle.loads(pickle.dumps((belief, by)))
-    assert copies[0].sentence == belief.sentence
+    by = fit_ranking(table, scored, given=Assumption(missing_ratio=0.8))
+    assert by.model.ratio == "0.8"
+    copied = pickle.loads(pickle.dumps(by))
+    assert copied.model.describe() == by.model.describe()
     first = rank_shard(table, scored.logits, scored.rows, by)
-    assert_same(rank_shard(table, scored.logits, scored.rows, copies[1]), first)
+    assert_same(rank_shard(table, scored.logits, scored.rows, copied), first)
 
 
 def test_a_folder_of_shards_belongs_to_its_labels_and_scores(
@@ -80,7 +80,7 @@ def test_a_folder_of_shards_belongs_to_its_labels_and_scores(
 
     def run(table: LabelTable, scored: Scored) -> RankedShard:
         ranked.clear()
-        return shared_ranking(table, scored, fit_ranking(table, scored)[1], folder)
+        return shared_ranking(table, scored, fit_ranking(table, scored), folder)
 
     whole = run(table, scored)
     assert ranked == [0, 100, 200]
@@ -128,7 +128,7 @@ def test_a_rare_class_has_candidates_among_very_many(
     table, scored = problem
     monkeypatch.setattr(kept_keys, "HUGE", 100)
     monkeypatch.setattr(kept_keys, "MOST_OF_HUGE", 60)
-    _, by = fit_ranking(table, scored)
+    by = fit_ranking(table, scored)
     assert by.missing == Wanted(60, 10)
     shard = shared_ranking(table, scored, by, RankFolder(size=64))
     assert (np.bincount(places_of(shard.missing) % 6, minlength=6) >= 10).all()

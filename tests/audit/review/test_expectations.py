@@ -16,12 +16,14 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.session import Review
 from hilltop.audit.review.static_page import write_static_review
-from hilltop.calibration.belief import HIGHEST_KEEP
+from hilltop.missing import Interval
 
 
 def estimate(folder: AuditFolder, *, missing: float, high: float, wrong: float = 0.0) -> None:
     classes = folder.table().classes
-    said = [Estimate(name, 10, missing, 0.0, high, "model", 0.0, wrong) for name in classes]
+    said = [
+        Estimate(name, 10, Interval(missing, 0.0, high), "model", 0.0, wrong) for name in classes
+    ]
     write_estimates(said, folder.path / "estimates.csv")
 
 
@@ -94,11 +96,11 @@ def test_the_page_in_a_file_says_the_same(audit: AuditFolder, tmp_path: Path) ->
     assert all(one["expected"] == len(one["pairs"]) for one in data["classes"])
 
 
-def test_an_audit_that_sees_nothing_missing_says_how_its_probabilities_are_meant() -> None:
+def test_an_audit_that_sees_nothing_missing_still_ranks() -> None:
     rng = np.random.default_rng(0)
     true = rng.random((600, 4)) < 0.3
     features = true @ rng.standard_normal((4, 8)) * 3 + rng.standard_normal((600, 8))
     found = find_missing_labels(true.astype(int), features=features)
-    assert found.belief.kind == "nothing"
-    assert found.total.missing == 0
-    assert f"as if {1 - HIGHEST_KEEP:.0%} of the labels were missing" in found.belief.of_candidates
+    assert found.model.kind == "none"
+    assert found.missing.value == 0
+    assert found.candidates.probabilities().sum() == pytest.approx(true.sum() / 9, rel=0.05)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hilltop.audit.find.measured import weighted_total
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.queues import sample_pairs
 from hilltop.cli.main import main
+from hilltop.missing import Interval
+from hilltop.missing.answers import weighted_total
 
 
 def test_the_total_is_unbiased_and_its_interval_covers() -> None:
@@ -22,12 +22,11 @@ def test_the_total_is_unbiased_and_its_interval_covers() -> None:
     found = []
     for _ in range(300):
         drawn, inclusion = sample_pairs(probs, 400, rng)
-        found.append(
-            weighted_total(
-                float(probs.sum()), probs[drawn], missing[drawn].astype(float), inclusion[drawn]
-            )
+        total = weighted_total(
+            float(probs.sum()), probs[drawn], missing[drawn].astype(float), inclusion[drawn]
         )
-    totals = np.array([one.missing for one in found])
+        found.append(Interval.of_normal(*total))
+    totals = np.array([one.value for one in found])
     assert totals.mean() == pytest.approx(missing.sum(), abs=4 * totals.std() / np.sqrt(300))
     covered = np.mean([one.low <= missing.sum() <= one.high for one in found])
     assert 0.82 < covered < 0.99
@@ -51,13 +50,3 @@ def test_the_command_estimates_from_answers_to_a_part_of_the_sample(
     assert main(["estimate", str(audit.path)]) == 0
     said = capsys.readouterr().out
     assert "weighted sample (150 pairs, all classes): " in said
-
-
-def test_a_share_of_labels_under_other_names_is_said(
-    audit: AuditFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (audit.path / "estimates.csv").write_text("class,labelled,missing,low,high,source\n")
-    replace(audit, keep_rate={"cat": 0.5}).write()
-    assert main(["estimate", str(audit.path)]) == 1
-    said = capsys.readouterr().err
-    assert "audit.json: 'keep_rate' must hold keep, low and high, not {'cat': 0.5}." in said
