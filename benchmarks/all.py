@@ -16,7 +16,6 @@ from results import PATH, parser
 SCRIPTS = (
     "losses",
     "observation",
-    "fused_linear",
     "metrics",
     "labels",
     "audit",

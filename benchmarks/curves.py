@@ -11,7 +11,6 @@ from results import load
 # Question, what its size counts, and the end of the sizes that belong to the curve.
 CURVES = {
     "loss by pairs": ("pairs of image and class", ""),
-    "head and loss": ("classes", ""),
     "average precision, ties": ("images, 100 classes", "x100"),
     "simulate labels": ("images", ""),
     "write Parquet": ("images", ""),
@@ -23,7 +22,7 @@ CURVES = {
 }
 
 
-OURS = ("hilltop", "FusedLinearLoss", "nn.Linear + hilltop", "kept_", "the same, by class")
+OURS = ("hilltop", "scar_likelihood", "count_likelihood", "the same, by class")
 
 
 def is_ours(contender: str) -> bool:

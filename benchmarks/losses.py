@@ -43,7 +43,7 @@ def families() -> dict[str, dict[str, Loss]]:
         "eager Hill": {
             "eager Hill": eager_hill,
             "BCEWithLogitsLoss": plain,  # as a mark: how fast a single call into C++ is
-            "hilltop hill": hill(reduction="sum"),
+            "hilltop hill": hill(reduction="sum", safe_start=False),
         },
         "eager SPLC": {"eager SPLC": eager_splc, "hilltop splc_released": splc},
         "eager Focal": {
@@ -58,7 +58,7 @@ def families() -> dict[str, dict[str, Loss]]:
         "BCEWithLogitsLoss": {"BCEWithLogitsLoss": plain, "hilltop bce": bce(reduction="sum")},
         "BCEWithLogitsLoss, mean": {
             "BCEWithLogitsLoss, mean": nn.BCEWithLogitsLoss(),
-            "hilltop hill, mean": hill(),
+            "hilltop hill, mean": hill(safe_start=False),
         },
         "eager LL-R": {"eager LL-R": eager_rejection, "hilltop ll_r": rejection},
     }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from hilltop.losses import kept_by_count, kept_independently
+from hilltop.losses import count_likelihood, scar_likelihood
 from hilltop.losses.engine import kernel
 from results import finish, parser
 from timing import Row, compare
@@ -45,9 +45,9 @@ def measure(rows: int, classes: int, r: float, rounds: int) -> list[Row]:
     targets = labels_left(rows, classes, r)
     losses: dict[str, Loss] = {
         "BCEWithLogitsLoss": nn.BCEWithLogitsLoss(reduction="sum"),
-        "kept_independently": kept_independently(keep=0.4, reduction="sum"),
-        "the same, by class": kept_independently(keep=[0.4] * classes, reduction="sum"),
-        "kept_by_count": kept_by_count(r=r, reduction="sum"),
+        "scar_likelihood": scar_likelihood(0.4, reduction="sum", safe_start=False),
+        "the same, by class": scar_likelihood([0.4] * classes, reduction="sum", safe_start=False),
+        "count_likelihood": count_likelihood(r=r, reduction="sum", safe_start=False),
     }
 
     def work(loss: Loss) -> Callable[[], None]:

@@ -14,7 +14,6 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 TABLES = {
     "losses": ("loss and gradient",),
     "likelihoods": ("likelihood fwd+bwd",),
-    "head": ("head and loss",),
     "metrics": ("average precision, distinct", "average precision, ties"),
     "labels": ("simulate labels", "write Parquet", "read Parquet", "read long CSV"),
     "audit": ("audit",),

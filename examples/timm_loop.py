@@ -38,7 +38,7 @@ def main() -> None:
     model = timm.create_model("test_resnet", num_classes=CLASSES)
     model = model.to(memory_format=torch.channels_last)
     loss_fn = hill()  # <- was timm.loss.BinaryCrossEntropy()
-    init_head(model.get_classifier(), loss_fn, kept)
+    init_head(model, loss_fn, kept)
     mix = v2.RandomChoice([v2.MixUp(alpha=0.2), v2.CutMix(alpha=0.2)])
     optimizer = create_optimizer_v2(model, opt="adamw", lr=3e-3, weight_decay=0.05)
     scheduler = CosineLRScheduler(optimizer, t_initial=8)

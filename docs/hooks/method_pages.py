@@ -9,8 +9,9 @@ from typing import Any, get_type_hints
 
 import matplotlib as mpl
 
+from hilltop import losses
 from hilltop.errors import HilltopError
-from hilltop.losses import DISCOVERED, LOSSES, MultiLabelLoss
+from hilltop.losses import LOSSES, MultiLabelLoss
 from hilltop.losses.catalogue import Common
 from hilltop.losses.compose import check_separable
 from hilltop.report.gradient_figures import draw_loss_gradients
@@ -21,7 +22,8 @@ MATH = ".. math::"
 SHARED = (
     "Options that all losses made of terms share: `reduction` (`mean`, `sum`, `batchmean` or"
     " `none`), `class_weight` and `pos_weight` (one number, or one for each class),"
-    " `label_smoothing` and `watch` (warn when training goes flat)."
+    " `label_smoothing`, `watch` (warn when training saturates) and `safe_start` (begin with"
+    " cross-entropy, for losses that can saturate)."
 )
 
 
@@ -151,5 +153,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Add losses to the reference that the door of the room does not name one by one."""
     if page.file.src_uri != "reference/losses.md":
         return markdown
-    found = (f"::: {LOSSES.builder(name).__module__}.{name}" for name in DISCOVERED)
+    found = (
+        f"::: {LOSSES.builder(name).__module__}.{name}"
+        for name in LOSSES
+        if name not in losses.__all__
+    )
     return "\n\n".join([markdown, *found])
