@@ -94,7 +94,7 @@ def invalid_targets_message(example: float) -> str:
     message = f"targets must lie between 0 and 1, or be NaN for unknown, but got {example!r}."
     if example == -1:
         message += (
-            " If -1 means 'a person said it is absent', use 0 and pass observed=;"
+            " If -1 means 'a person said it is absent', use 0 and pass verified=;"
             " if it means 'unknown', use NaN to leave the pair out"
             " or 0 to assume it absent."
         )

@@ -22,7 +22,7 @@ from hilltop.audit.run import Audited
 from hilltop.cli.main import main
 from hilltop.data import State, assemble, write_labels
 from hilltop.errors import ArgumentError, DataError, MissingExtra
-from hilltop.losses import bce, kept_independently
+from hilltop.losses import bce, scar_likelihood
 from tests.audit.simulated import Simulated, average_precision, simulate
 
 
@@ -124,13 +124,13 @@ def test_probabilities_are_ranked_by_the_given_likelihood(simulated: Simulated) 
     audited = find_missing_labels(
         simulated.targets,
         probabilities=probabilities,
-        likelihood=kept_independently(keep=0.4),
+        likelihood=scar_likelihood(label_frequency=0.4),
         class_names=list("abcdef"),
         top=7,
     )
     assert len(audited.candidates) == 7
     assert [one.class_name for one in audited.estimates] == list("abcdef")
-    assert "kept_independently(keep=0.4), as asked" in audited.belief.sentence
+    assert "scar_likelihood(label_frequency=0.4), as asked" in audited.belief.sentence
 
 
 def test_what_a_person_confirmed_is_no_candidate(simulated: Simulated) -> None:
@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_said(labels: Any, options: dict[str, Any], message
 
 def test_a_loss_that_is_no_likelihood_is_refused(simulated: Simulated) -> None:
     with pytest.raises(
-        ArgumentError, match=r"kept_by_count\(\) or kept_independently\(\), but got"
+        ArgumentError, match=r"count_likelihood\(\) or scar_likelihood\(\), but got"
     ):
         find_missing_labels(simulated.targets, features=simulated.features, likelihood=bce())  # type: ignore[arg-type]
 

@@ -98,11 +98,11 @@ def test_scores_are_ranked_as_they_are(
 ) -> None:
     values = np.random.default_rng(0).random((400, 6)).astype(np.float32)
     ScoreTable(simulated.labels.images, simulated.labels.classes, values).save(tmp_path / "s.npy")
-    words = ("--scores", tmp_path / "s.npy", "--top", "7", "--loss", "kept_independently")
+    words = ("--scores", tmp_path / "s.npy", "--top", "7", "--loss", "scar_likelihood")
     assert run(labels, tmp_path / "audit", *words, "--keep", "0.4") == 0
     said = capsys.readouterr().out
     assert "did not learn from these labels" in said
-    assert "ranked by kept_independently(keep=0.4), as asked." in said
+    assert "ranked by scar_likelihood(label_frequency=0.4), as asked." in said
     folder = AuditFolder.read(tmp_path / "audit")
     assert len(CandidateIndex.read(folder, folder.table())) == 7
 
@@ -136,7 +136,7 @@ def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
         (("--features", "f.npz", "--scores", "s.npy"), "Give one of --features and --scores"),
         (("--images", "."), "Pass --weights timm (fetched once from the hub) or --weights FILE"),
         (("--features", "f.npz", "--loss", "hil"), "--loss must be one of 'auto'"),
-        (("--features", "f.npz", "--r", "0.5"), "--r belongs to --loss kept_by_count"),
+        (("--features", "f.npz", "--r", "0.5"), "--r belongs to --loss count_likelihood"),
         (("--features", "f.npz", "--top", "0"), "--top must be at least 1, but got 0"),
         (("--features", "f.npz", "--folds", "1"), "--folds must be at least 2, but got 1"),
     ],
@@ -225,7 +225,7 @@ def test_an_audit_without_a_readable_image_ends_in_words(
 def train_again(simulated: Simulated, table: LabelTable, unseen: Simulated) -> float:
     """The mAP on unseen images of a head trained on a table with its confirmed pairs."""
     targets, observed = training_batch(table, np.arange(len(table)))
-    loss = build("kept_independently", keep=0.5, reduction="sum")
+    loss = build("scar_likelihood", keep=0.5, reduction="sum")
     head = FeatureHead(simulated.features.shape[1], targets.shape[1], hidden=None)
     head.fit_scale(simulated.features)
     init_head(head, loss, targets, observed=observed)

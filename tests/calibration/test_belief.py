@@ -14,7 +14,7 @@ from hilltop.calibration import belief as belief_module
 from hilltop.calibration.belief import Belief, believe
 from hilltop.calibration.profile import LOG_KEEP, profile
 from hilltop.calibration.scaling import calibrate
-from hilltop.losses.likelihood.summed import summed_independently
+from hilltop.losses.likelihood import scar_nll
 
 
 def drawn(rows: int = 3000, classes: int = 8, *, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -138,7 +138,7 @@ def test_no_other_calibration_makes_the_labels_more_probable() -> None:
     found = profile(logits, labels)
     for number in (0, 4, 10):
         keep, slope = float(np.exp(LOG_KEEP[number])), float(found.slopes[number])
-        model = summed_independently(keep)
+        model = scar_nll(keep)
         searched = calibrate(model, logits, labels)
         mine = model(found.calibration(number)(logits), labels)
         assert float(mine) <= searched.loss + 1.0

@@ -9,7 +9,7 @@ import torch
 
 from hilltop.calibration import calibrate
 from hilltop.calibration.scaling import class_levels
-from hilltop.losses.likelihood.summed import summed_independently
+from hilltop.losses.likelihood import scar_nll
 
 
 def test_likelihood_and_prior_pull_equally_at_what_is_found() -> None:
@@ -17,7 +17,7 @@ def test_likelihood_and_prior_pull_equally_at_what_is_found() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(30, 4, generator=generator)
     targets = (torch.rand(30, 4, generator=generator) < torch.tensor([0.05, 0.2, 0.4, 0.7])).float()
-    loss = summed_independently(0.8)
+    loss = scar_nll(0.8)
     made = calibrate(loss, logits, targets)
     levels = class_levels(logits, torch.ones_like(logits, dtype=torch.bool))
     log_slope = torch.tensor(math.log(made.slope), requires_grad=True)
@@ -41,7 +41,7 @@ def test_a_rare_class_stays_rare_where_heads_were_held_back() -> None:
     true = (torch.rand(3000, 12, generator=generator) < torch.sigmoid(spread + bias)).float()
     assert 0 < true[:, 0].sum() < 30
     held_back = spread / 2 + bias
-    made = calibrate(summed_independently(1.0), held_back, true)
+    made = calibrate(scar_nll(1.0), held_back, true)
     assert made.slope > 1.7
     expected = torch.sigmoid(made(held_back)).sum(dim=0)
     assert 0.6 < float(expected[0] / true[:, 0].sum()) < 1.6
@@ -57,6 +57,6 @@ def test_levels_are_means_weighted_by_how_uncertain_scores_are() -> None:
 
 def test_the_loss_of_a_calibration_is_the_likelihood_without_the_prior() -> None:
     targets = torch.tensor([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
-    loss = summed_independently(1.0)
+    loss = scar_nll(1.0)
     made = calibrate(loss, torch.zeros(3, 2), targets)
     assert made.loss == pytest.approx(float(loss(made(torch.zeros(3, 2)), targets)))

@@ -22,7 +22,7 @@ from hilltop.data import (
     write_labels,
 )
 from hilltop.errors import ArgumentError, DataError
-from hilltop.losses import bce, kept_independently
+from hilltop.losses import bce, scar_likelihood
 from hilltop.training.stages import add_confident
 
 NAN = np.nan
@@ -162,7 +162,7 @@ def test_the_audit_ranks_what_nobody_looked_for_and_counts_it_apart(
     audited: tuple[LabelTable, np.ndarray, np.ndarray],
 ) -> None:
     joined, true, features = audited
-    found = find_missing_labels(joined, features=features, likelihood=kept_independently(0.7))
+    found = find_missing_labels(joined, features=features, likelihood=scar_likelihood(0.7))
     beyond = ~joined.looked_for()
     hidden = (true & beyond).sum(axis=0)
     assert [one.beyond for one in found.estimates] == pytest.approx(hidden.tolist(), rel=0.15)

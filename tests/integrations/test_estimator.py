@@ -68,7 +68,7 @@ def test_weights_of_one_train_the_estimates_of_role_as_fast_as_no_weights() -> N
     torch.testing.assert_close(weighted.loss_.moved, plain.loss_.moved)
 
 
-@pytest.mark.parametrize("name", of_losses(("gr", "kept_by_count", "splc")))
+@pytest.mark.parametrize("name", of_losses(("gr", "count_likelihood", "splc")))
 def test_every_loss_learns_with_and_without_weights(name: str) -> None:
     data = generate(120, keep=0.7)
     for weight in (None, np.ones(120)):
@@ -112,7 +112,7 @@ def test_a_weight_of_two_counts_like_the_same_row_twice_and_zero_like_none(
     weight = np.arange(60) % 3
     labels = small.Y.astype(float)
     labels[::7, 1] = np.nan
-    for loss in ("auto", "kept_by_count", "splc", "gr"):
+    for loss in ("auto", "count_likelihood", "splc", "gr"):
         weighted = Quick(loss).fit(small.X, labels, sample_weight=weight)
         repeated = Quick(loss).fit(small.X.repeat(weight, 0), labels.repeat(weight, 0))
         # The heads are the same; what their scores mean is asked of folds, which are dealt by row.
@@ -145,16 +145,16 @@ def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
 ) -> None:
     several, one = small.truth, np.eye(6, dtype=int)[np.arange(60) % 6]
     few = Quick().fit(small.X, several)
-    assert few.loss_.inner.correction is None
+    assert few.loss_.correction is None
     assert "60 rows are too few" in few.loss_.describe()
     rng = np.random.default_rng(0)
     features = rng.standard_normal((600, 8)).astype(np.float32)
     true = features @ rng.standard_normal((8, 6)) > 1
     thin = HilltopClassifier(random_state=0).fit(features, true & (rng.random(true.shape) < 0.4))
-    assert thin.loss_.inner.correction is not None
+    assert thin.loss_.correction is not None
     assert "of the true labels were written down" in thin.loss_.describe()
     whole = HilltopClassifier(random_state=0).fit(features, true.astype(int))
-    assert whole.loss_.inner.correction is None
+    assert whole.loss_.correction is None
     complete = Quick(unlisted="absent").fit(small.X, several)
     column = Quick().fit(small.X, one.argmax(axis=1))
     plain = Quick("bce").fit(small.X, several)
@@ -167,7 +167,7 @@ def test_every_loss_finds_the_missing_labels_though_scores_of_cross_entropy_are_
     data = generate(500, keep=0.4)
     models = [
         Quick(loss, epochs=20, weight_decay=0.1).fit(data.X, data.Y)
-        for loss in ("kept_independently", "bce")
+        for loss in ("scar_likelihood", "bce")
     ]
     missing = data.truth == 1
     low = [(model.head_(torch.from_numpy(data.X)) > 0).numpy()[missing].mean() for model in models]
@@ -179,7 +179,7 @@ def test_every_loss_finds_the_missing_labels_though_scores_of_cross_entropy_are_
 
 def test_zeros_that_a_person_confirmed_are_not_corrected(small: Generated) -> None:
     unknown, absent = (
-        Quick("kept_independently", unlisted=unlisted).fit(small.X, small.Y)
+        Quick("scar_likelihood", unlisted=unlisted).fit(small.X, small.Y)
         for unlisted in ("unknown", "absent")
     )
     assert absent.predict_proba(small.X).mean() < unknown.predict_proba(small.X).mean() - 0.1

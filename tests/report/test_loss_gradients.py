@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilltop.errors import HilltopError
-from hilltop.losses import bce, hill, kept_independently, splc, splc_released, wan
+from hilltop.losses import bce, hill, scar_likelihood, splc, splc_released, wan
 from hilltop.losses.methods.large_loss import ll_r
 from hilltop.report.gradient_figures import draw_loss_gradients, loss_gradient
 
@@ -19,9 +19,9 @@ P = np.clip(np.linspace(0, 1, 1001), 1e-6, 1 - 1e-6)
         (bce(), P),
         (hill(), 3 * P**2 * (1 - P) ** 2),
         (wan(), P / 79),
-        (kept_independently(keep=0.4), 0.4 * P * (1 - P) / (1 - 0.4 * P)),
+        (scar_likelihood(label_frequency=0.4), 0.4 * P * (1 - P) / (1 - 0.4 * P)),
     ],
-    ids=["bce", "hill", "wan", "kept_independently"],
+    ids=["bce", "hill", "wan", "scar_likelihood"],
 )
 def test_unlabelled_pairs_have_the_gradient_of_the_equation(loss, wanted) -> None:
     np.testing.assert_allclose(loss_gradient(loss, 0), wanted, atol=1e-9)
@@ -40,7 +40,7 @@ def test_drawing_changes_nothing_in_the_loss() -> None:
 
 
 def test_a_loss_that_looks_at_whole_batches_has_no_such_gradient() -> None:
-    with pytest.raises(HilltopError, match="looks at more than one pair"):
+    with pytest.raises(HilltopError, match="looks at more than one entry"):
         draw_loss_gradients(ll_r(), "ll_r")
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import ArgumentError
-from hilltop.losses import bce, gr, init_head_prior, kept_independently
+from hilltop.losses import bce, gr, init_head_prior, scar_likelihood
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
 from hilltop.training.in_memory import EarlyStopping, fit_head
@@ -75,12 +75,12 @@ def test_what_a_scorer_calls_best_is_kept() -> None:
 
 def test_the_loss_falls_and_what_the_loss_itself_learns_moves() -> None:
     drawn, labels = made_up()
-    loss = kept_independently(keep=None, reduction="sum")
-    before = loss.rate().detach()
+    loss = scar_likelihood(label_frequency=None, reduction="sum")
+    before = loss.frequency().detach()
     options = {"classes": 3, "seed": 0, "recipe": Recipe(epochs=4)}
     fitted = fit_head(drawn, lambda rows: (labels[rows], None), loss, **options)
     assert list(fitted.losses) == sorted(fitted.losses, reverse=True)
-    assert (loss.rate().detach() - before).abs() > 1e-3
+    assert (loss.frequency().detach() - before).abs() > 1e-3
 
 
 def test_row_weights_want_entries_and_row_numbers() -> None:

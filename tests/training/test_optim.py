@@ -52,8 +52,8 @@ def test_a_loss_without_parameters_adds_no_group() -> None:
     assert len(optimizer.param_groups) == 2
 
 
-def test_a_learned_keep_rate_learns_at_the_rate_of_the_model() -> None:
-    loss = build("kept_independently", keep=None)
+def test_a_learned_label_frequency_learns_at_the_rate_of_the_model() -> None:
+    loss = build("scar_likelihood", label_frequency=None)
     optimizer = build_optimizer(nn.Linear(4, 3), loss, learning_rate=0.01, weight_decay=0.1)
     assert optimizer.param_groups[2]["lr"] == 0.01
     assert optimizer.param_groups[2]["params"] == list(loss.parameters())

@@ -19,9 +19,8 @@ from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State, assemble
 from hilltop.data.scores import Places, ScoreTable
 from hilltop.errors import ArgumentError, DataError
-from hilltop.losses.likelihood.by_count import KeptByCount
-from hilltop.losses.likelihood.independent import KeptIndependently
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.losses import CountLikelihood, ScarLikelihood
+from hilltop.losses.likelihood import Likelihood
 from hilltop.progress import say
 
 Matrix = Any
@@ -55,7 +54,7 @@ def find_missing_labels(
         observed: ``(N, C)``, with a matrix of labels: True where a person confirmed since what it
             says. How labels were lost is judged without those that were put back.
         class_names: With a matrix of labels: names of its columns, for the estimates.
-        likelihood: How labels were lost, ``kept_by_count(...)`` or ``kept_independently(...)``;
+        likelihood: How labels were lost, ``count_likelihood(...)`` or ``scar_likelihood(...)``;
             the most probable one without it.
         top: How many candidates to keep; all without it, or of more than ten million the first
             million and the first of every class.
@@ -109,10 +108,10 @@ def _summed(likelihood: Likelihood | None) -> Likelihood | None:
     """The same likelihood, summed over pairs; no watch, since heads start where it is least."""
     if likelihood is None:
         return None
-    if not isinstance(likelihood, KeptByCount | KeptIndependently):
+    if not isinstance(likelihood, CountLikelihood | ScarLikelihood):
         name = type(likelihood).__name__
         raise ArgumentError(
-            f"likelihood must be kept_by_count() or kept_independently(), but got {name}."
+            f"likelihood must be count_likelihood() or scar_likelihood(), but got {name}."
         )
     summed = copy.deepcopy(likelihood)
     summed.reduction, summed.watch = "sum", None

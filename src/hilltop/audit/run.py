@@ -31,7 +31,7 @@ from hilltop.errors import ArgumentError, DataError, MissingExtra
 from hilltop.inputs import Ranks
 from hilltop.inputs.shards import check_shard_folder
 from hilltop.losses import Loss
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.losses.likelihood import Likelihood
 from hilltop.training.fold_shards import HeadShards, shared_out_of_fold_logits
 from hilltop.training.learner import head_loss
 

@@ -24,8 +24,8 @@ from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.profile import LOG_KEEP, Profile, Shapes, profile
 from hilltop.calibration.scaling import calibrate
 from hilltop.calibration.truth_mean import mean_over_rates, mean_with_count_rule
-from hilltop.losses.likelihood.by_count import KeptByCount
-from hilltop.losses.likelihood.summed import Likelihood, summed_by_count, summed_independently
+from hilltop.losses import CountLikelihood
+from hilltop.losses.likelihood import Likelihood, count_nll, scar_nll
 
 Kind = Literal["nothing", "independent", "count"]
 
@@ -225,7 +225,7 @@ def _fitted(found: Profile, log_keep: Floats, labelled: Counts, *, least: float)
     full = found.calibration(at)
     middle = full.shift.median()
     calibration = replace(full, shift=middle + OWN_SHIFT * (full.shift - middle))
-    return Fitted(summed_independently(torch.from_numpy(np.exp(own)).float()), calibration)
+    return Fitted(scar_nll(torch.from_numpy(np.exp(own)).float()), calibration)
 
 
 def _counted(
@@ -236,7 +236,7 @@ def _counted(
         return None
     start = found.calibration(0)
     rivals = float(found.costs.min(axis=0).sum())
-    rules = {ratio: summed_by_count(ratio, restore_prob=TINY_RESTORE_PROB) for ratio in RATIOS}
+    rules = {ratio: count_nll(ratio, restore_prob=TINY_RESTORE_PROB) for ratio in RATIOS}
     about = {
         ratio: calibrate(loss, logits, targets, observed=observed, start=start, steps=ROUGH_STEPS)
         for ratio, loss in rules.items()
@@ -270,7 +270,7 @@ def _modelled(
     log_keep = np.log(np.maximum(labelled, 0.5) / np.maximum(labelled + missing, 0.5))
     posterior = KeepPosterior.around(log_keep)
     counts = posterior.missing(labelled)
-    kind: Kind = "count" if isinstance(model.loss, KeptByCount) else "independent"
+    kind: Kind = "count" if isinstance(model.loss, CountLikelihood) else "independent"
     return Belief(kind, model, posterior, counts, (model,), lambda: model, sentence)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hilltop.calibration.scaling import Calibration
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.losses.likelihood import Likelihood
 
 
 @dataclass(frozen=True)

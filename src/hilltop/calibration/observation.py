@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError
-from hilltop.losses import KeptByCount
-from hilltop.losses.likelihood.summed import Likelihood, summed_by_count, summed_independently
+from hilltop.losses import CountLikelihood
+from hilltop.losses.likelihood import Likelihood, count_nll, scar_nll
 
 TINY_RESTORE_PROB = 0.001
 """Probability that a lost label was put back, where nobody has reviewed the labels.
@@ -17,14 +17,14 @@ def describe_model(loss: Likelihood) -> str:
     """Name a model and its number.
 
     Example:
-        >>> describe_model(summed_by_count(0.8)), describe_model(summed_independently(0.4))
-        ('kept_by_count(r=0.8)', 'kept_independently(keep=0.4)')
+        >>> describe_model(count_nll(0.8)), describe_model(scar_nll(0.4))
+        ('count_likelihood(r=0.8)', 'scar_likelihood(label_frequency=0.4)')
     """
-    if isinstance(loss, KeptByCount):
+    if isinstance(loss, CountLikelihood):
         prob = loss.rule.restore_prob
         restored = f", restore_prob={prob:g}" if prob > TINY_RESTORE_PROB else ""
-        return f"kept_by_count(r={float(1 - loss.rule.keep):g}{restored})"
-    return f"kept_independently(keep={float(loss.rate().mean()):.2g})"
+        return f"count_likelihood(r={float(loss.rule.missing_ratio):g}{restored})"
+    return f"scar_likelihood(label_frequency={float(loss.frequency().mean()):.2g})"
 
 
 def build_likelihood(name: str, *, r: float | None, keep: float | None) -> Likelihood | None:
@@ -33,13 +33,13 @@ def build_likelihood(name: str, *, r: float | None, keep: float | None) -> Likel
     Raises:
         ArgumentError: The name is not that of an observation model, or an option is not its own.
     """
-    check_choice("--loss", name, ("auto", "kept_by_count", "kept_independently"))
-    if r is not None and name != "kept_by_count":
-        raise ArgumentError("--r belongs to --loss kept_by_count.")
-    if keep is not None and name != "kept_independently":
-        raise ArgumentError("--keep belongs to --loss kept_independently.")
-    if name == "kept_by_count":
-        return summed_by_count(0.8 if r is None else r)
-    if name == "kept_independently":
-        return summed_independently(0.6 if keep is None else keep)
+    check_choice("--loss", name, ("auto", "count_likelihood", "scar_likelihood"))
+    if r is not None and name != "count_likelihood":
+        raise ArgumentError("--r belongs to --loss count_likelihood.")
+    if keep is not None and name != "scar_likelihood":
+        raise ArgumentError("--keep belongs to --loss scar_likelihood.")
+    if name == "count_likelihood":
+        return count_nll(0.8 if r is None else r)
+    if name == "scar_likelihood":
+        return scar_nll(0.6 if keep is None else keep)
     return None

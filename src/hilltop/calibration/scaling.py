@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.losses.likelihood import Likelihood
 
 SHIFT_SPREAD = 0.5
 """How far the shifts of classes are expected to lie apart; holds that of a rare class in place."""
@@ -93,10 +93,10 @@ def calibrate(
         steps: At most so many; fewer give a rough value.
 
     Example:
-        >>> from hilltop.losses.likelihood.summed import summed_independently
+        >>> from hilltop.losses.likelihood import scar_nll
         >>> targets = torch.tensor([[1.0, 0.0]] * 50 + [[0.0, 0.0]] * 50)
         >>> logits = torch.zeros(100, 2)
-        >>> made = calibrate(summed_independently(1.0), logits, targets)
+        >>> made = calibrate(scar_nll(1.0), logits, targets)
         >>> [round(number, 1) for number in made(logits)[0].tolist()]
         [-0.2, -2.9]
     """
@@ -123,7 +123,7 @@ def calibrate(
         slope = numbers[0].clamp(-3.0, 3.0).exp()
         moved = centred * slope + levels + numbers[1] + numbers[2:]
         moved = moved.clamp(-_FURTHEST, _FURTHEST)
-        likelihood = loss(moved, targets, observed=observed)
+        likelihood = loss.evaluate(loss.batch(moved, targets, observed))
         prior = (numbers[0] / SLOPE_SPREAD).square() + (numbers[2:] / SHIFT_SPREAD).square().sum()
         total: Tensor = likelihood + prior / 2
         total.backward()  # type: ignore[no-untyped-call]
@@ -132,5 +132,5 @@ def calibrate(
     search.step(value)  # type: ignore[no-untyped-call]
     found = apart()
     with torch.no_grad():
-        fitted = float(loss(found(logits), targets, observed=observed)) * every
+        fitted = float(loss.evaluate(loss.batch(found(logits), targets, observed))) * every
     return Calibration(found.slope, found.shift, fitted)

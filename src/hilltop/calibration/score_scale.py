@@ -11,7 +11,7 @@ from torch import Tensor
 from hilltop.calibration.intervals import Z_90
 from hilltop.calibration.scaling import calibrate
 from hilltop.errors import ArgumentError
-from hilltop.losses.likelihood.summed import summed_independently
+from hilltop.losses.likelihood import scar_nll
 
 LIKE_LOGITS = 1.0
 """Scores are left as they are if the factor is no further from 1 than this, in logarithms."""
@@ -68,7 +68,7 @@ def score_scale(scores: Tensor, targets: Tensor) -> ScoreScale:
     if not spread > 1e-6 * float(mean.abs().max()):
         return ScoreScale(1.0, -mean.float())
     _check_direction(centred / spread, targets)
-    slope = float(calibrate(summed_independently(1.0), centred / spread, targets).slope)
+    slope = float(calibrate(scar_nll(1.0), centred / spread, targets).slope)
     factor = slope / spread
     factor = 1.0 if abs(math.log(factor)) <= LIKE_LOGITS else factor
     labelled = targets == 1

@@ -14,7 +14,7 @@ from hilltop.calibration.decision import Decision, Goal, decide
 from hilltop.calibration.expected import ExpectedCounts
 from hilltop.calibration.posterior import present_probability
 from hilltop.calibration.scaling import Calibration, calibrate
-from hilltop.losses.likelihood.summed import summed_independently
+from hilltop.losses.likelihood import scar_nll
 
 NOTHING_MISSING = "every pair is known to be present or absent, so that no label is missing"
 """What is said where a person looked at every pair."""
@@ -96,7 +96,7 @@ def fit_truth(
     logits = logits.float().nan_to_num()
     targets = targets.float().masked_fill(unscored, torch.nan)
     if observed is not None and bool((observed | (targets != 0)).all()):
-        calibration = calibrate(summed_independently(1.0), logits, targets)
+        calibration = calibrate(scar_nll(1.0), logits, targets)
         return _known(calibration, logits.masked_fill(targets.isnan(), torch.nan))
     if belief is None:
         belief = believe(logits, targets, observed=observed)
@@ -105,7 +105,7 @@ def fit_truth(
         others = logits if believed_logits is None else believed_logits.float()
         moved = belief.truth.calibration(others)
         present = present_probability(belief.truth.loss, moved, targets, observed=observed)
-        calibration = calibrate(summed_independently(1.0), logits, present)
+        calibration = calibrate(scar_nll(1.0), logits, present)
     moved = calibration(logits)
     cases = _cases(belief, moved, targets)
     counts = ExpectedCounts.of(moved.masked_fill(unscored, torch.nan), cases)

@@ -16,7 +16,7 @@ from hilltop.calibration.keep_posterior import KeepPosterior
 from hilltop.calibration.keep_rate import Fitted
 from hilltop.calibration.profile import LOG_KEEP, Profile
 from hilltop.calibration.scaling import Calibration, calibrate
-from hilltop.losses.likelihood.summed import summed_independently
+from hilltop.losses.likelihood import scar_nll
 
 TRUTH_PRIOR: Floats = np.exp(-LOG_KEEP)
 """Before labels were looked at, every number of true labels for one that was written down is as
@@ -72,11 +72,11 @@ def mean_with_count_rule(
 def _calibrated(logits: Tensor, targets: Tensor, probs: Tensor, start: Calibration) -> Fitted:
     """The calibration nearest to probabilities, with the keep rates that they imply."""
     probs = probs.clamp(0.0, 1.0)
-    made = calibrate(summed_independently(1.0), logits, probs, start=start)
+    made = calibrate(scar_nll(1.0), logits, probs, start=start)
     known = ~targets.isnan()
     true = torch.sigmoid(made(logits)).mul(known).sum(dim=0).clamp_(min=1e-9)
     keep = (targets.nansum(dim=0) / true).clamp_(_LOWEST_KEEP, 1.0)
-    return Fitted(summed_independently(keep), made)
+    return Fitted(scar_nll(keep), made)
 
 
 def _sample(values: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hilltop.audit.find.score_blocks import Scored
     from hilltop.audit.folder import AuditFolder
     from hilltop.inputs.ranks import Ranks
-    from hilltop.losses.likelihood.summed import Likelihood
+    from hilltop.losses.likelihood import Likelihood
 
 _PAGE_PAIRS = 200
 
@@ -59,11 +59,11 @@ class Audit:
     also_names: Path | None = None
     """With --also: CSV of two columns, its class names and yours, where they differ."""
     loss: str = "auto"
-    """How labels were lost: auto, kept_by_count or kept_independently."""
+    """How labels were lost: auto, count_likelihood or scar_likelihood."""
     r: float | None = None
-    """With kept_by_count: the missing ratio, 0.8 without it."""
+    """With count_likelihood: the missing ratio, 0.8 without it."""
     keep: float | None = None
-    """With kept_independently: the share of labels that was kept, 0.6 without it."""
+    """With scar_likelihood: the share of labels that was kept, 0.6 without it."""
     top: int | None = None
     """How many candidates to write; all without it, or of more than ten million the first million
     and the first of every class."""

@@ -32,8 +32,8 @@ def hf_loss(criterion: Loss) -> Callable[..., Tensor]:
         criterion: A loss with reduction ``"mean"`` or ``"sum"``. One that looks at its batch as a
             whole (``ll_r``, ``ll_ct``) still looks at each micro-batch; one that remembers rows
             (``role``, ``ll_cp``, ``em_apl``) cannot be used, since the Trainer does not say which
-            they are; one that learns (``kept_independently(keep=None)``) must be an attribute of
-            the model, so that the optimiser finds its parameters.
+            they are; one that learns (``scar_likelihood(label_frequency=None)``) must be an
+            attribute of the model, so that the optimiser finds its parameters.
 
     Returns:
         A function of the model's outputs, of labels ``(N, C)`` and of ``num_items_in_batch``.

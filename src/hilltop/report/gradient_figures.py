@@ -28,7 +28,7 @@ from hilltop.losses import (
     ShiftedFocalNegative,
 )
 from hilltop.losses.compose import check_separable
-from hilltop.losses.terms.base import Term
+from hilltop.losses.terms import Term
 from hilltop.report.paper_style import (
     COLUMN,
     INK,
@@ -74,7 +74,7 @@ def loss_gradient(loss: MultiLabelLoss, target: int) -> Curve:
     What depends on the number of classes is drawn for 80, as in COCO.
     """
     whole = copy.deepcopy(check_separable(loss))
-    whole.reduction, whole.watch = "sum", None
+    whole.reduction, whole.watch, whole.safe_start = "sum", None, None
     classes, epochs = 80, 10
     whole.prepare(LabelStats.of(torch.eye(classes), epochs=epochs))
     whole.set_epoch(epochs - 1)

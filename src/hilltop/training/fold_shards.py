@@ -63,7 +63,7 @@ def shared_out_of_fold_logits(
     learns, or looks at whole batches, ties heads together: then every process trains all of them.
     """
     options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed}
-    tied = loss.sees_whole_batch or loss.remembers or any(True for _ in loss.parameters())
+    tied = not loss.independent_rows or any(True for _ in loss.parameters())
     if shards.ranks.world == 1 or tied:
         return out_of_fold_logits(features, targets, loss, observed=observed, **options)
     units = shards.units(folds * repeats)

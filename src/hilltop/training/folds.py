@@ -75,8 +75,8 @@ def out_of_fold_logits(
     head = FeatureHead(features.shape[1], scores.shape[1] * classes, hidden=None)
     learns = scores == 0
     with torch.no_grad():  # each head starts at the odds of the rows that it learns from
-        plain = loss.ready() if isinstance(loss, RowWeighted) else loss
-        usual = head_start(plain, targets, observed=observed) - log_odds(targets)
+        plain = loss.inner if isinstance(loss, RowWeighted) else loss
+        usual = head_start(plain, targets, verified=observed) - log_odds(targets)
         starts = [log_odds(targets[mine]) + usual for mine in learns.T]
         head.last.bias.copy_(torch.cat(starts))
     # A batch is so much larger that each head sees as many rows of it as if it were alone.

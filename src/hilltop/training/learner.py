@@ -133,7 +133,7 @@ class Learner:
         Raises:
             DivergenceError: The loss is not a finite number; nothing was learned from it.
         """
-        loss = self.loss(logits, targets, observed=observed, index=index)
+        loss = self.loss(logits, targets, verified=observed, index=index)
         self.optimizer.zero_grad()
         self.backward(loss)
         value = float(loss.detach())
@@ -168,6 +168,6 @@ def start_head(
     targets, observed = labels(torch.arange(0, rows, step))
     weight = None if row_weight is None else row_weight[::step]
     loss = loss if weight is None else RowWeighted(loss, weight)
-    start = head_start(loss, targets, observed=observed, weight=weight)
+    start = head_start(loss, targets, verified=observed, weight=weight)
     with torch.no_grad():
         bias.copy_(start.to(bias))

@@ -184,7 +184,7 @@ def _train_epoch(
         with fabric.no_backward_sync(wrapped, enabled=learner.head_alone):  # type: ignore[arg-type]
             logits = wrapped(placed(batch, fabric))
         if task.judged is not None:
-            task.judged.judge = _asked(learner, placed(batch, fabric), fabric)
+            task.judged.teacher_logits = _asked(learner, placed(batch, fabric), fabric)
         if (
             pseudo_counts is not None and step >= len(plan) - parts
         ):  # each pair once, in the last pass

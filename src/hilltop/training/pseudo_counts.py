@@ -52,7 +52,7 @@ class PseudoCounts:
     ) -> None:
         """Count one batch."""
         logits = logits.detach()
-        pseudo = self._loss.pseudo_labels(logits, targets, observed=observed, index=index)
+        pseudo = self._loss.pseudo_labels(logits, targets, verified=observed, index=index)
         present = torch.from_numpy(self._true_labels.dense(rows) == State.PRESENT)
         labelled = targets > 0
         beyond = targets.isnan()  # nobody looked for these

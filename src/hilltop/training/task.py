@@ -25,7 +25,8 @@ from hilltop.errors import DataError
 from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.inputs.outputs import OutputInputs
 from hilltop.losses import LabelStats, Loss, build
-from hilltop.losses.terms.judged import JudgedCorrection, judged
+from hilltop.losses.compose import with_ema_teacher
+from hilltop.losses.corrections import EmaTeacher
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.progress import say_of_inputs
 from hilltop.training.config import TrainConfig
@@ -75,7 +76,7 @@ class Task:
     loss: Loss
     recipe: Recipe
     true_labels: LabelTable | None = None
-    judged: JudgedCorrection | None = None
+    judged: EmaTeacher | None = None
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
     incomplete: IncompleteValidation | None = None
@@ -119,7 +120,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     loss = make(config.loss, **{"reduction": "sum", **config.loss_options})
     correction = None
     if config.ask_average:
-        loss, correction = judged(loss)
+        loss, correction = with_ema_teacher(loss)
     before = before_review(train, read_provenance(folder.train_labels))
     recipe = config.recipe
 

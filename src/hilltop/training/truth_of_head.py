@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 
 from hilltop.calibration import TruthModel, fit_truth
-from hilltop.losses import Loss, LossWrapper, MultiLabelLoss
-from hilltop.losses.reduction import Reduction
+from hilltop.losses import LogNegative, LogPositive, Loss, MultiLabelLoss
+from hilltop.losses.base import Reduction
 from hilltop.losses.row_weights import RowWeighted
-from hilltop.losses.terms.negative import LogNegative
-from hilltop.losses.terms.positive import LogPositive
 from hilltop.models import FeatureHead, Features, input_rows
 from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
 from hilltop.training.folds import assign_folds, out_of_fold_logits
@@ -82,9 +80,6 @@ def truth_of_head(
 def _reduced(loss: Loss, reduction: Reduction) -> Loss:
     """A copy that sums over pairs, or leaves it to the weights of rows."""
     copied = copy.deepcopy(loss)
-    inner = copied.inner if isinstance(copied, LossWrapper) else None
-    if inner is not None and inner.reduction == copied.reduction:
-        inner.reduction = reduction
     copied.reduction = reduction
     return copied
 
@@ -127,13 +122,12 @@ def _fold_by_fold(
 
 def _is_cross_entropy(loss: Loss) -> bool:
     """Whether a loss is the one that missing labels are judged by, nothing added."""
-    inner = loss.inner if isinstance(loss, LossWrapper) else loss
     return (
-        isinstance(inner, MultiLabelLoss)
-        and type(inner.positive) is LogPositive
-        and type(inner.negative) is LogNegative
-        and inner.correction is None
-        and inner.class_weight is None
-        and inner.pos_weight is None
-        and not inner.label_smoothing
+        isinstance(loss, MultiLabelLoss)
+        and type(loss.positive) is LogPositive
+        and type(loss.negative) is LogNegative
+        and loss.correction is None
+        and loss.class_weight is None
+        and loss.pos_weight is None
+        and not loss.label_smoothing
     )

@@ -22,11 +22,11 @@ from hilltop.calibration.scaling import Calibration, calibrate
 from hilltop.data import State, assemble, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError, DataError
-from hilltop.losses import KeptByCount, bce, kept_by_count
-from hilltop.losses.likelihood.summed import (
+from hilltop.losses import CountLikelihood, bce, count_likelihood
+from hilltop.losses.likelihood import (
     Likelihood,
-    summed_by_count,
-    summed_independently,
+    count_nll,
+    scar_nll,
 )
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.recipe import Recipe
@@ -47,9 +47,7 @@ def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
         unlisted=State.UNKNOWN,
     )
     logits = torch.tensor([[3.0, 0.0, -1.0], [2.0, 4.0, -3.0]])
-    found, tally = rank_candidates(
-        labels, blocks_of(logits), as_given(summed_independently(0.4), 3)
-    )
+    found, tally = rank_candidates(labels, blocks_of(logits), as_given(scar_nll(0.4), 3))
     assert list(zip(found.rows().tolist(), found.columns().tolist(), strict=True)) == [
         (1, 0),
         (0, 1),
@@ -64,9 +62,7 @@ def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
 
 def test_pairs_of_one_probability_stay_in_the_order_of_the_table() -> None:
     labels = table_of(torch.zeros(3, 2))
-    found, _ = rank_candidates(
-        labels, blocks_of(torch.zeros(3, 2)), as_given(summed_independently(0.5), 2)
-    )
+    found, _ = rank_candidates(labels, blocks_of(torch.zeros(3, 2)), as_given(scar_nll(0.5), 2))
     assert (found.rows() * 2 + found.columns()).tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -74,7 +70,7 @@ def test_pairs_of_one_probability_stay_in_the_order_of_the_table() -> None:
 def test_the_first_candidates_are_those_of_the_whole_ranking(top: int) -> None:
     logits = torch.randn(20_000, 40, generator=torch.Generator().manual_seed(3))
     labels = table_of(torch.zeros(20_000, 40))
-    model = as_given(summed_independently(0.4), 40)
+    model = as_given(scar_nll(0.4), 40)
     every, _ = rank_candidates(labels, blocks_of(logits), model)
     first, _ = rank_candidates(labels, blocks_of(logits), model, top=top)
     assert len(every) == 800_000
@@ -82,9 +78,7 @@ def test_the_first_candidates_are_those_of_the_whole_ranking(top: int) -> None:
     assert (np.diff(every.probabilities()) <= 0).all()
 
 
-@pytest.mark.parametrize(
-    "loss", [summed_by_count(0.8), summed_by_count(1), summed_independently(0.3)]
-)
+@pytest.mark.parametrize("loss", [count_nll(0.8), count_nll(1), scar_nll(0.3)])
 def test_slope_and_posterior_of_a_likelihood_agree(loss: Likelihood) -> None:
     chance = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(50, 9, generator=chance) - 2
@@ -92,13 +86,13 @@ def test_slope_and_posterior_of_a_likelihood_agree(loss: Likelihood) -> None:
     observed = torch.rand(50, 9, generator=chance) < 0.1
     by_slope = present_probability(loss, logits, targets, observed=observed)
     torch.testing.assert_close(
-        by_slope, loss.posterior(logits, targets, observed=observed), rtol=1e-4, atol=1e-6
+        by_slope, loss.posterior(logits, targets, verified=observed), rtol=1e-4, atol=1e-6
     )
 
 
 def test_a_mean_loss_is_refused_for_probabilities() -> None:
-    mean = kept_by_count(r=0.8)
-    assert isinstance(mean, KeptByCount)
+    mean = count_likelihood(r=0.8)
+    assert isinstance(mean, CountLikelihood)
     with pytest.raises(ArgumentError, match="must have the reduction 'sum', but got 'mean'"):
         present_probability(mean, torch.zeros(1, 2), torch.zeros(1, 2))
 
@@ -114,7 +108,7 @@ def test_scores_on_disk_are_joined_by_name(tmp_path: Path) -> None:
     )
     straight.save(tmp_path / "straight.npy")
     turned.save(tmp_path / "turned.npy")
-    model = as_given(summed_independently(0.4), 3)
+    model = as_given(scar_nll(0.4), 3)
     rankings = [
         rank_candidates(labels, score_blocks(table, labels), model)[0].keys.tolist()
         for table in (
@@ -142,29 +136,27 @@ def test_scores_that_are_no_probabilities_are_named(wrong: float) -> None:
     values[1, 1] = wrong
     blocks = score_blocks(ScoreTable(labels.images, labels.classes, values), labels)
     with pytest.raises(DataError, match=r"The score of 'image-1.jpg' for 'class 1' is"):
-        rank_candidates(labels, blocks, as_given(summed_independently(0.4), 2))
+        rank_candidates(labels, blocks, as_given(scar_nll(0.4), 2))
 
 
 def test_certain_scores_are_ranked_too() -> None:
     labels = table_of(torch.zeros(2, 2))
     values = np.array([[0.0, 1.0], [0.5, 0.2]])
     blocks = score_blocks(ScoreTable(labels.images, labels.classes, values), labels)
-    found, _ = rank_candidates(labels, blocks, as_given(summed_independently(0.4), 2))
+    found, _ = rank_candidates(labels, blocks, as_given(scar_nll(0.4), 2))
     assert (found.rows() * 2 + found.columns()).tolist() == [1, 2, 3, 0]
 
 
 def test_labels_without_unknown_pairs_are_refused() -> None:
     labels = assemble(["a"], ["cat"], [0], [0], State.PRESENT, unlisted=State.ABSENT)
     with pytest.raises(DataError, match="pass --unlisted unknown"):
-        rank_candidates(labels, blocks_of(torch.zeros(1, 1)), as_given(summed_by_count(0.8), 1))
+        rank_candidates(labels, blocks_of(torch.zeros(1, 1)), as_given(count_nll(0.8), 1))
 
 
 def test_candidates_come_back_from_their_files(tmp_path: Path) -> None:
     simulated = simulate(images=50)
     logits = torch.randn(50, 6, generator=torch.Generator().manual_seed(1))
-    found, _ = rank_candidates(
-        simulated.labels, blocks_of(logits), as_given(summed_independently(0.5), 6)
-    )
+    found, _ = rank_candidates(simulated.labels, blocks_of(logits), as_given(scar_nll(0.5), 6))
     write_candidates(found, simulated.labels, tmp_path)
     folder = AuditFolder(path=tmp_path, labels=Path("x"), format="hilltop")
     write_labels(simulated.labels, folder.audited_labels, format="hilltop")
@@ -185,7 +177,7 @@ def test_no_image_has_a_part_in_its_own_logits() -> None:
     moved[image] = moved[image].roll(1)  # as many labels as before, so heads start where they did
 
     def score(targets: torch.Tensor) -> torch.Tensor:
-        loss = summed_independently(0.5)
+        loss = scar_nll(0.5)
         recipe = Recipe(epochs=2)
         return out_of_fold_logits(simulated.features, targets, loss, repeats=2, recipe=recipe)
 
@@ -209,7 +201,7 @@ def test_out_of_fold_logits_repeat_with_their_seed() -> None:
 
 def test_labels_removed_on_purpose_come_back_at_the_top() -> None:
     simulated = simulate()
-    loss = summed_independently(0.5)
+    loss = scar_nll(0.5)
     logits = out_of_fold_logits(simulated.features, simulated.targets, loss)
     belief = believe(logits, simulated.targets)
     found, _ = rank_candidates(simulated.labels, blocks_of(logits), belief.model)
@@ -225,7 +217,7 @@ def test_calibration_finds_slope_and_shifts() -> None:
     present = draw(true, chance)
     targets = present * (torch.rand(8000, 3, generator=chance) < 0.5)
     shift = torch.tensor([0.5, -0.5, 0.0])
-    found = calibrate(summed_independently(0.5), (true - shift) / 1.7, targets)
+    found = calibrate(scar_nll(0.5), (true - shift) / 1.7, targets)
     assert found.slope == pytest.approx(1.7, abs=0.15)
     assert found.shift.tolist() == pytest.approx(shift.tolist(), abs=0.2)
 
@@ -243,10 +235,10 @@ def of_each_image_one_label(chance: torch.Generator) -> tuple[Tensor, Tensor, Te
 def test_the_observation_model_that_made_the_labels_is_found() -> None:
     chance = torch.Generator().manual_seed(1)
     logits, true, one = of_each_image_one_label(chance)
-    assert isinstance(believe(logits, one).model.loss, KeptByCount)
+    assert isinstance(believe(logits, one).model.loss, CountLikelihood)
     half = true * (torch.rand(true.shape, generator=chance) < 0.5)
-    assert not isinstance(believe(logits, half).model.loss, KeptByCount)
-    assert "as asked" in believe(logits, half, given=summed_by_count(0.8)).sentence
+    assert not isinstance(believe(logits, half).model.loss, CountLikelihood)
+    assert "as asked" in believe(logits, half, given=count_nll(0.8)).sentence
 
 
 def test_exceptions_from_a_rule_are_not_for_free() -> None:
@@ -257,8 +249,8 @@ def test_exceptions_from_a_rule_are_not_for_free() -> None:
     # Of four classes r = 0.8 leaves one: images with two labels are exceptions.
     assert (half.sum(dim=1) > 1).float().mean() > 0.03
     best = believe(logits, half).model.loss
-    assert not isinstance(best, KeptByCount)
-    assert float(best.rate().mean()) == pytest.approx(0.5, abs=0.12)
+    assert not isinstance(best, CountLikelihood)
+    assert float(best.frequency().mean()) == pytest.approx(0.5, abs=0.12)
 
 
 def test_a_rule_is_still_found_when_somebody_has_added_a_few_labels() -> None:
@@ -266,12 +258,12 @@ def test_a_rule_is_still_found_when_somebody_has_added_a_few_labels() -> None:
     logits, true, one = of_each_image_one_label(chance)
     one[:20] = true[:20]
     best = believe(logits, one).model.loss
-    assert isinstance(best, KeptByCount)
-    assert best.rule.kept(6) == 1
+    assert isinstance(best, CountLikelihood)
+    assert best.rule.number_left(6) == 1
 
 
 def test_options_of_another_model_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="--keep belongs to --loss kept_independently"):
-        build_likelihood("kept_by_count", r=None, keep=0.5)
-    with pytest.raises(ArgumentError, match="Did you mean 'kept_by_count'"):
-        build_likelihood("kept_by_coun", r=None, keep=None)
+    with pytest.raises(ArgumentError, match="--keep belongs to --loss scar_likelihood"):
+        build_likelihood("count_likelihood", r=None, keep=0.5)
+    with pytest.raises(ArgumentError, match="Did you mean 'count_likelihood'"):
+        build_likelihood("count_likelihod", r=None, keep=None)

@@ -17,7 +17,7 @@ from hilltop.audit.find.kept_keys import KeptKeys, Wanted, pair_keys, places_of
 from hilltop.audit.find.ranking import RankedShard
 from hilltop.audit.find.score_blocks import blocks_of
 from hilltop.data import LabelTable
-from hilltop.losses.likelihood.summed import summed_by_count
+from hilltop.losses.likelihood import count_nll
 from tests.audit.simulated import simulate, table_of
 
 
@@ -58,7 +58,7 @@ def test_shards_merge_in_any_grouping_into_one_piece(
 
 def test_a_model_that_is_given_reaches_every_process(problem: tuple[LabelTable, Scored]) -> None:
     table, scored = problem
-    belief, by = fit_ranking(table, scored, given=summed_by_count(0.8))
+    belief, by = fit_ranking(table, scored, given=count_nll(0.8))
     copies = pickle.loads(pickle.dumps((belief, by)))
     assert copies[0].sentence == belief.sentence
     first = rank_shard(table, scored.logits, scored.rows, by)

@@ -14,9 +14,9 @@ import hilltop
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, assemble, drop_positives, keep_each, write_labels
 from hilltop.errors import DataError
-from hilltop.losses import KeptIndependently, build
+from hilltop.losses import ScarLikelihood, build
+from hilltop.losses.likelihood import count_nll, scar_nll
 from hilltop.losses.likelihood.count_rule import CountRule
-from hilltop.losses.likelihood.summed import summed_by_count, summed_independently
 from hilltop.studies.advise import (
     Advice,
     LabelFacts,
@@ -101,7 +101,7 @@ def simulation(*, r: float = 0.8) -> Simulation:
     table, _ = made_up()
     thin = drop_positives(table, r, seed=0).table
     present = (table.dense() == State.PRESENT).astype(np.float32)  # sure, and right
-    return Simulation(thin, summed_by_count(r), present, "as probable")
+    return Simulation(thin, count_nll(r), present, "as probable")
 
 
 def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rule() -> None:
@@ -115,7 +115,7 @@ def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rul
     lost = held.lose(complete, 1)
     rule = CountRule.of(0.8)
     before, after = complete.labels_per_image(), lost.labels_per_image()
-    assert after.tolist() == [rule.kept(int(count)) for count in before]
+    assert after.tolist() == [rule.number_left(int(count)) for count in before]
     assert lost != held.table  # by another seed
     unsure = dataclasses.replace(held, present=np.full_like(held.present, 0.5))
     drawn = unsure.draw([0]).count(State.PRESENT) / held.present.size
@@ -125,7 +125,7 @@ def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rul
 
 
 def test_labels_kept_by_themselves_are_lost_by_themselves() -> None:
-    held = dataclasses.replace(simulation(), loss=summed_independently(0.25))
+    held = dataclasses.replace(simulation(), loss=scar_nll(0.25))
     complete = held.draw([0])
     share = held.lose(complete, 0).count(State.PRESENT) / complete.count(State.PRESENT)
     assert 0.2 < share < 0.3
@@ -135,7 +135,7 @@ def test_confirmed_absents_stay_absent_in_what_is_drawn() -> None:
     states = np.array([State.PRESENT, State.ABSENT])
     table = assemble(["a"], ["x", "y", "z"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN)
     present = np.array([[1.0, 0.0, 1.0]], dtype=np.float32)
-    held = Simulation(table, summed_by_count(1), present, "as probable")
+    held = Simulation(table, count_nll(1), present, "as probable")
     complete = held.draw([0])
     assert complete.labels_of(0) == ("x", "z")
     assert held.lose(complete, 0).labels_of(0, State.ABSENT) == ("y",)
@@ -145,7 +145,7 @@ def test_how_labels_were_lost_is_found_out() -> None:
     table, features = made_up(800)
     kept = keep_each(table, 0.5, seed=0).table
     found = simulation_of(kept, torch.from_numpy(features), seed=0)
-    assert isinstance(found.loss, KeptIndependently)
+    assert isinstance(found.loss, ScarLikelihood)
     assert found.share == pytest.approx(0.5, abs=0.1)
 
 
@@ -191,7 +191,7 @@ def test_the_command_prints_table_sentence_and_line(
     labels, features = files
     assert main(["advise", str(labels), "--features", str(features), "--draws", "1"]) == 0
     captured = capsys.readouterr()
-    for word in ("OF1, simulated", "kept_by_count", "Use ", "criterion = hilltop.losses."):
+    for word in ("OF1, simulated", "count_likelihood", "Use ", "criterion = hilltop.losses."):
         assert word in captured.out
     assert "draw 1 of 1" in captured.err
     assert main(["advise", str(labels)]) == 0
@@ -220,7 +220,7 @@ def test_a_trial_is_plain_values_with_every_draw() -> None:
     plain = json.loads(json.dumps(advice().as_dict()))["trial"]
     assert plain["results"]["hill"]["simulated"] == [0.52, 0.54]
     assert (plain["learned_images"], plain["judged_images"]) == (30, 10)
-    assert plain["lost_as_in"] == "kept_by_count(r=0.8)"
+    assert plain["lost_as_in"] == "count_likelihood(r=0.8)"
     assert 0 < plain["share_of_labels_there"] < 1
 
 

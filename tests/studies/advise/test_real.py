@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hilltop.data import State, assemble
-from hilltop.losses import KeptByCount
+from hilltop.losses import CountLikelihood
 from hilltop.studies.advise import simulation_of
 
 COCO = Path(__file__).parents[4] / "shared" / "data" / "coco16k_lite0.npz"
@@ -31,6 +31,6 @@ def test_rule_and_share_of_the_lists_of_the_paper_are_found_out(name: str, r: st
         unlisted=State.UNKNOWN,
     )
     found = simulation_of(table, torch.from_numpy(content["X"][rows]), seed=0)
-    assert isinstance(found.loss, KeptByCount)
-    assert 1 - found.loss.rule.keep == Fraction(r)
+    assert isinstance(found.loss, CountLikelihood)
+    assert 1 - found.loss.rule.left_ratio == Fraction(r)
     assert found.share == pytest.approx(reduced.sum() / full.sum(), abs=0.04)

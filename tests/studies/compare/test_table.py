@@ -122,7 +122,7 @@ def test_a_table_is_escaped_in_every_form() -> None:
 def wide_sheet() -> Sheet:
     numbers = tuple(f"{n}2.34 ± 0.05" for n in range(1, 7))
     head = ("method", *(f"metric {n}" for n in range(1, 7)))
-    return Sheet("Wide", head, (("kept_by_count:r=0.9", *numbers), ("bce", *numbers)))
+    return Sheet("Wide", head, (("count_likelihood:r=0.9", *numbers), ("bce", *numbers)))
 
 
 def test_a_table_in_a_log_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,6 +137,6 @@ def test_a_table_in_a_narrow_terminal_keeps_its_names_and_numbers() -> None:
     with console.capture() as caught:
         console.print(wide_sheet().rich())
     shown = caught.get()
-    for word in ("kept_by_count:r=0.9", "12.34", "62.34", "0.05"):
+    for word in ("count_likelihood:r=0.9", "12.34", "62.34", "0.05"):
         assert word in shown
     assert "…" not in shown

@@ -29,7 +29,7 @@ from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
 from hilltop.data.scores import Places
 from hilltop.errors import DataError
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.losses.likelihood import Likelihood
 
 _SAMPLE_ENTRIES = 2_000_000
 _SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows

@@ -18,8 +18,8 @@ from hilltop.audit.find.score_blocks import label_block
 from hilltop.calibration.belief import believe
 from hilltop.calibration.observation import describe_model
 from hilltop.data import LabelTable, State, Step, drop_positives, keep_each
-from hilltop.losses import KeptByCount
-from hilltop.losses.likelihood.summed import Likelihood
+from hilltop.losses import CountLikelihood
+from hilltop.losses.likelihood import Likelihood
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 
@@ -72,9 +72,9 @@ class Simulation:
         """Return the labels with some lost, in the same way."""
         if self.loss is None:
             return complete
-        if isinstance(self.loss, KeptByCount):
-            return drop_positives(complete, 1 - self.loss.rule.keep, seed=seed).table
-        return keep_each(complete, float(self.loss.rate().mean()), seed=seed).table
+        if isinstance(self.loss, CountLikelihood):
+            return drop_positives(complete, self.loss.rule.missing_ratio, seed=seed).table
+        return keep_each(complete, float(self.loss.frequency().mean()), seed=seed).table
 
 
 def simulation_of(table: LabelTable, features: Tensor, *, seed: int) -> Simulation:

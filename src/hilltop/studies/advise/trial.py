@@ -20,7 +20,7 @@ from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS
 from hilltop.training.task import label_stats, training_batch
 
-METHODS = ("bce", "hill", "splc_bounded", "kept_independently", "kept_by_count", "auto")
+METHODS = ("bce", "hill", "splc_bounded", "scar_likelihood", "count_likelihood", "auto")
 MOST_IMAGES = 4000
 LEAST_IMAGES = 40
 HELD_OUT = 0.25

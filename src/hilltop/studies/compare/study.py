@@ -109,7 +109,7 @@ class Study:
             true_labels=self.labels(COMPLETE, 0).resolve() if self.complete else None,
             format=None,
             loss=cell.method.loss,
-            loss_options=dict(cell.method.options),
+            loss_options={**self.base.loss_options, **dict(cell.method.options)},
             pseudo_label=cell.method.pseudo_label,
             seed=cell.seed,
             report=False,
