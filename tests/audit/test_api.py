@@ -149,7 +149,7 @@ def test_labels_that_are_all_confirmed_say_how_they_were_lost(
     simulated: Simulated, found: Audited
 ) -> None:
     again = find_missing_labels(
-        simulated.targets, features=simulated.features, observed=simulated.targets
+        simulated.targets, features=simulated.features, verified=simulated.targets
     )
     assert pairs(again) == pairs(found)
 
@@ -173,8 +173,8 @@ def matrix(*rows: list[float]) -> np.ndarray:
         (matrix([1, 0]), {"features": matrix([1.0]), "class_names": "a"}, "class_names must have"),
         (
             matrix([1, 0]),
-            {"features": matrix([1.0]), "observed": matrix([1])},
-            "observed must have",
+            {"features": matrix([1.0]), "verified": matrix([1])},
+            "verified must have",
         ),
     ],
 )

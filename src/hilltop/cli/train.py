@@ -82,9 +82,14 @@ class Resume:
 
 def describe_run(path: Path) -> dict[str, Any]:
     """What a finished run says of itself: where it is, and the metrics of its epochs."""
+    from hilltop.training.decisions import load_truth, usual_weights
+
     folder = RunFolder(path)
     epochs, report = folder.recorded(), path / "report.html"
+    truth = load_truth(folder, usual_weights(folder))
     return {
+        "missing": None if truth is None else truth.missing.total.as_dict(),
+        "summary": None if truth is None else truth.describe(),
         "run": path,
         "report": report if report.is_file() else None,
         "last": epochs[-1] if epochs else None,

@@ -79,8 +79,10 @@ def proportion_interval(found: int, total: int) -> tuple[float, float]:
         >>> print(f"{low:.3f} to {high:.3f}")
         0.017 to 0.148
     """
-    found_interval = stats.binomtest(found, total).proportion_ci(LEVEL)
-    return float(found_interval.low), float(found_interval.high)
+    if not total:
+        return 0.0, 1.0
+    ends = stats.binomtest(found, total).proportion_ci(LEVEL)
+    return float(ends.low), float(ends.high)
 
 
 def weighted_count_interval(counts: Sequence[int], weights: Sequence[float]) -> tuple[float, float]:
