@@ -137,7 +137,8 @@ def fit_count_rule(scores: Any, targets: Any, verified: Any, profile: Profile) -
     gain = best_scar - fits[at][0] / len(rows)
     missing, labelled = fits[at][1] * len(annotated) / len(rows), float(np.nansum(targets))
     implied = max(0.7, labelled / (labelled + missing.sum()))
-    worse = np.interp(-np.log(implied), -LOG_FREQUENCIES, profile.pooled) - profile.pooled[0]
+    together = profile.losses.sum(axis=1)
+    worse = np.interp(-np.log(implied), -LOG_FREQUENCIES, together) - together[0]
     worse *= coarsening(labelled)
     if gain <= priors.MIN_COUNT_GAIN or worse >= priors.MAX_CONTRADICTION:
         return None
