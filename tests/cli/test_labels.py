@@ -11,7 +11,7 @@ import pytest
 
 from hilltop.cli.main import main
 from hilltop.data import State, read_labels
-from hilltop.data.formats import LabelSource, recognise
+from tests.data.patched import found_format
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_simulate_writes_what_stayed_and_what_was_dropped(
 def test_simulate_keeps_the_format_where_the_ending_stays(labels: Path, tmp_path: Path) -> None:
     out = tmp_path / "reduced.csv"
     assert run("simulate", labels, "--single", "--out", out) == 0
-    assert recognise(LabelSource(out)).name == recognise(LabelSource(labels)).name == "long"
+    assert found_format(out) == found_format(labels) == "long"
     assert run("simulate", labels, "--single", "--out", tmp_path / "reduced.tsv") == 2
 
 

@@ -16,7 +16,7 @@ from hilltop.audit.find.second_opinion import read_names, read_opinion
 from hilltop.audit.review.queue_table import Queue, write_queue
 from hilltop.cli.main import main
 from hilltop.data import LabelTable
-from hilltop.data.class_names import read_renames, write_renames
+from hilltop.data.class_names import read_renames, write_class_map
 from hilltop.data.csv_rows import FORMULA_PATTERN, format_rows, mark_cell, read_rows, unmark_cell
 from hilltop.data.scores import ScoreTable
 from hilltop.data.tags import choose_tags, write_tags
@@ -50,7 +50,7 @@ def test_no_table_for_people_holds_a_formula(table: LabelTable, tmp_path: Path) 
     write_tags(tmp_path / "tags.csv", probs, choose_tags(probs, 0.5))
     queue = Queue(np.array([0]), np.array([0]), np.array([0.5], dtype=np.float32))
     write_queue(queue, table, tmp_path / "queue.csv")
-    write_renames(table, tmp_path / "renames.csv", {"cat": EVIL})
+    write_class_map(table, tmp_path / "renames.csv", {"cat": EVIL})
     write_estimates([Estimate(EVIL, 1, 2.0, 1.0, 3.0, "model")], tmp_path / "estimates.csv")
     keys = np.array([np.uint64(0)], dtype=np.uint64)
     write_candidates(Candidates(keys, 2), table, tmp_path)

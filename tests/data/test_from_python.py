@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from hilltop.data import LabelTable, ReadOptions, State
-from hilltop.errors import ArgumentError, ArgumentTypeError, DataError, OptionNeeded
+from hilltop.errors import AmbiguousInputError, ArgumentError, ArgumentTypeError, DataError
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
-BOTH_UNKNOWN = ReadOptions(zero="unknown", blank="unknown")
+BOTH_UNKNOWN = ReadOptions(zero="unknown", empty="unknown")
 
 
 class Column:
@@ -81,9 +81,9 @@ def test_a_frame_with_a_column_of_lists_and_a_closed_list_of_classes() -> None:
 
 
 def test_what_a_frame_leaves_open_is_asked_without_naming_a_file() -> None:
-    with pytest.raises(OptionNeeded, match=r"^the DataFrame: this format does not say"):
+    with pytest.raises(AmbiguousInputError, match=r"^the DataFrame: this format does not say"):
         LabelTable.from_dataframe(Frame(image=["a"], labels=[["dog"]]))
-    options = ReadOptions(unlisted="unknown", label_column="x")
+    options = ReadOptions(unlisted="unknown", label_columns="x")
     with pytest.raises(DataError, match=r"^the DataFrame: .*no column 'x'"):
         LabelTable.from_dataframe(Frame(image=["a"], labels=[["dog"]]), options=options)
     with pytest.raises(DataError, match="the DataFrame holds a column of mixed types"):

@@ -110,7 +110,7 @@ class Audit:
         from hilltop.calibration.observation import build_likelihood
 
         given = build_likelihood(self.loss, r=self.r, keep=self.keep)
-        table, format = read_audited(self.labels, format=self.format, options=self.reading)
+        table, layout = read_audited(self.labels, format=self.format, options=self.reading)
         for mistake in name_mistakes(table):
             say_of_inputs(f"{self.labels}: {mistake}")
         records = read_provenance(self.labels)
@@ -127,7 +127,8 @@ class Audit:
             table,
             self.out,
             labels=self.labels,
-            format=format,
+            format=layout.format,
+            layout=layout,
             reading=self.reading,
             images=self.images,
             scored=scored,

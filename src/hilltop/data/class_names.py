@@ -51,7 +51,7 @@ def _merged(counts: Mapping[str, int]) -> dict[str, str]:
     found = {}
     for group in groups.values():
         best = visible(max(group, key=lambda name: counts[name]))
-        found.update({name: best for name in group})
+        found.update(dict.fromkeys(group, best))
     return {name: best for name, best in found.items() if name != best}
 
 

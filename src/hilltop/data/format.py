@@ -142,7 +142,7 @@ def plain_layout(
         image_column=options.image_column,
         label_columns=() if options.label_columns is None else (options.label_columns,),
         delimiter=options.delimiter,
-        threshold=options.threshold,
+        threshold=options.label_threshold,
         split=options.split,
         difficult=State.parse(options.difficult),
         values=tuple(

@@ -50,6 +50,7 @@ from hilltop.data.public import (
     openimages,
     paper_list,
 )
+from hilltop.data.review_record import read_provenance
 from hilltop.data.tables.infer import detect_table
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
@@ -124,9 +125,29 @@ RENAMED_FORMATS = {
 }
 """Old names of formats, with their new ones."""
 _RECIPES = frozenset(
-    """id_class named_arrays name_list matrix triples fasttext tfrecord class_values datumaro
-    ground_truth labelbox object_values prodigy via via_three xml_records class_lists json_files
-    object_files value_files xmp_files""".split()
+    [
+        "id_class",
+        "named_arrays",
+        "name_list",
+        "matrix",
+        "triples",
+        "fasttext",
+        "tfrecord",
+        "class_values",
+        "datumaro",
+        "ground_truth",
+        "labelbox",
+        "object_values",
+        "prodigy",
+        "via",
+        "via_three",
+        "xml_records",
+        "class_lists",
+        "json_files",
+        "object_files",
+        "value_files",
+        "xmp_files",
+    ]
 )
 
 
@@ -201,6 +222,8 @@ def detect(
     """
     said = options or ReadOptions()
     opened = source if isinstance(source, Source) else open_source(source, said)
+    if said.minus_one is None and _says_absent(opened):
+        said = replace(said, minus_one="absent")
     try:
         if format is not None:
             return _named_layout(opened, said, named_format(format), classes)
@@ -209,6 +232,13 @@ def detect(
         if not isinstance(error.ambiguous, Ambiguous):
             raise
         return replace(error.ambiguous, options=said, format=format)
+
+
+def _says_absent(source: Source) -> bool:
+    """Whether `hilltop apply` wrote this file, with answers that make -1 mean absent."""
+    if not source.is_file or not source.path.is_file():
+        return False
+    return any(record.outcome == "absent" for record in read_provenance(source.path))
 
 
 def _named_layout(
@@ -252,6 +282,18 @@ def _found_layout(
     if table is not None:
         return table
     raise _describe_file(source)
+
+
+def find_format(path: Path, options: ReadOptions) -> str:
+    """Return the name of the format of a file that is read with some options.
+
+    Raises:
+        AmbiguousInputError: The file leaves something open.
+    """
+    found = detect(path, options)
+    if isinstance(found, Ambiguous):
+        raise found.error()
+    return found.format
 
 
 def _describe_folder(source: Source, options: ReadOptions) -> DataError:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
+from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing_folder
-from hilltop.data.content import Source
 from hilltop.data.layout import ask
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".bmp")

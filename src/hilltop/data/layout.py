@@ -47,7 +47,7 @@ class ReadOptions:
     """Which part of a data set with several, such as train or val."""
     difficult: Literal["unknown", "present", "absent"] = "unknown"
     """VOC: what a class with only 'difficult' instances is."""
-    threshold: float | None = None
+    label_threshold: float | None = None
     """From this number on, a confidence or a count of votes means present; below it, unknown."""
     values: str | None = None
     """What other cells of a table mean, such as 2=absent,9=unknown or positive=present; * stands
@@ -85,7 +85,7 @@ class ReadOptions:
 
 RENAMED_OPTIONS = {
     "blank": "empty",
-    "confidence_cut": "threshold",
+    "confidence_cut": "label_threshold",
     "label_column": "label_columns",
     "renames": "class_map",
     "none_class": "background_class",
@@ -198,7 +198,7 @@ def option_words(options: ReadOptions, **further: str) -> list[str]:
         else:
             words += (
                 [option]
-                if value is True or value == "" and name == "merge_names"
+                if value is True or (value == "" and name == "merge_names")
                 else [option, str(value)]
             )
     return words
@@ -301,7 +301,7 @@ class Layout:
     def describe(self) -> str:
         """Say in one sentence where the labels stand."""
         parts = [f"format {self.format}"]
-        if self.encoding != "utf-8":
+        if not self.encoding.startswith("utf-8"):
             parts.append(f"encoding {self.encoding}")
         if self.sheet is not None:
             parts.append(f"sheet {self.sheet!r}")

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hilltop.data.assemble import assemble
-from hilltop.data.data_errors import data_error
 from hilltop.data.content import Source
+from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.data.format import Format
 from hilltop.data.history import Step

@@ -87,7 +87,7 @@ def check_tag_file(path: Path, *, to: str | None = None) -> None:
 
     Raises:
         DataError: The ending is none of those of tags.
-        OptionNeeded: There is no such format.
+        AmbiguousInputError: There is no such format.
     """
     if to is not None:
         named_format(to)

@@ -42,12 +42,32 @@ IMAGE_ID = "hilltop_image"
 """Where tasks that we hand over keep the id of their image, by which they find back."""
 CHOICES = "choices"
 SHAPES = frozenset(
-    """rectanglelabels polygonlabels brushlabels keypointlabels ellipselabels labels hypertextlabels
-    paragraphlabels timeserieslabels vectorlabels videorectangle""".split()
+    [
+        "rectanglelabels",
+        "polygonlabels",
+        "brushlabels",
+        "keypointlabels",
+        "ellipselabels",
+        "labels",
+        "hypertextlabels",
+        "paragraphlabels",
+        "timeserieslabels",
+        "vectorlabels",
+        "videorectangle",
+    ]
 )
 """Kinds of results that name what was marked, which count where nothing was chosen."""
 _SYSTEM = frozenset(
-    "id annotation_id annotator created_at updated_at lead_time agreement project".split()
+    [
+        "id",
+        "annotation_id",
+        "annotator",
+        "created_at",
+        "updated_at",
+        "lead_time",
+        "agreement",
+        "project",
+    ]
 )
 _REFERENCE = re.compile(
     r"(/data/|[a-z][a-z0-9+.-]*://).*"
@@ -354,7 +374,7 @@ def patch(original: Original, changes: Sequence[Change]) -> Patched:
     """Add choices to the annotations of the tasks, and take wrong ones out."""
     source, layout = original.source, original.layout
     kind, tasks = _records(source)
-    if kind != "tasks" or source.is_packed or _wanted(tasks) is SHAPES and tasks:
+    if kind != "tasks" or source.is_packed or (_wanted(tasks) is SHAPES and tasks):
         raise data_error(
             source.path,
             "only the JSON export of choices can be changed in place. Export it as JSON, or pass"

@@ -58,22 +58,22 @@ def detect(
             errors.add(f"Confidence must lie between 0 and 1, but got {word!r}.", line=line)
     errors.check()
     fractions = [word for word, number in numbers.items() if number not in (0, 1)]
-    if fractions and options.threshold is None:
+    if fractions and options.label_threshold is None:
         return Ambiguous(
             source.path,
             [
                 Question(
-                    f"Some confidences are fractions, for example {fractions[0]}. Pass --threshold"
+                    f"Some confidences are fractions, for example {fractions[0]}. Pass --label-threshold"
                     " with the value from which on they mean present; below it they mean unknown.",
-                    {"threshold": "0.5"},
+                    {"label_threshold": "0.5"},
                 )
             ],
             options,
         )
-    if options.threshold is not None and not 0 < options.threshold <= 1:
+    if options.label_threshold is not None and not 0 < options.label_threshold <= 1:
         raise data_error(
             source.path,
-            f"--threshold must be greater than 0 and at most 1, but got {options.threshold!r}.",
+            f"--label-threshold must be greater than 0 and at most 1, but got {options.label_threshold!r}.",
         )
     plain = replace(options, classes=None)
     layout = plain_layout("openimages", plain, classes, unlisted=State.UNKNOWN)

@@ -49,7 +49,8 @@ class Cells:
         columns: One array per column, all of one length: text, or lists of text.
         names: Names of the columns where the file has them apart from the rows; else None.
         row_of: Number of the row in the file, counted from 1, of each row here.
-        widths: Number of cells of rows that have fewer or more than the others, by row number.
+        widths: Number of cells of rows that have fewer or more than the first, by row number.
+        usual: Number of cells of the first row that has several.
         separator: What separates the cells of a text.
         sheet: Which sheet of a workbook it is.
         comments: Row numbers of lines before the table that begin with ``#``.
@@ -62,6 +63,7 @@ class Cells:
     names: tuple[str, ...] | None
     row_of: Callable[[int], int]
     widths: dict[int, int] = field(default_factory=dict)
+    usual: int | None = None
     separator: str | None = None
     sheet: str | None = None
     comments: tuple[int, ...] = ()
@@ -399,6 +401,7 @@ def _csv_cells(source: Source, separator: str, comments: int) -> Cells:
         None,
         lambda row: found[row],
         widths,
+        usual,
         separator,
         comments=tuple(range(1, comments + 1)),
     )

@@ -6,30 +6,159 @@ import re
 from collections.abc import Sequence
 
 _IMAGE = frozenset(
-    """image images img imageid imgid imagename imgname imagefile imagefilename imagepath imgpath
-    imageindex imageurl imageuri imageref filename filenames file files filepath path fname photo
-    photoid photoname picture picturename pictureid video videoid ytid youtubeid clipid audio
-    audiofilename sourcefile slicename patchid isicid url bild datei foto fichier imagen""".split()
+    [
+        "image",
+        "images",
+        "img",
+        "imageid",
+        "imgid",
+        "imagename",
+        "imgname",
+        "imagefile",
+        "imagefilename",
+        "imagepath",
+        "imgpath",
+        "imageindex",
+        "imageurl",
+        "imageuri",
+        "imageref",
+        "filename",
+        "filenames",
+        "file",
+        "files",
+        "filepath",
+        "path",
+        "fname",
+        "photo",
+        "photoid",
+        "photoname",
+        "picture",
+        "picturename",
+        "pictureid",
+        "video",
+        "videoid",
+        "ytid",
+        "youtubeid",
+        "clipid",
+        "audio",
+        "audiofilename",
+        "sourcefile",
+        "slicename",
+        "patchid",
+        "isicid",
+        "url",
+        "bild",
+        "datei",
+        "foto",
+        "fichier",
+        "imagen",
+    ]
 )
 _ID = frozenset(
-    """id ids uid uuid guid key name docid documentid movieid itemid sampleid recordid commentid
-    studyid ecgid tweetid pmid externalid index""".split()
+    [
+        "id",
+        "ids",
+        "uid",
+        "uuid",
+        "guid",
+        "key",
+        "name",
+        "docid",
+        "documentid",
+        "movieid",
+        "itemid",
+        "sampleid",
+        "recordid",
+        "commentid",
+        "studyid",
+        "ecgid",
+        "tweetid",
+        "pmid",
+        "externalid",
+        "index",
+    ]
 )
 _LABELS = frozenset(
-    """label labels tag tags class classes category categories target targets genre genres
-    findinglabels findinglabel labelnames labelids attributeids attributes attribute positivelabels
-    topics topic emotions emotion classids categoryids keywords keyword meshterms genreids taglist
-    labellist labelset multilabels gtlabel gtlabels species""".split()
+    [
+        "label",
+        "labels",
+        "tag",
+        "tags",
+        "class",
+        "classes",
+        "category",
+        "categories",
+        "target",
+        "targets",
+        "genre",
+        "genres",
+        "findinglabels",
+        "findinglabel",
+        "labelnames",
+        "labelids",
+        "attributeids",
+        "attributes",
+        "attribute",
+        "positivelabels",
+        "topics",
+        "topic",
+        "emotions",
+        "emotion",
+        "classids",
+        "categoryids",
+        "keywords",
+        "keyword",
+        "meshterms",
+        "genreids",
+        "taglist",
+        "labellist",
+        "labelset",
+        "multilabels",
+        "gtlabel",
+        "gtlabels",
+        "species",
+    ]
 )
 _SINGLE = frozenset(
-    """class classname labelname classid categoryid categoryname objectclass commonname
-    scientificname speciesname taxon""".split()
+    [
+        "class",
+        "classname",
+        "labelname",
+        "classid",
+        "categoryid",
+        "categoryname",
+        "objectclass",
+        "commonname",
+        "scientificname",
+        "speciesname",
+        "taxon",
+    ]
 )
 _NEITHER = frozenset(
-    """fold folds split splits sex gender age patient patientid patientsex patientage patientgender
-    subject subjectid index width height year unnamed0 rownumber""".split()
+    [
+        "fold",
+        "folds",
+        "split",
+        "splits",
+        "sex",
+        "gender",
+        "age",
+        "patient",
+        "patientid",
+        "patientsex",
+        "patientage",
+        "patientgender",
+        "subject",
+        "subjectid",
+        "index",
+        "width",
+        "height",
+        "year",
+        "unnamed0",
+        "rownumber",
+    ]
 )
-_STATE = frozenset("state value confidence score probability present".split())
+_STATE = frozenset(["state", "value", "confidence", "score", "probability", "present"])
 FILE_ENDING = re.compile(
     r"\.(?:jpe?g|png|gif|bmp|tiff?|webp|heic|heif|avif|wav|mp[34]|flac|dcm|npy)$", re.IGNORECASE
 )

@@ -63,7 +63,7 @@ FORMATS = ("wide", "list_column", "long")
 DELIMITERS = (";", "|", ",", "\n", "\t")
 _DELIMITER_WORDS = {"space": " ", "newline": "\n", "tab": "\t", "comma": ",", "semicolon": ";"}
 _PERHAPS = (" ", "/", "+", "&", "#")
-_SUMS = pa.array("total totals sum sums subtotal average mean count".split())
+_SUMS = pa.array(["total", "totals", "sum", "sums", "subtotal", "average", "mean", "count"])
 _TITLES = 8
 _NONE = "none"
 
@@ -104,7 +104,7 @@ def detect_table(
         return None
     found = _Found(source, options, cells)
     _find_rows(found)
-    table = apply_header(cells, found.header_row, found.skip_rows)
+    table = apply_header(_even(found), found.header_row, found.skip_rows)
     if len(table.names) < 2 and options.image_column != ROW_NUMBER and cells.names is None:
         return None
     layout = _find_columns(found, table, format, classes)
@@ -300,19 +300,20 @@ def _find_columns(
         separator=found.cells.separator,
         sheet=found.cells.sheet,
         encoding=found.source.encoding if found.cells.separator else "utf-8",
-        threshold=options.threshold,
+        threshold=options.label_threshold,
     )
+    table = _without_strange(found, table, image)
     labels = _label_columns(found, table, image, format, closed)
     if labels is None:
         return None
     shape, columns = labels
-    _check_widths(found, shape, options)
+    _check_widths(found, shape)
     layout = replace(layout, format=shape, ragged=found.ragged)
     if shape == "wide":
         layout = _wide(found, table, layout, columns)
     else:
         layout = _listed(found, table, layout, columns)
-    layout = replace(layout, skip_rows=_skipped(found, table, image, columns))
+    layout = replace(layout, skip_rows=tuple(found.skip_rows))
     _check_repeated(found, table, image, layout)
     return layout
 
@@ -332,7 +333,9 @@ def _image_column(found: _Found, table: Table) -> int | None:
     if len(files) == 1:
         return files[0]
     candidates = [*files] or [*pool]
-    likely = next((at for at in candidates if _all_distinct(table, at)), None)
+    distinct = [at for at in candidates if _all_distinct(table, at)]
+    plain = [at for at in distinct if not any(" " in word for word in _sample(table, at))]
+    likely = next(iter([*plain, *distinct]), None)
     shown = ", ".join(table.names[at] for at in candidates)
     found.questions.append(
         Question(
@@ -342,6 +345,10 @@ def _image_column(found: _Found, table: Table) -> int | None:
         )
     )
     return likely
+
+
+def _sample(table: Table, at: int) -> list[str]:
+    return [str(word) for word in table.distinct(at).dictionary[:100].to_pylist()]
 
 
 def _all_files(table: Table, at: int) -> bool:
@@ -407,7 +414,7 @@ def _label_columns(
     values = _class_columns(found, table, others, closed)
     if values and format is None:
         return "wide", values
-    return _ask_labels(found, table, others, format)
+    return _ask_labels(found, table, image, others, format)
 
 
 def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
@@ -433,13 +440,37 @@ def _shape(
     return ("long" if state is not None or single else "list_column"), [column]
 
 
+def _ask_words(found: _Found, table: Table, others: list[int]) -> bool:
+    """Ask about columns that all hold the same few words: a value for each class."""
+    words = Counter(word for at in others for word in _words(table, at).elements())
+    alike = [at for at in others if set(_words(table, at)) & set(words)]
+    few = len(words) <= 5 and len(alike) > 1 and all(len(word) <= 12 for word in words)
+    shared = few and any(
+        set(_words(table, one)) & set(_words(table, other)) - {""}
+        for one in others
+        for other in others
+        if one < other
+    )
+    if shared:
+        odd = {word: count for word, count in words.items() if not is_value(word, {}, None)}
+        names = [table.name(at) for at in others]
+        found.questions.append(odd_values_question(odd, names, [], len(others), votes=False))
+    return shared
+
+
 def _ask_labels(
-    found: _Found, table: Table, others: list[int], format: str | None
+    found: _Found, table: Table, image: int | None, others: list[int], format: str | None
 ) -> tuple[str, list[int]] | None:
     if not others:
         return None
-    # Labels come back; texts and ids differ in every row.
-    likely = min(others, key=lambda at: len(table.distinct(at).dictionary))
+    if len(others) == 1 and image is not None:
+        return _shape(found, table, others[0], others, format)
+    if format is None and _ask_words(found, table, others):
+        return "wide", others
+    # Labels come back, alone or in lists; texts and ids differ in every row.
+    lists = [at for at in others if any(_mix(_sample(table, at), mark) for mark in ";|,")]
+    many = [at for at in others if len(table.distinct(at).dictionary) > 1]
+    likely = min(lists or many or others, key=lambda at: len(table.distinct(at).dictionary))
     shown = ", ".join(table.names[at] for at in others)
     found.questions.append(
         Question(
@@ -496,7 +527,9 @@ def _class_columns(
         if is_no_class(table.names[at]) or is_list(table.columns[at]):
             continue
         words = _words(table, at)
-        odd = sum(n for word, n in words.items() if not is_value(word, said, options.threshold))
+        odd = sum(
+            n for word, n in words.items() if not is_value(word, said, options.label_threshold)
+        )
         numbers = sum(n for word, n in words.items() if number_in(word) is not None)
         # A column of which most rows hold something else is no class; a few such cells are asked
         # about. Numbers may be votes or confidences, which are asked about too.
@@ -522,15 +555,18 @@ def _are_votes(words: Mapping[str, int]) -> bool:
 def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
     options = found.options
     said = parse_values(options.values, options, found.source.path)
-    counts: Counter[str] = Counter()
     odd: Counter[str] = Counter()
     where: dict[int, str] = {}
     for at in columns:
         for word, count in _words(table, at).items():
-            counts[word] += count
-            if not is_value(word, said, options.threshold):
+            if not is_value(word, said, options.label_threshold):
                 odd[word] += count
                 where.setdefault(at, word)
+    few = 2 * len(where) < len(columns)  # likely no classes, so their cells need no meaning
+    counts: Counter[str] = Counter()
+    for at in columns:
+        if not (few and at in where):
+            counts.update(_words(table, at))
     if not columns:
         found.questions.append(
             Question(
@@ -539,11 +575,15 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
                 {"class_columns": "1:"},
             )
         )
-    if odd:
+    if odd and not any("values" in question.answers for question in found.questions):
         rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
         found.questions.append(
             odd_values_question(
-                odd, [table.name(at) for at in where], sorted(set(rows))[:5], len(columns)
+                odd,
+                [table.name(at) for at in where],
+                sorted(set(rows))[:5],
+                len(columns),
+                votes="0" in counts or "1" in counts,
             )
         )
     names = [table.names[at] for at in columns]
@@ -613,12 +653,12 @@ def _state_values(found: _Found, table: Table, state: int, options: ReadOptions)
     said = parse_values(options.values, options, found.source.path)
     counts = _words(table, state)
     odd = Counter(
-        {word: n for word, n in counts.items() if not is_value(word, said, options.threshold)}
+        {word: n for word, n in counts.items() if not is_value(word, said, options.label_threshold)}
     )
     if odd:
         word = next(iter(odd))
         rows = _rows_of(table, state, word)
-        found.questions.append(odd_values_question(odd, [table.name(state)], rows, 2))
+        found.questions.append(odd_values_question(odd, [table.name(state)], rows, 2, votes=True))
         if not all(number_in(one) is not None for one in odd):
             raise data_error(
                 found.source.path,
@@ -650,7 +690,9 @@ def _delimiter(found: _Found, table: Table, columns: list[int], layout: Layout) 
     if len(here) == 1 and not single:
         return here[0]
     if here:
-        return _ask_delimiter(found, cells, here, None if single else here[0])
+        often = Counter({mark: _rows_holding(table, columns, mark) for mark in here})
+        likely = max(here, key=lambda mark: often[mark])
+        return _ask_delimiter(found, cells, here, None if single and likely == "," else likely)
     if single:
         return None
     spaced = [cell for cell in cells if " " in cell]
@@ -662,6 +704,10 @@ def _delimiter(found: _Found, table: Table, columns: list[int], layout: Layout) 
     if perhaps:
         return _ask_delimiter(found, cells, perhaps, perhaps[0])
     return None
+
+
+def _rows_holding(table: Table, columns: Sequence[int], mark: str) -> int:
+    return sum(n for at in columns for cell, n in table.counts(at).items() if mark in cell)
 
 
 def _ask_delimiter(
@@ -813,7 +859,17 @@ def _label_words(
 # What rows must be
 
 
-def _check_widths(found: _Found, shape: str, options: ReadOptions) -> None:
+def _even(found: _Found) -> Cells:
+    """The cells without those of rows that are too long, which are asked about."""
+    cells = found.cells
+    said = found.options.label_columns
+    if not cells.widths or cells.usual is None or (said is not None and said.endswith(":")):
+        return cells
+    longer = [row for row in cells.widths if row not in found.skip_rows]
+    return replace(cells, columns=cells.columns[: cells.usual], tables={}) if longer else cells
+
+
+def _check_widths(found: _Found, shape: str) -> None:
     """Ask about rows that have more or fewer cells than the others."""
     widths = {
         row: width
@@ -841,12 +897,10 @@ def _check_widths(found: _Found, shape: str, options: ReadOptions) -> None:
     )
 
 
-def _skipped(
-    found: _Found, table: Table, image: int | None, columns: Sequence[int]
-) -> tuple[int, ...]:
-    """The rows that are left out; rows that look like sums or remarks are asked about."""
+def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
+    """The table without rows that look like sums or remarks, which are asked about."""
     if found.options.skip_rows is not None or image is None or found.cells.names is not None:
-        return tuple(found.skip_rows)
+        return table
     strange: dict[int, str] = {}
     ids = table.distinct(image)
     lower = pc.utf8_trim(pc.utf8_lower(ids.dictionary), ":. ")
@@ -857,8 +911,7 @@ def _skipped(
         remark = ids[last].as_py()
         spaced = pc.sum(pc.match_substring(ids.dictionary, " ")).as_py()
         alone = all(
-            not is_list(table.columns[at]) and not table.distinct(at)[last].as_py()
-            for at in columns
+            not table.distinct(at)[last].as_py() for at in range(len(table.names)) if at != image
         )
         if len(remark.split()) > 2 and spaced == 1 and alone and not _is_file(remark):
             strange[table.row_of(last)] = remark
@@ -872,7 +925,8 @@ def _skipped(
                 {"skip_rows": row_words(sorted({*found.skip_rows, *rows}))},
             )
         )
-    return tuple(found.skip_rows)
+        return apply_header(_even(found), found.header_row, [*found.skip_rows, *rows])
+    return table
 
 
 def _check_repeated(found: _Found, table: Table, image: int | None, layout: Layout) -> None:

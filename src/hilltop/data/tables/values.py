@@ -116,7 +116,7 @@ def find_meanings(
         "minus_one": options.minus_one
         or (None if default_minus_one is None else default_minus_one.name.lower()),
     }
-    values = {word: "present" for word in sorted(PRESENT)}
+    values = dict.fromkeys(sorted(PRESENT), "present")
     values.update({state: state for state in _STATES})
     for name, words in (("zero", sorted(ZERO)), ("empty", sorted(EMPTY)), ("minus_one", ["-1"])):
         answer = chosen[name]
@@ -165,7 +165,12 @@ def _word(word: str) -> str:
 
 
 def odd_values_question(
-    counts: Mapping[str, int], columns: Sequence[str], rows: Sequence[int], all_columns: int
+    counts: Mapping[str, int],
+    columns: Sequence[str],
+    rows: Sequence[int],
+    all_columns: int,
+    *,
+    votes: bool,
 ) -> Question:
     """The question about words in class columns that have no known meaning.
 
@@ -174,6 +179,7 @@ def odd_values_question(
         columns: Columns that hold them.
         rows: Some rows in which they are.
         all_columns: Number of columns that could be classes.
+        votes: Whether numbers are more likely counts or confidences than codes.
     """
     words = sorted(counts, key=lambda word: -counts[word])
     shown = ", ".join(f"{word!r}" for word in words[:5])
@@ -185,9 +191,9 @@ def odd_values_question(
     if most and all(number is not None for number in numbers):
         found = [number for number in numbers if number is not None]
         cut = 0.5 if any(0 < number < 1 for number in found) else 1
-        codes = all(number == int(number) and 1 < number < 100 for number in found)
+        codes = not votes and all(number == int(number) and 1 < number < 100 for number in found)
         text = (
-            f"Class values in {where} hold {shown}{more}{place}. --threshold says from which number"
+            f"Class values in {where} hold {shown}{more}{place}. --label-threshold says from which number"
             " on a class is present (below it, unknown)"
         )
         if codes and len(words) <= 5:
@@ -195,8 +201,8 @@ def odd_values_question(
                 f"{word}={state}" for word, state in zip(sorted(words), _CODES, strict=False)
             )
             return Question(f"{text}; --values says what each number means.", {"values": likely})
-        return Question(f"{text}.", {"threshold": f"{cut:g}"})
-    if len(columns) < all_columns or all_columns == 1:
+        return Question(f"{text}.", {"label_threshold": f"{cut:g}"})
+    if 2 * len(columns) < all_columns or all_columns == 1:
         return Question(
             f"{where[0].upper()}{where[1:]} holds {shown}{more}{place}, which is none of 1, 0, -1, yes,"
             " no, x and empty. Pass --ignore-columns if it is no class, --skip-rows if such a row is"
