@@ -36,7 +36,7 @@ _PIECE = 16 << 20
 _HEAD_BYTES = 1 << 16
 _SAMPLE = 1 << 18
 _HIGH = re.compile(rb"[\x80-\xff]+")
-_LETTERS_ALONE = 1.5
+_LETTERS_ALONE = 1.9
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "big5hkscs": "big5", "cp932": "shift_jis"}
 _COPIES = 4
 """How many times what was unpacked is held at least, until it is a table."""

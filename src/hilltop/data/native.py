@@ -76,12 +76,12 @@ def read(source: Source, layout: Layout) -> LabelTable:
             f"this file has version {metadata.get('version')}, but this hilltop reads up to"
             f" {_VERSION_WITH_SCOPES}. Install a newer hilltop.",
         )
-    if source.path.is_file():
-        check_parquet(source.path)
     try:
+        if source.path.is_file():
+            check_parquet(source.path)
         content = pq.read_table(pa.BufferReader(source.raw))
         return _table(source.path, content, metadata)
-    except (pa.ArrowException, LookupError, TypeError, ValueError) as error:
+    except (pa.ArrowException, OSError, LookupError, TypeError, ValueError) as error:
         raise data_error(source.path, f"this file is damaged: {error}.") from None
 
 

@@ -104,7 +104,7 @@ def test_lvis_negatives_are_absent_and_the_rest_is_unknown(lvis_file: Path) -> N
 
 def test_confirmed_absents_make_a_coco_file_an_lvis_file(coco_file: Path, lvis_file: Path) -> None:
     assert found_format(coco_file) == "coco"
-    assert not lvis.fits(Source(coco_file))
+    assert not coco.LVIS.matches(Source(coco_file))
     assert found_format(lvis_file) == "lvis"
 
 
@@ -112,16 +112,14 @@ def test_confirmed_absents_make_a_coco_file_an_lvis_file(coco_file: Path, lvis_f
 def test_other_content_fits_neither(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other.json"
     path.write_bytes(content)
-    assert not coco.fits(Source(path))
-    assert not lvis.fits(Source(path))
-    assert not coco.fits(Source(tmp_path))
+    assert not coco.FORMAT.matches(Source(path))
+    assert not coco.LVIS.matches(Source(path))
+    assert not coco.FORMAT.matches(Source(tmp_path))
 
 
 def test_lvis_read_as_coco_notes_what_was_not_read(lvis_file: Path) -> None:
     table = read_labels(lvis_file, format="coco", options=ABSENT)
-    assert table.notes == (
-        "neg_category_ids of 2 images were not read; the format lvis reads them.",
-    )
+    assert table.notes == ("2 images have neg_category_ids, which only the format lvis reads.",)
 
 
 def test_a_file_that_was_cut_off_is_recognised_and_the_line_named(coco_file: Path) -> None:
@@ -202,7 +200,7 @@ def test_a_number_without_end_is_a_fault(tmp_path: Path) -> None:
     path = tmp_path / "long.json"
     path.write_text('{"images": [], "annotations": [], "categories": ' + "1" * 5000 + "}")
     assert "too long" in message(path, format="coco")
-    assert coco.fits(Source(path))
+    assert coco.FORMAT.matches(Source(path))
 
 
 def test_at_most_20_faults_are_told(tmp_path: Path) -> None:

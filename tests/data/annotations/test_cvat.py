@@ -98,7 +98,7 @@ def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> No
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_patch_adds_tags_and_keeps_shapes(tmp_path: Path, closed: bool) -> None:
     empty = '  <image id="1" name="b.jpg" subset="Val" width="640" height="480"/>\n'
-    tag = '<tag label="dog" source="manual"/>\n'
+    tag = '<tag label="dog" source="manual"></tag>\n'
     lines = [f"- {empty}", f"+ {empty[:-3]}>\n", f"+ {tag}", "+ </image>\n"]
     text = CONTENT
     if closed:

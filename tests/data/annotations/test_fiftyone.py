@@ -92,8 +92,8 @@ def test_what_it_cannot_say_stops_the_writer(small: LabelTable, tmp_path: Path) 
 def test_other_files_are_not_taken_for_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "labels.json"
     path.write_text(text)
-    assert not fiftyone.fits(Source(path))
-    assert not fiftyone.fits(Source(tmp_path))
+    assert not fiftyone.matches(Source(path))
+    assert not fiftyone.matches(Source(tmp_path))
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])

@@ -112,7 +112,7 @@ def test_annotations_of_one_task_may_repeat_but_not_disagree(path: Path) -> None
 
 def test_disagreeing_rows_of_a_csv_are_named_by_line(path: Path) -> None:
     again = CSV + f"{IMAGES[0]},100,cat,2,9,x,y,1\n"
-    with pytest.raises(DataError, match=r"export.csv, line 5: task 100 has annotations that disa"):
+    with pytest.raises(DataError, match=r"export.csv: task 100 has annotations that disa"):
         read_labels(put(path.with_suffix(".csv"), again), options=UNKNOWN)
 
 
@@ -162,7 +162,7 @@ def test_other_results_are_counted_but_not_read(path: Path) -> None:
     box = {**choices(), "type": "rectanglelabels", "value": {"rectanglelabels": ["car"]}}
     table = read_labels(put(path, [task(0, annotation(choices("dog"), box))]), options=UNKNOWN)
     assert table.classes == ("dog",)
-    assert table.notes == ("1 result of type rectanglelabels is not read.",)
+    assert table.notes == ("1 result of type rectanglelabels are not read.",)
     alone = read_labels(put(path, [task(0, annotation(box))]), options=UNKNOWN)
     assert alone.classes == ("car",), "where nothing was chosen, labels of shapes count"
 
@@ -203,7 +203,7 @@ def test_broken_exports_are_faults(path: Path, content: Any, message: str) -> No
 
 def test_broken_json_in_a_csv_cell_is_a_fault(path: Path) -> None:
     broken = CSV.replace("]}", "")
-    with pytest.raises(DataError, match=r"line 3: 'choice' must be a name or"):
+    with pytest.raises(DataError, match=r"record 2: 'choice' must be a name or"):
         read_labels(put(path.with_suffix(".csv"), broken), options=UNKNOWN)
 
 
@@ -256,8 +256,8 @@ def test_confirmed_absents_cannot_be_written(small: LabelTable, path: Path) -> N
 
 @pytest.mark.parametrize("text", ["", "[", "[]", "[1]", '[{"data": 1}]', "image,class\n", "\x00"])
 def test_other_content_does_not_fit(path: Path, text: str) -> None:
-    assert not label_studio.fits(Source(put(path, text)))
-    assert not label_studio.fits(Source(path.parent))
+    assert not label_studio.matches(Source(put(path, text)))
+    assert not label_studio.matches(Source(path.parent))
 
 
 def test_an_export_that_was_cut_off_still_fits(path: Path) -> None:

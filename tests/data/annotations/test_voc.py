@@ -91,7 +91,7 @@ def test_faulty_image_sets_are_named(devkit: Path, main: Path, content: str, tex
 
 def test_an_image_twice_is_a_fault(devkit: Path, main: Path) -> None:
     (main / "train.txt").write_text("2008_01\n2008_01\n")
-    text = "train.txt, line 2: image '2008_01' stands in line 1 already"
+    text = "train.txt, line 2: image '2008_01' is also in line 1"
     assert text in message(devkit, "voc", TRAIN)
     assert text in message(devkit, "voc_xml", XML)
 
@@ -106,15 +106,15 @@ def test_xml_of_a_split_says_the_same_as_the_image_sets(devkit: Path) -> None:
 def test_image_sets_say_more_than_xml_files(devkit: Path, main: Path, bare: Path) -> None:
     assert found_format(devkit) == "voc"
     assert found_format(devkit.parent) == "voc"
-    assert voc_xml.fits(Source(bare))
-    assert not voc.fits(Source(bare))
+    assert voc.matches_xml(Source(bare))
+    assert not voc.matches_sets(Source(bare))
     for path in main.glob("*_*.txt"):
         path.unlink()
-    assert voc_xml.fits(Source(devkit))
-    assert not voc.fits(Source(devkit))
+    assert voc.matches_xml(Source(devkit))
+    assert not voc.matches_sets(Source(devkit))
     for path in (main, main / "train.txt", bare / "2008_01.xml"):
-        assert not voc.fits(Source(path))
-        assert not voc_xml.fits(Source(path))
+        assert not voc.matches_sets(Source(path))
+        assert not voc.matches_xml(Source(path))
 
 
 def test_a_file_or_an_empty_folder_is_a_fault(bare: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hilltop.data import (
-    FORMATS,
     LabelTable,
     ReadOptions,
     State,
@@ -15,11 +14,10 @@ from hilltop.data import (
     read_labels,
     write_labels,
 )
-from hilltop.data.formats import Change, Original
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.conftest import picture
 from tests.data.fuzz import survives
-from tests.data.patched import found_format
+from tests.data.patched import found_format, patched_file
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
@@ -178,23 +176,15 @@ def test_damaged_files_end_in_a_table_or_in_words(root: Path, count: int, file: 
     assert faults > 0
 
 
-def test_a_patched_data_set_keeps_boxes_and_adds_or_drops_labels(
-    root: Path, tmp_path: Path
-) -> None:
+def test_a_patched_data_set_keeps_boxes_and_adds_or_drops_labels(root: Path) -> None:
     options = ReadOptions(unlisted="unknown", split="train")
-    before = read_labels(root, options=options)
-    patch = FORMATS["yolo"].patch_folder
-    assert patch is not None
-    changes = [
-        Change(0, 1, "a.jpg", "dog", State.PRESENT),
-        Change(0, 0, "a.jpg", "cat", State.UNKNOWN),
-        Change(1, 0, "b", "cat", State.PRESENT),
+    answers = [
+        ("a.jpg", "dog", State.PRESENT),
+        ("a.jpg", "cat", State.ABSENT),
+        ("b", "cat", State.PRESENT),
     ]
-    out = tmp_path / "out"
-    after = read_labels(out, options=patch(Original(root, options, before), changes, out))
-    assert after.images.equals(before.images)
-    assert after.classes == before.classes
-    assert after.dense().tolist() == [[U, P, P], [P, U, U], [U, P, U]]
-    written = {path.stem: path.read_text().split("\n") for path in out.glob("labels/train/*")}
-    assert [line for line in written["a"] if line] == [f"5 {BOX}", f"5 {BOX} 0.9", "2 0.5 0.5 1 1"]
-    assert written["c"][0] == f"2 {BOX}"
+    new = patched_file(root, answers, options)
+    lines = new.files["labels/train/a.txt"].decode().split("\n")
+    assert [line for line in lines if line] == [f"5 {BOX}", f"5 {BOX} 0.9", "2 0.5 0.5 1 1"]
+    unchanged = root / "labels" / "train" / "c.txt"
+    assert new.files["labels/train/c.txt"] == unchanged.read_bytes()

@@ -10,14 +10,15 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.content import Source
+from hilltop.data.layout import Layout
 from hilltop.data.public import libsvm
 from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.inputs.features import read_features
 from tests.data.conftest import write
 from tests.data.fuzz import survives
-from tests.data.patched import found_format
+from tests.data.patched import found_format, patched_file
 
-P, U = State.PRESENT, State.UNKNOWN
+A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
 EXTREME = "3 5 4\n3,0 0:0.5 4:1\n 1:2\n2 3:-1e-2\n"
 
@@ -94,33 +95,30 @@ def test_features_that_do_not_fit_are_refused_in_words(file: Path) -> None:
     ):
         file.write_text(content)
         with pytest.raises(DataError, match=text):
-            read_features(file) if ":" in content else libsvm.features(Source(file))
+            read_features(file) if ":" in content else libsvm.features(
+                Source(file), Layout("libsvm")
+            )
 
 
 def test_other_files_hold_no_features(tmp_path: Path) -> None:
     path = write(tmp_path / "labels.csv", "image,labels\na.jpg,cat\n")
-    with pytest.raises(DataError, match=r"files that hold them too \(libsvm, mulan\)"):
+    with pytest.raises(DataError, match=r"files that hold them too \(mulan, libsvm\)"):
         read_features(path)
 
 
 @pytest.mark.parametrize("content", ["", "a.jpg,1\n", "3 5 2\n", "12:30 noon\n", "a:1 b:2\n"])
 def test_other_content_does_not_fit(tmp_path: Path, content: str) -> None:
-    assert not libsvm.fits(Source(write(tmp_path / "other.txt", content)))
+    assert not libsvm.matches(Source(write(tmp_path / "other.txt", content)))
 
 
 def test_writing_says_why_not(small: LabelTable, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds features as well"):
+    with pytest.raises(DataError, match="read, but not written"):
         write_labels(small, tmp_path / "x.svm", format="libsvm", lossy=True)
 
 
-def test_a_patch_adds_numbers_to_the_answered_rows(file: Path) -> None:
-    from hilltop.data.patching import Change, Original
-
-    before = read_labels(file, options=UNKNOWN)
-    changes = [Change(0, 1, "0", "1", P), Change(1, 2, "1", "2", P)]
-    (new,) = libsvm.patch(Original(file, UNKNOWN, before), changes)
-    assert new.content.decode() == "3 5 4\n3,0,1 0:0.5 4:1\n2 1:2\n2 3:-1e-2\n"
-    assert not new.absents
+def test_a_patch_changes_numbers_of_the_answered_rows(file: Path) -> None:
+    new = patched_file(file, [("0", "1", P), ("1", "2", P), ("0", "3", A)], UNKNOWN)
+    assert new.files[""].decode() == "3 5 4\n0,1 0:0.5 4:1\n2 1:2\n2 3:-1e-2\n"
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])

@@ -65,7 +65,7 @@ def test_each_split_is_a_part_of_all(folder: Path, split: str, rows: list[int]) 
 def test_zeros_and_the_split_are_left_to_the_user(folder: Path) -> None:
     with pytest.raises(AmbiguousInputError, match="--split with one of all, test, train"):
         read_labels(folder, options=ReadOptions(unlisted="unknown"))
-    with pytest.raises(AmbiguousInputError, match=r"zeros mean. Pass --unlisted"):
+    with pytest.raises(AmbiguousInputError, match=r"--unlisted unknown"):
         read_labels(folder, options=ReadOptions(split="all"))
     with pytest.raises(AmbiguousInputError, match=r"no split 'tain'. Did you mean 'train'"):
         read_labels(folder, options=ReadOptions(split="tain"))
@@ -114,7 +114,7 @@ def test_faulty_labels_are_named(folder: Path, content: str, text: str) -> None:
 
 def test_an_image_twice_and_a_concept_without_file_are_faults(folder: Path) -> None:
     put(folder / "ImageList" / "Imagelist.txt", "a b a")
-    assert "Imagelist.txt, line 3: image 'a' stands in line 1 already" in message(folder)
+    assert "Imagelist.txt, line 3: image 'a' is also in line 1" in message(folder)
     put(folder / "ImageList" / "Imagelist.txt", "a b c")
     put(folder / "ConceptsList" / "Concepts81.txt", "airport ../../secret")
     assert "there is no file 'Labels_../../secret.txt'" in message(folder)
@@ -128,15 +128,15 @@ def test_a_concept_never_becomes_a_path(folder: Path) -> None:
 
 
 def test_only_the_layout_fits(folder: Path, tmp_path: Path) -> None:
-    assert nus.fits(Source(folder))
-    assert not nus.fits(Source(tmp_path))
-    assert not nus.fits(Source(folder / "ImageList" / "Imagelist.txt"))
+    assert nus.matches(Source(folder))
+    assert not nus.matches(Source(tmp_path))
+    assert not nus.matches(Source(folder / "ImageList" / "Imagelist.txt"))
     assert "this is a file, but" in message(folder / "ImageList" / "Imagelist.txt")
     (tmp_path / "empty").mkdir()
     assert "there is no Imagelist.txt" in message(tmp_path / "empty")
     assert len(read_labels(tmp_path, format="nus", options=ALL)) == 3, "looked for in all folders"
     (folder / "ConceptsList" / "Concepts81.txt").unlink()
-    assert not nus.fits(Source(folder))
+    assert not nus.matches(Source(folder))
     assert "there is no Concepts81.txt" in message(folder)
 
 

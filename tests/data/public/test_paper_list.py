@@ -81,8 +81,8 @@ def test_an_image_on_two_lines_is_merged_and_noted(file: Path) -> None:
     file.write_text("a.jpg,1\nb.jpg,0\na.jpg,0\nb.jpg,0\n")
     table = read_labels(file)
     assert table.dense().tolist() == [[P, P], [P, U]]
-    assert table.notes[0].startswith("2 image ids stand in more than one record; the labels")
-    assert "1 of them has different labels there, the first is 'a.jpg'" in table.notes[0]
+    assert table.notes[0].startswith("2 image names are in several rows; the labels")
+    assert "1 of them has different labels there; the first is 'a.jpg'" in table.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_an_image_on_two_lines_is_merged_and_noted(file: Path) -> None:
 def test_other_content_does_not_fit(tmp_path: Path, content: str) -> None:
     path = tmp_path / "other.txt"
     path.write_text(content)
-    assert not paper_list.fits(Source(path))
-    assert not paper_list.fits(Source(tmp_path))
+    assert not paper_list.matches(Source(path))
+    assert not paper_list.matches(Source(tmp_path))
 
 
 def test_a_few_damaged_lines_are_recognised_and_reported(file: Path) -> None:

@@ -44,10 +44,10 @@ def test_a_real_file_has_the_counts_that_are_known_of_it(
     ("name", "option"),
     [
         ("audioset_segments.csv", "--unlisted"),
-        ("birds-train.arff", "--zero"),
+        ("birds-train.arff", "--unlisted"),
         ("huggingface_classlabel.parquet", "--unlisted"),
         ("yolo", "--unlisted"),
-        ("multi_hot.txt", "--zero"),
+        ("multi_hot.txt", "--unlisted"),
     ],
 )
 def test_the_first_answer_names_the_option_that_is_needed(name: str, option: str) -> None:

@@ -122,9 +122,6 @@ def write_lvis(table: LabelTable, path: Path, lossy: bool) -> Layout:
 
     Categories carry the counts and frequency groups that LVIS's evaluation looks up.
     """
-    if table.unlisted == State.ABSENT and not lossy:
-        # Read back, unlisted pairs are unknown: a table that says otherwise would not be equal.
-        check_lossless(table, path, lossy, unlisted=(State.UNKNOWN,))
     table = with_listed_absents(table)
     check_lossless(
         table, path, lossy, states=(State.PRESENT, State.ABSENT), unlisted=(State.UNKNOWN,)

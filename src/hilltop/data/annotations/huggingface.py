@@ -115,8 +115,9 @@ def _image_column(part: _Part, label: str, questions: list[Question]) -> str:
         if field.name != label
         and (pa.types.is_string(field.type) or pa.types.is_integer(field.type))
     ]
-    found = image_candidates(fields)
-    found = [name for name in found if "." not in name] or found  # a column before its part
+    # A column of its own comes before a part of another, such as the path of a picture.
+    outer = [name for name in fields if "." not in name]
+    found = image_candidates(outer) or image_candidates(fields)
     if len(found) > 1:
         questions.append(
             Question(
@@ -286,9 +287,11 @@ def patch(original: Original, changes: Sequence[Change]) -> Patched:
 
 def _file_columns(source: Source) -> list[str]:
     """Columns that Hugging Face's imagefolder takes for image files."""
-    if source.suffix in (".csv", ".jsonl"):
-        line = source.head.partition("\n")[0]
-        words = re.findall(r"[\w.-]+", line)
+    line = source.head.partition("\n")[0]
+    if source.suffix == ".csv":
+        words = [cell.strip(' "\r') for cell in line.split(",")]
+    elif source.suffix == ".jsonl":
+        words = re.findall(r'"([\w.-]+)"\s*:', line)
     else:
         try:
             words = pq.read_schema(pa.BufferReader(source.raw)).names

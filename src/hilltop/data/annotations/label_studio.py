@@ -179,8 +179,13 @@ def _records(source: Source) -> tuple[str, list[JsonObject]]:
     """
     if not (source.head.lstrip().startswith("[") or source.suffix == ".json"):
         cells = read_cells(source, separator=",", sheet=None)
-        assert cells is not None  # the header was seen
-        table = apply_header(cells, 1, ())
+        table = None if cells is None else apply_header(cells, 1, ())
+        if table is None or not set(table.names) >= _FLAT:
+            raise data_error(
+                source.path,
+                "expected columns 'annotation_id' and 'annotator', as Label Studio exports them.",
+                line=1,
+            )
         columns = [table.distinct(at).to_pylist() for at in range(len(table.names))]
         rows = zip(*columns, strict=True)
         return "csv", [
@@ -276,7 +281,7 @@ def _read_tasks(
         notes.append(f"{left} left out.")
     if others:
         kinds = ", ".join(sorted({str(kind) for kind in others}))
-        notes.append(f"{pluralize(len(others), 'result', 'results')} of type {kinds} not read.")
+        notes.append(f"{pluralize(len(others), 'result', 'results')} of type {kinds} are not read.")
     return notes
 
 
@@ -299,7 +304,8 @@ class _Answers:
         except UnicodeEncodeError:
             errors.add(f"{place}: a name holds half a character (a lone surrogate).")
             return
-        before = self._seen.setdefault(task, (known, frozenset(names)))
+        mine = (known, frozenset(names))
+        before = self._seen.setdefault(task, mine)
         if before[0] != known:
             errors.add(f"{task} has two images: {before[0]!r} and {known!r}. Keep one of them.")
         elif before[1] != frozenset(names):
@@ -307,6 +313,8 @@ class _Answers:
                 f"{task} has annotations that disagree: {sorted(before[1])} and {sorted(names)}."
                 " Keep one of them."
             )
+        if before is not mine:
+            return
         row = self.collector.image(known, once=True)
         for name in names:
             self.collector.label(row, name, State.PRESENT)

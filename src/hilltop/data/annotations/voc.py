@@ -421,6 +421,7 @@ def _set_splits(source: Source) -> Iterable[str]:
 
 
 def _xml_splits(source: Source) -> Iterable[str]:
+    need_folder(source)
     root = _find_devkit(source.path)
     if not _xml_files(root):
         return _xml_parts(root)

@@ -21,7 +21,7 @@ from hilltop.data.files import replacing
 from hilltop.data.format import Format, plain_layout
 from hilltop.data.label_table import LabelTable
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions
-from hilltop.data.lossless import check_cells, check_lossless
+from hilltop.data.lossless import check_cells, check_lossless, with_listed_absents
 from hilltop.data.patching import Change, Original, Patched, without_absents
 from hilltop.data.state import State
 from hilltop.data.tables.cells import Table, apply_header, read_cells
@@ -123,7 +123,10 @@ def _read_descriptions(path: Path) -> dict[str, str] | None:
     if len(first) < 2 or not (tuple(first) == _HEADER or first[0].startswith("/")):
         return None
     for line, text in lines:
-        cells = [cell.strip() for cell in next(csv.reader([text]), [])]
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([text], strict=True), [])]
+        except csv.Error as error:
+            raise data_error(path, f"this row is not valid CSV: {error}.", line=line) from None
         if not cells or tuple(cells) == _HEADER:
             continue
         if len(cells) != 2 or not all(cells):
@@ -142,6 +145,9 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
 
     Class names are written as label names: a table does not know the codes they once had.
     """
+    if path.suffix.lower() == ".parquet":
+        raise data_error(path, "Open Images labels are a CSV file. Give it the ending .csv.")
+    table = with_listed_absents(table)
     check_lossless(
         table,
         path,

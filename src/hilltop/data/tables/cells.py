@@ -153,10 +153,10 @@ class Table:
             column = self.columns[index]
             if is_list(column):
                 column = pc.binary_join(column, ", ")
-            encoded = column.dictionary_encode()
-            words = pc.utf8_trim_whitespace(encoded.dictionary.fill_null(""))
+            encoded = column.fill_null("").dictionary_encode()
+            words = pc.utf8_trim_whitespace(encoded.dictionary)
             unique = words.dictionary_encode()
-            codes = unique.indices.take(encoded.indices.fill_null(0))
+            codes = unique.indices.take(encoded.indices)
             self.words[index] = pa.DictionaryArray.from_arrays(codes, unique.dictionary)
         return self.words[index]
 
@@ -262,7 +262,8 @@ def _apply_header(cells: Cells, header_row: int | None, skipped: frozenset[int])
         if keep.all():
             break
     if skipped:
-        keep &= np.array([cells.row_of(first + row) not in skipped for row in range(len(keep))])
+        here = [cells.row_of(first + row) not in skipped for row in range(len(keep))]
+        keep &= np.array(here, dtype=bool)
     if keep.all():
         return Table(
             cells.path, names, columns, lambda row: cells.row_of(first + row), faults, tuple(used)
@@ -316,7 +317,7 @@ def _text_cells(source: Source, separator: str | None) -> Cells | None:
         and separator != " "
         and source.encoding in ("utf-8", "utf-8-sig")
         and (b"\r" not in raw or b"\r" not in raw.replace(b"\r\n", b""))
-        and (b'"' not in raw or not _ODD_QUOTES.search(raw))
+        and (b'"' not in raw or (raw.count(b'"') % 2 == 0 and not _ODD_QUOTES.search(raw)))
     )
     table = _arrow_cells(raw, separator) if exact else None
     if table is not None:
@@ -334,7 +335,7 @@ def _text_cells(source: Source, separator: str | None) -> Cells | None:
 
 def _arrow_cells(raw: bytes, separator: str) -> pa.Table | None:
     """The rows as Arrow reads them; None where they differ in length or a quote is not closed."""
-    first = raw[: raw.find(b"\n") + 1 or len(raw)].decode("utf-8-sig")
+    first = raw[: raw.find(b"\n") + 1 or len(raw)].decode("utf-8-sig", errors="replace")
     width = len(next(csv.reader([first], delimiter=separator), []))
     names = [str(at) for at in range(width)]
     try:
@@ -533,9 +534,9 @@ def _sheet_text(value: Any) -> str:
 
 
 def _parquet_cells(source: Source) -> Cells:
-    if source.path.is_file():
-        check_parquet(source.path)
     try:
+        if source.path.is_file():
+            check_parquet(source.path)
         content = pq.read_table(pa.BufferReader(source.raw))
         content.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:

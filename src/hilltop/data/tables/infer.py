@@ -622,9 +622,10 @@ def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> 
     for at in columns:
         if at in table.faults:
             raise data_error(found.source.path, table.faults[at])
-    delimiter = _delimiter(found, table, columns, layout)
+    every = [*columns, *(table.index(name) for name in beside.values() if name is not None)]
+    delimiter = _delimiter(found, table, every, layout, single=len(columns) > 1)
     values, unlisted = {}, State.parse(options.unlisted or "unknown")
-    values.update(_label_words(found, table, columns, delimiter))
+    values.update(_label_words(found, table, every, delimiter))
     if state is not None:
         values.update(_state_values(found, table, state, options))
     elif delimiter == MULTI_HOT:
@@ -672,7 +673,9 @@ def _state_values(found: _Found, table: Table, state: int, options: ReadOptions)
     return meanings.values
 
 
-def _delimiter(found: _Found, table: Table, columns: list[int], layout: Layout) -> str | None:
+def _delimiter(
+    found: _Found, table: Table, columns: list[int], layout: Layout, *, single: bool
+) -> str | None:
     said = found.options.delimiter
     if said is not None:
         word = _DELIMITER_WORDS.get(said, said)
@@ -683,7 +686,7 @@ def _delimiter(found: _Found, table: Table, columns: list[int], layout: Layout) 
     bracketed = [cell for cell in cells if cell[0] in "[({<" and cell[-1] in "])}>"]
     if bracketed:
         return _brackets(found, cells, bracketed)
-    single = layout.format == "long" or len(columns) > 1
+    single = single or layout.format == "long"
     here = [mark for mark in DELIMITERS if any(mark in cell for cell in cells)]
     if here and any(re.fullmatch(r"[0-9]+( +[0-9]+)+", cell) for cell in cells):
         here.append(" ")  # numbers with spaces between them are a list of their own
@@ -743,7 +746,7 @@ def _mix(cells: Sequence[str], mark: str) -> bool:
     later = {part for parts in several for part in parts[1:]}
     counts = Counter(part for parts in split for part in set(parts))
     back = sum(count > 1 for count in counts.values())
-    return len(several) > 1 and bool(first & later) and 2 * back >= len(counts)
+    return len(several) > 1 and bool(first & later) and 3 * back >= len(counts)
 
 
 def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> str | None:

@@ -121,6 +121,8 @@ class _TablePatch:
         if State.ABSENT in words or all(one.state != State.ABSENT for one in self.changes):
             return words
         known = dict(self.layout.values)
+        if words[State.PRESENT].lower() == "present":
+            return {**words, State.ABSENT: "absent"}
         mark = next((one for one in ("-1", "0") if one not in known), None)
         if mark is None:
             self.absents = False

@@ -294,7 +294,8 @@ class _Reader:
             codes = codes_of(words)
             for entry in wrong:
                 name = names[int(codes[entry])]
-                errors.add(unknown_class(name, place), line=self._line(int(rows[entry])))
+                known = self.layout.classes or place
+                errors.add(unknown_class(name, known), line=self._line(int(rows[entry])))
             errors.check()
         return columns
 

@@ -62,7 +62,7 @@ def write_wide(table: LabelTable, path: Path, lossy: bool) -> Layout:
             ]
             yield pa.table([table.images.slice(start, len(rows)), *cells], schema)
 
-    layout = _write(batches(), schema, path, "wide")
+    layout = _write(table, batches(), schema, path, "wide", len(table))
     marks = {"": "unknown", "-1": "absent"} if empty else {"0": "absent", "-1": "unknown"}
     return replace(
         layout,
@@ -92,7 +92,7 @@ def write_long(table: LabelTable, path: Path, lossy: bool) -> Layout:
             STATE: words.take(pa.array(table.states)),
         }
     )
-    layout = _write(iter([content]), content.schema, path, "long")
+    layout = _write(table, iter([content]), content.schema, path, "long", len(content))
     return replace(
         layout,
         image_column=IMAGE,
@@ -125,7 +125,7 @@ def write_lists(table: LabelTable, path: Path, lossy: bool, *, image_column: str
         as_text = _delimited if joined else _json_text
         cells = {name: as_text(column) for name, column in lists.items()}
     content = pa.table({image_column: table.images, **cells})
-    layout = _write(iter([content]), content.schema, path, "list_column")
+    layout = _write(table, iter([content]), content.schema, path, "list_column", len(content))
     return replace(
         layout,
         image_column=image_column,
@@ -163,9 +163,20 @@ def _json_text(lists: pa.ListArray) -> pa.Array:
     return pa.array(cells, pa.string())
 
 
-def _write(batches: Iterator[pa.Table], schema: pa.Schema, path: Path, format: str) -> Layout:
+def _write(
+    table: LabelTable,
+    batches: Iterator[pa.Table],
+    schema: pa.Schema,
+    path: Path,
+    format: str,
+    rows: int,
+) -> Layout:
     """Write a table as the ending of the file says, and return how its cells are stored."""
     suffix = path.suffix.lower()
+    if suffix in _JSON_SUFFIXES and not rows:
+        raise data_error(path, "lines of JSON cannot express a table without rows.")
+    if suffix in SHEET_SUFFIXES:
+        _check_sheet(table, path, rows, len(schema))
     with replacing(path) as temporary:
         if suffix in PARQUET_SUFFIXES:
             with pq.ParquetWriter(temporary, schema) as file:
@@ -178,7 +189,7 @@ def _write(batches: Iterator[pa.Table], schema: pa.Schema, path: Path, format: s
                     _write_json_lines(batch, lines)
             return Layout(format)
         if suffix in SHEET_SUFFIXES:
-            temporary.write_bytes(_workbook(batches, schema, path))
+            temporary.write_bytes(_workbook(batches, schema))
             return Layout(format, header_row=1, sheet="labels")
         separator = "\t" if suffix in (".tsv", ".tab") else ","
         style = pa.csv.WriteOptions(quoting_style="needed", delimiter=separator)
@@ -196,15 +207,33 @@ def _write_json_lines(content: pa.Table, file: Any) -> None:
         file.writelines(f"{encode(record)}\n" for record in records)
 
 
-def _workbook(batches: Iterator[pa.Table], schema: pa.Schema, path: Path) -> bytes:
+def _check_sheet(table: LabelTable, path: Path, rows: int, columns: int) -> None:
+    """Raise if a table cannot be a sheet of a workbook."""
+    if path.suffix.lower() not in (".xlsx", ".xlsm"):
+        raise data_error(path, "such files are read, but not written. Write .xlsx instead.")
+    if rows >= _MOST_ROWS or columns > _MOST_COLUMNS:
+        raise data_error(
+            path,
+            f"a sheet holds at most {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns. Write a .csv"
+            " or .parquet file.",
+        )
+    control = "[\x00-\x08\x0b-\x1f\ufffe\uffff]|_x[0-9A-Fa-f]{4}_"
+    names = pa.chunked_array([table.images, pa.array(table.classes, pa.string())])
+    for name in names.to_pylist():
+        if re.search(control, name):
+            raise data_error(
+                path,
+                f"a spreadsheet cannot hold the control character in the name {name!r}. Write a"
+                " .csv file.",
+            )
+
+
+def _workbook(batches: Iterator[pa.Table], schema: pa.Schema) -> bytes:
     try:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
-        from openpyxl.utils.exceptions import IllegalCharacterError
     except ImportError as error:
         raise MissingExtra("Writing a spreadsheet", error.name, "xlsx") from None
-    if path.suffix.lower() not in (".xlsx", ".xlsm"):
-        raise data_error(path, "such files are read, but not written. Write .xlsx instead.")
     book = Workbook(write_only=True)
     sheet = book.create_sheet("labels")
 
@@ -214,23 +243,10 @@ def _workbook(batches: Iterator[pa.Table], schema: pa.Schema, path: Path) -> byt
             written.data_type = "s"  # a name that begins with = is no formula
         return written
 
-    rows = 1
-    try:
-        sheet.append([cell(name) for name in schema.names])
-        for batch in batches:
-            rows += len(batch)
-            if rows > _MOST_ROWS or len(schema) > _MOST_COLUMNS:
-                raise data_error(
-                    path,
-                    f"a sheet holds at most {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns."
-                    " Write a .csv or .parquet file.",
-                )
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                sheet.append([cell(value) for value in row])
-    except IllegalCharacterError:
-        raise data_error(
-            path, "a name holds a control character, which a spreadsheet cannot. Write a .csv file."
-        ) from None
+    sheet.append([cell(name) for name in schema.names])
+    for batch in batches:
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            sheet.append([cell(value) for value in row])
     content = io.BytesIO()
     book.save(content)
     return content.getvalue()
