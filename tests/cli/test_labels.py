@@ -44,7 +44,7 @@ def test_what_is_left_open_is_asked_for_with_exit_code_2(
 ) -> None:
     assert run("inspect", labels) == 2
     message = capsys.readouterr().err
-    assert message.startswith(f"hilltop: {labels}: this format does not say")
+    assert message.startswith(f"hilltop: {labels}: This format does not say")
     assert "--unlisted unknown" in message
 
 
@@ -53,11 +53,11 @@ def test_bad_files_exit_with_1_and_one_sentence(
 ) -> None:
     with labels.open("a") as file:
         file.write("lonely\n")
-    assert run("inspect", labels, "--unlisted", "unknown") == 1
+    assert run("inspect", labels, "--unlisted", "unknown") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
-    assert "line 98: expected 2 cells as in the header, but got 1" in captured.err
+    assert "row 98 has 1 cells" in captured.err
     assert "Traceback" not in captured.err
 
 

@@ -50,7 +50,7 @@ class Inspect:
     """The label file, or the folder of a data set."""
     format: ReadFormat = None
     write_class_map: Path | None = None
-    """CSV file to write: all classes with likely new names, to be edited and given to --class-map."""
+    """CSV file to write: all classes with likely new names, to be edited for --class-map."""
     force: Force = False
     reading: ReadOptions = field(default_factory=ReadOptions)
     prints_answer: ClassVar = True

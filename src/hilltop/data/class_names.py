@@ -56,7 +56,7 @@ def _merged(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def class_map(table: LabelTable, options: ReadOptions) -> dict[str, str]:
-    """The new name of every class that is renamed: by the user's file, then by merging spellings."""
+    """The new name of every class that is renamed: by the user's file, then by spelling."""
     new = {} if options.class_map is None else read_class_map(options.class_map)
     if options.merge_names:
         counts: dict[str, int] = {}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.label_folders import choose_split
 from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Ambiguous, Layout, ReadOptions, unlisted_question
+from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
 from hilltop.data.patching import Patch
 from hilltop.data.state import State
 from hilltop.errors import AmbiguousInputError
@@ -109,12 +109,13 @@ class Format:
         if self.detect is not None:
             return self.detect(source, options, classes)
         layout = plain_layout(self.name, options, classes, unlisted=self.unlisted)
-        questions = []
+        questions: list[Question] = []
         if self.splits is not None and (found := [*self.splits(source)]):
             try:
                 layout = replace(layout, split=choose_split(source.path, found, options.split))
             except AmbiguousInputError as error:
-                assert isinstance(error.ambiguous, Ambiguous)
+                if not isinstance(error.ambiguous, Ambiguous):
+                    raise
                 questions += error.ambiguous.questions
         if self.unlisted is None and options.unlisted is None:
             questions.append(unlisted_question())

@@ -76,9 +76,8 @@ def table_from_matrix(
             f"matrix must have the shape ({len(ids)}, {len(classes)}) of images and classes, but"
             f" has {values.shape}."
         )
-    if values.dtype == object or not np.issubdtype(values.dtype, np.number):
-        if values.dtype != bool:
-            raise ArgumentTypeError(f"matrix must hold numbers, but holds {values.dtype}.")
+    if values.dtype != bool and not np.issubdtype(values.dtype, np.number):
+        raise ArgumentTypeError(f"matrix must hold numbers, but holds {values.dtype}.")
     numbers = values.astype(np.float64)
     known = np.isnan(numbers) | (numbers == 0) | (numbers == 1)
     if not known.all():

@@ -100,7 +100,7 @@ def read_options(given: Mapping[str, Any], base: ReadOptions | None = None) -> R
         ArgumentTypeError: There is no such option.
     """
     known = {field.name for field in fields(ReadOptions)}
-    named = {}
+    named: dict[str, Any] = {}
     for name, value in given.items():
         if name in RENAMED_OPTIONS:
             warn_renamed(f"the option {name!r}", f"{RENAMED_OPTIONS[name]!r}")

@@ -121,8 +121,8 @@ def check_cells(table: LabelTable, path: Path) -> None:
         )
         for name in column.filter(pc.or_(odd, pc.equal(column, ""))).to_pylist()[:3]:
             errors.add(
-                f"a table cannot express the {kind} name {name!r}: it is empty, holds a line end, or"
-                " begins or ends with a space. Rename it, or write Hilltop's own .parquet file."
+                f"a table cannot express the {kind} name {name!r}: it is empty, holds a line end,"
+                " or begins or ends with a space. Rename it, or write Hilltop's own .parquet file."
             )
     errors.check()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -96,7 +98,7 @@ class Features:
             if rows[at] is not None:
                 continue
             name = _Name.of(image)
-            fitting = [row for row, other in known.get(name.stem, []) if name.matches(other)]
+            fitting = name.best(known.get(name.stem, []))
             if len(fitting) > 1:
                 several = " and ".join(repr(self.images[row].as_py()) for row in fitting[:3])
                 raise data_error(self.path, f"image {image!r} matches {several}. Name it in full.")
@@ -205,11 +207,21 @@ class _Name:
     @staticmethod
     def of(image: str) -> _Name:
         """Take an id apart."""
+        if "://" in image:
+            image = unquote(re.split("[?#]", image)[0]).partition("://")[2]
         parts = image.strip().replace("\\", "/").casefold().split("/")
         stem, dot, ending = parts[-1].rpartition(".")
         known = bool(dot) and f".{ending}" in ENDINGS
         folders = tuple(part for part in parts[:-1] if part not in ("", "."))
         return _Name(folders, stem if known else parts[-1], ending if known else "")
+
+    def best(self, rows: Sequence[tuple[int, _Name]]) -> list[int]:
+        """The rows whose names match, those with the same folders and ending before others."""
+        found = [(row, other) for row, other in rows if self.matches(other)]
+        for same in ("folders", "ending"):
+            alike = [one for one in found if getattr(one[1], same) == getattr(self, same)]
+            found = alike or found
+        return [row for row, _ in found]
 
     def matches(self, other: _Name) -> bool:
         """Whether two ids differ by nothing but what one of them leaves out."""

@@ -9,10 +9,10 @@ import pytest
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.conftest import picture
+from tests.data.patched import found_format
 
 P, U = State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
-from tests.data.patched import found_format
 
 
 @pytest.fixture

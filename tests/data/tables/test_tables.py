@@ -138,7 +138,7 @@ def test_every_wrong_row_is_named(tmp_path: Path) -> None:
     path = save(tmp_path, "image,tags\na.jpg,cat\n,dog\nc.jpg\nd.jpg,cat\n")
     with pytest.raises(AmbiguousInputError, match="row 4 has 1"):
         read_labels(path, unlisted="unknown")
-    with pytest.raises(DataError, match="line 3: the image name is empty.*--skip-rows 3"):
+    with pytest.raises(DataError, match=r"line 3: the image name is empty.*--skip-rows 3"):
         read_labels(path, unlisted="unknown", skip_rows="4")
     table = read_labels(path, unlisted="unknown", skip_rows="3-4")
     assert table.images.to_pylist() == ["a.jpg", "d.jpg"]
@@ -158,7 +158,7 @@ def test_a_cell_without_a_meaning_is_an_error_when_the_layout_is_given(tmp_path:
     layout = detect(path, ReadOptions(zero="absent"))
     assert isinstance(layout, Layout)
     path.write_text("image,cat,dog\na,1,0\nb,,2\n")
-    with pytest.raises(DataError, match="line 3: column 'cat' holds ''"):
+    with pytest.raises(DataError, match=r"line 3: column 'cat' holds ''"):
         read(path, layout)
 
 
@@ -225,7 +225,7 @@ def test_names_that_look_alike_are_not_two(one: str, other: str, tmp_path: Path)
         read_labels(path, unlisted="unknown")
     assert read_labels(path, unlisted="unknown", merge_names=True).classes == (one,)
     path = save(tmp_path, f"image,labels\n{one}.jpg,fox\n{other}.jpg,fox\n")
-    with pytest.raises(DataError, match="image names .* look the same"):
+    with pytest.raises(DataError, match=r"image names .* look the same"):
         read_labels(path, unlisted="unknown")
 
 

@@ -166,14 +166,8 @@ def patch_lvis(original: Original, changes: Sequence[Change]) -> Patched:
             negatives = dict(members(text, image.start))[NEGATIVE]
             listed = set(negatives.value)
             new = [key for key, state in ids.items() if state == State.ABSENT and key not in listed]
-            edits.append(
-                edit_elements(
-                    text,
-                    negatives,
-                    new,
-                    lambda key, ids=ids: ids.get(key, State.ABSENT) != State.ABSENT,
-                )
-            )
+            wrong = [key for key, state in ids.items() if state != State.ABSENT]
+            edits.append(edit_elements(text, negatives, new, wrong.__contains__))
     return Patched({"": _encoded(original, text, edits)}, layout, said)
 
 

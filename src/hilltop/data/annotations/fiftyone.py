@@ -115,9 +115,8 @@ def patch(original: Original, changes: Sequence[Change]) -> Patched:
             new = [one if plain else _classification(one, 1.0, missing=False) for one in names]
             if known is not None and plain and isinstance(labels.value[0], int):
                 new = [known.index(name) for name in names]
-            edits.append(
-                edit_elements(text, labels, new, lambda one, gone=gone: _name(one, known) in gone)
-            )
+            wrong = [one for one in labels.value if _name(one, known) in gone]
+            edits.append(edit_elements(text, labels, new, wrong.__contains__))
         else:
             kept = (
                 [] if labels.value is None or _name(labels.value, known) in gone else [labels.value]

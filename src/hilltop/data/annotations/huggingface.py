@@ -489,7 +489,7 @@ def _found(features: dict[str, Any], outer: str = "") -> Iterator[tuple[str, lis
 
 FORMAT = Format(
     name="huggingface",
-    summary="Hugging Face: metadata.csv, .jsonl or .parquet, Parquet with ClassLabel, save_to_disk.",
+    summary="Hugging Face: metadata files, Parquet with ClassLabel, or a save_to_disk folder.",
     matches=matches,
     detect=detect,
     read=read,

@@ -44,7 +44,7 @@ _PEEKED = 20
 
 
 def matches(source: Source) -> bool:
-    """Whether most images of the folder, or of one in it, have a text file that is no list of boxes."""
+    """Whether most images of the folder, or of one in it, have a text file of words."""
     if not source.is_folder:
         return False
     pairs = _pairs(source.path)

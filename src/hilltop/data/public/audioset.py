@@ -1,7 +1,7 @@
 """AudioSet's segments: ``YTID, start, end, "/m/x,/m/y"`` below comment lines.
 
 The id of a segment is its video or, with ``--image-column segment``, the video and the start second
-(``abc_30``). ``--classes`` takes the names from ``class_labels_indices.csv``, or is a list of class ids.
+(``abc_30``). ``--classes`` takes the names from ``class_labels_indices.csv``.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def detect(
             source.path,
             [
                 Question(
-                    f"Some confidences are fractions, for example {fractions[0]}. Pass --label-threshold"
-                    " with the value from which on they mean present; below it they mean unknown.",
+                    f"Some confidences are fractions, for example {fractions[0]}. Pass"
+                    " --label-threshold with the value from which on they mean present; below it they mean unknown.",
                     {"label_threshold": "0.5"},
                 )
             ],
@@ -73,7 +73,8 @@ def detect(
     if options.label_threshold is not None and not 0 < options.label_threshold <= 1:
         raise data_error(
             source.path,
-            f"--label-threshold must be greater than 0 and at most 1, but got {options.label_threshold!r}.",
+            "--label-threshold must be greater than 0 and at most 1, but got"
+            f" {options.label_threshold!r}.",
         )
     plain = replace(options, classes=None)
     layout = plain_layout("openimages", plain, classes, unlisted=State.UNKNOWN)

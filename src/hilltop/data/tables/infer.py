@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import json
 import re
 import tokenize
@@ -180,9 +181,9 @@ def _find_rows(found: _Found) -> None:
         return
     found.header_row = None if likely == _NONE else int(likely)
     if found.header_row is not None:
-        above = [row for row in range(1, found.header_row) if row not in found.skip_rows]
+        over = [row for row in range(1, found.header_row) if row not in found.skip_rows]
         blank = {numbers[at] for at in range(len(rows)) if not filled[at]}
-        found.skip_rows = (*found.skip_rows, *(row for row in above if row not in blank))
+        found.skip_rows = (*found.skip_rows, *(row for row in over if row not in blank))
 
 
 def _said_header(said: str, found: _Found) -> int | None:
@@ -422,7 +423,7 @@ def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
     name = ",".join(table.name(at) for at in columns)
     found.questions.append(
         Question(
-            f"Column {table.names[columns[0]]!r} is called like labels, but holds nothing but values"
+            f"Column {table.names[columns[0]]!r} is called like labels, but holds only values"
             f" such as 0, 1 and empty cells. Pass --label-columns {name} if these are labels or"
             " class numbers, or --class-columns with the columns that are classes.",
             {"label_columns": name},
@@ -750,15 +751,15 @@ def _mix(cells: Sequence[str], mark: str) -> bool:
 
 
 def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> str | None:
-    """What cells in brackets are: lists as JSON or Python writes them, or something to ask about."""
+    """What cells in brackets are: lists as JSON or Python writes them, or a question."""
     lists = [parse_list(cell) for cell in cells]
     if any(parsed is None for parsed in lists):
         odd = next(cell for cell, parsed in zip(cells, lists, strict=True) if parsed is None)
         found.questions.append(
             Question(
-                f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40} is"
-                " not one that JSON or Python writes. Pass --delimiter json, and correct such cells;"
-                " or the delimiter between labels, with which brackets are part of their names.",
+                f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
+                " is not one that JSON or Python writes. Pass --delimiter json, and correct such"
+                " cells; or the delimiter between labels, with which brackets are part of their names.",
                 {"delimiter": JSON_LISTS},
             )
         )
@@ -811,7 +812,7 @@ def _python_list(text: str) -> Any:
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
         kinds = [token.type for token in tokens]
-        if any(one == two == tokenize.STRING for one, two in zip(kinds, kinds[1:], strict=False)):
+        if any(one == two == tokenize.STRING for one, two in itertools.pairwise(kinds)):
             return None  # Python would join neighbours without a comma into one
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
@@ -851,8 +852,8 @@ def _label_words(
         word = next(iter(seen))
         found.questions.append(
             Question(
-                f"Among the labels are {shown}. Pass --values {word}=empty if that means nothing, or"
-                f" {word}=label if it is a class.",
+                f"Among the labels are {shown}. Pass --values {word}=empty if that means nothing,"
+                f" or {word}=label if it is a class.",
                 {"values": ",".join(likely)},
             )
         )

@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hilltop.data.annotations.json_text import dump_like, elements, first_value, replace_spans
+from hilltop.data.annotations.json_text import (
+    Edit,
+    dump_like,
+    elements,
+    first_value,
+    members,
+    replace_spans,
+)
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
@@ -25,7 +32,6 @@ from hilltop.data.tables.cells import (
     Table,
     codes_of,
     is_list,
-    json_records,
 )
 from hilltop.data.tables.csv_text import CsvText
 from hilltop.data.tables.infer import parse_list
@@ -228,9 +234,9 @@ class _TablePatch:
                     self._edit_list(row, at, remove=calls)
         if change.state == self.layout.unlisted and change.state not in places:
             return
-        columns = places.get(change.state)
-        if columns is None:
+        if change.state not in places:
             raise self._refused(f"nothing in it says {change.state.name.lower()}")
+        columns = places[change.state]
         if len(columns) == 1:
             self._edit_list(rows[0], columns[0], add=calls[0])
             return
@@ -502,28 +508,22 @@ def _store_json(source: Source, layout: Layout, table: Table, edits: _Edits) -> 
     for (row, at), cell in edits.cells.items():
         changed.setdefault(table.row_of(row), {})[names[at]] = cell
     text = source.text
-    spans = []
+    spans: list[Edit] = []
     if source.head.lstrip().startswith("["):
         start = first_value(text)
         found = list(elements(text, start))
-        records = {at: (span.start, span.end, span.value) for at, span in enumerate(found, 1)}
+        records = {at: (span.start, span.end) for at, span in enumerate(found, 1)}
     else:
         records, at = {}, 0
-        known = dict(json_records(source) or ())
         for number, line in enumerate(text.split("\n"), 1):
             body = line.strip(" \t\r\ufeff")
-            if number in known:
-                begin = at + line.index(body)
-                records[number] = (begin, begin + len(body), known[number])
+            records[number] = at + line.index(body), at + line.index(body) + len(body)
             at += len(line) + 1
-    for row, cells in changed.items():
-        begin, end, value = records[row]
-        for name, cell in cells.items():
-            _set_key(value, name, cell)
-        spans.append((begin, end, dump_like(text[begin:end], value)))
+    for row, values in changed.items():
+        spans += [_key_edit(text, records[row], name, cell) for name, cell in values.items()]
     text = replace_spans(text, spans)
-    for cells in edits.rows:
-        record = {names[at]: cell for at, cell in cells.items()}
+    for new_row in edits.rows:
+        record = {names[at]: cell for at, cell in new_row.items()}
         if source.head.lstrip().startswith("["):
             raise data_error(source.path, "a JSON list of rows cannot take further rows.")
         text = text if text.endswith("\n") or not text else f"{text}\n"
@@ -531,19 +531,31 @@ def _store_json(source: Source, layout: Layout, table: Table, edits: _Edits) -> 
     return text.encode(source.encoding)
 
 
-def _set_key(record: dict[str, Any], name: str, cell: Cell) -> None:
-    """Set a value by its key, which may be a path of keys with dots between."""
-    inner = record
-    while name not in inner and "." in name and isinstance(inner.get(name.split(".", 1)[0]), dict):
-        key, name = name.split(".", 1)
-        inner = inner[key]
-    old = inner.get(name)
+def _key_edit(text: str, record: tuple[int, int], name: str, cell: Cell) -> Edit:
+    """The change of a value by its key, which may be a path of keys with dots between."""
+    start, end = record
+    keys = dict(members(text, start))
+    while name not in keys and "." in name and name.split(".", 1)[0] in keys:
+        outer, name = name.split(".", 1)
+        start, end = keys[outer].start, keys[outer].end
+        keys = dict(members(text, start))
+    like = text[start:end]
+    if name not in keys:
+        new = dump_like(like, {name: cell})[1:-1].strip()
+        between = ", " if ", " in like or ": " in like else ","
+        return end - 1, end - 1, f"{between if keys else ''}{new}"
+    old = keys[name]
+    style = text[old.start : old.end] if "\n" in like else like
+    return old.start, old.end, dump_like(style, _like(old.value, cell))
+
+
+def _like(old: Any, cell: Cell) -> Any:
+    """A cell as a value of the type that the file has."""
     if isinstance(cell, list):
         numbers = isinstance(old, list) and bool(old) and all(isinstance(one, int) for one in old)
-        inner[name] = [int(one) if numbers and one.isdigit() else one for one in cell]
         if isinstance(old, str) and len(cell) == 1:
-            inner[name] = cell[0]
-    elif isinstance(old, int | float) and cell in ("0", "1", "-1"):
-        inner[name] = bool(int(cell)) if isinstance(old, bool) else int(cell)
-    else:
-        inner[name] = cell
+            return cell[0]
+        return [int(one) if numbers and one.isdigit() else one for one in cell]
+    if isinstance(old, int | float) and cell in ("0", "1", "-1"):
+        return bool(int(cell)) if isinstance(old, bool) else int(cell)
+    return cell

@@ -81,7 +81,7 @@ class _Reader:
         ids = self.table.distinct(at)
         if is_list(self.table.columns[at]):
             raise data_error(self.path, f"the image column {self.table.names[at]!r} holds lists.")
-        empty = [row for row in self.table.rows_with(at, "", 20)] if _has(ids, "") else []
+        empty = self.table.rows_with(at, "", 20) if _has(ids, "") else []
         errors = ErrorCollector(self.path)
         for row in empty:
             errors.add(
@@ -193,7 +193,8 @@ class _Reader:
                     line=row,
                 )
         errors.check()
-        return np.array(meaning or [0], dtype=np.int8)[codes_of(found)]
+        states = np.array([int(state) for state in meaning] or [0], dtype=np.int8)
+        return np.asarray(states[codes_of(found)], dtype=np.int8)
 
     # Lists and single labels
 
@@ -321,7 +322,7 @@ class _Reader:
                     line=self._line(row),
                 )
             else:
-                states[row] = found
+                states[row] = [int(state) for state in found if state is not None]
         errors.check()
         rows, columns = np.nonzero(states != self.layout.unlisted)
         names = closed or [str(number) for number in range(width)]

@@ -58,8 +58,8 @@ def parse_values(said: str | None, options: ReadOptions, path: object) -> dict[s
         if not equals or not word.strip() or meaning not in (*_STATES, "empty", "label"):
             raise ask(
                 path,  # type: ignore[arg-type]
-                f"--values must be pairs such as 2=absent,9=unknown, but got {part!r}. A cell can be"
-                f" {', '.join(_STATES)}, or empty.",
+                f"--values must be pairs such as 2=absent,9=unknown, but got {part!r}. A cell can"
+                f" be {', '.join(_STATES)}, or empty.",
                 options,
                 values="2=absent,9=unknown",
             )
@@ -193,8 +193,8 @@ def odd_values_question(
         cut = 0.5 if any(0 < number < 1 for number in found) else 1
         codes = not votes and all(number == int(number) and 1 < number < 100 for number in found)
         text = (
-            f"Class values in {where} hold {shown}{more}{place}. --label-threshold says from which number"
-            " on a class is present (below it, unknown)"
+            f"Class values in {where} hold {shown}{more}{place}. --label-threshold says from which"
+            " number on a class is present (below it, unknown)"
         )
         if codes and len(words) <= 5:
             likely = ",".join(
@@ -204,9 +204,9 @@ def odd_values_question(
         return Question(f"{text}.", {"label_threshold": f"{cut:g}"})
     if 2 * len(columns) < all_columns or all_columns == 1:
         return Question(
-            f"{where[0].upper()}{where[1:]} holds {shown}{more}{place}, which is none of 1, 0, -1, yes,"
-            " no, x and empty. Pass --ignore-columns if it is no class, --skip-rows if such a row is"
-            " no image, --values to say what the cells mean, or correct them.",
+            f"{where[0].upper()}{where[1:]} holds {shown}{more}{place}, which is none of 1, 0, -1,"
+            " yes, no, x and empty. Pass --ignore-columns if it is no class, --skip-rows if such a"
+            " row is no image, --values to say what the cells mean, or correct them.",
             {"ignore_columns": ",".join(columns)},
         )
     likely = ",".join(f"{word}={state}" for word, state in zip(words, _WORD_STATES, strict=False))
