@@ -324,8 +324,8 @@ def _describe_file(source: Source) -> DataError:
     first = source.head.strip().partition("\n")[0]
     return AmbiguousInputError(
         f"{source.path}: the content matches no known format; it begins with {first!r:.80}."
-        " Expected a table (rows of cells separated by commas, tabs or semicolons) or one of the formats"
-        " that docs/formats.md shows. docs/recipes.md shows how to read other files in Python."
+        " Expected a table (rows of cells separated by commas, tabs or semicolons) or one of the"
+        " formats that docs/formats.md shows. docs/recipes.md shows how to read other files in Python."
     )
 
 

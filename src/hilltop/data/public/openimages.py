@@ -64,7 +64,8 @@ def detect(
             [
                 Question(
                     f"Some confidences are fractions, for example {fractions[0]}. Pass"
-                    " --label-threshold with the value from which on they mean present; below it they mean unknown.",
+                    " --label-threshold with the value from which on they mean present; below it"
+                    " they mean unknown.",
                     {"label_threshold": "0.5"},
                 )
             ],

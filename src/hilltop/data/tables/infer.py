@@ -759,7 +759,7 @@ def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> 
             Question(
                 f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
                 " is not one that JSON or Python writes. Pass --delimiter json, and correct such"
-                " cells; or the delimiter between labels, with which brackets are part of their names.",
+                " cells; or the delimiter between labels, with which brackets are part of names.",
                 {"delimiter": JSON_LISTS},
             )
         )
