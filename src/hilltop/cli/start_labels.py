@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from hilltop.checks import pluralize
-from hilltop.data import LabelTable, ReadOptions, State, read_labels
+from hilltop.cli.labels import read_with_layout
+from hilltop.data import LabelTable, ReadOptions, State
 from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
-from hilltop.data.layout import Ambiguous, option_words
+from hilltop.data.layout import Ambiguous, Layout, option_words
 from hilltop.data.mistakes import likely_mistakes
 from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.progress import say
@@ -47,27 +48,28 @@ class StartLabels:
         """The labels, and how they are read; what unlisted means is asked where it can be."""
         options = reading
         try:
-            table = self._table(options)
+            table, layout = self._table(options)
         except AmbiguousInputError as error:
             open_ = error.ambiguous
             if not isinstance(open_, Ambiguous) or {*open_.answers} != {"unlisted"}:
                 raise
             options = replace(reading, unlisted="unknown")
-            table = self._table(options)
+            table, layout = self._table(options)
         written = merged_spellings(table)
         notes = table.notes
         if written and not options.merge_names:
             options = replace(options, merge_names=True)
-            table = self._table(options)
+            table, layout = self._table(options)
+        say(f"{self.labels}: {layout.describe()}")
         self._describe(table, notes, written)
         self._match(table)
         if options.unlisted != reading.unlisted:  # the file leaves it open, and nobody has said
             options = replace(options, unlisted=self._ask(reading))
-            table = self._table(options)
+            table, layout = self._table(options)
         return options, table
 
-    def _table(self, options: ReadOptions) -> LabelTable:
-        return read_labels(self.labels, format=self.format, options=options)
+    def _table(self, options: ReadOptions) -> tuple[LabelTable, Layout]:
+        return read_with_layout(self.labels, self.format, options)
 
     def _command(self, *words: str) -> str:
         given = ["hilltop", "start", str(self.photos), str(self.labels), *words, *self.said]

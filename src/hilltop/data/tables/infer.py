@@ -408,8 +408,10 @@ def _label_columns(
             )
         )
         return _shape(found, table, wordy[0], others, format)
+    rest = [at for at in others if at not in labelled]
     if labelled:
-        if format is None and len(table):
+        silent = all(word in EMPTY for at in labelled for word in _words(table, at))
+        if format is None and not (silent and not _class_columns(found, table, rest, closed)):
             _ask_binary(found, table, labelled[:1])
         return _shape(found, table, labelled[0], others, format)
     values = _class_columns(found, table, others, closed)
