@@ -325,7 +325,7 @@ def _describe_file(source: Source) -> DataError:
     return AmbiguousInputError(
         f"{source.path}: the content matches no known format; it begins with {first!r:.80}."
         " Expected a table (rows of cells separated by commas, tabs or semicolons) or one of the"
-        " formats that docs/formats.md shows. docs/recipes.md shows how to read other files in Python."
+        " formats that docs/formats.md shows; docs/recipes.md shows how to read other files."
     )
 
 

@@ -376,28 +376,20 @@ def duplicate_ids(
     if not len(twice):
         return []
     state = np.broadcast_to(np.asarray(states), np.shape(rows))
-    differ = 0
-    first = None
-    for image in twice.tolist():
-        said = (
-            [
-                frozenset(
-                    zip(columns[rows == row].tolist(), state[rows == row].tolist(), strict=True)
-                )
-                for row in np.flatnonzero(row_ids == image)
-            ]
-            if len(twice) <= _COMPARED
-            else []
-        )
-        if len(set(said)) > 1:
-            differ += 1
-            first = image if first is None else first
+    order = np.argsort(rows, kind="stable")
+    starts = np.searchsorted(rows[order], np.arange(len(row_ids) + 1))
+    said: dict[int, set[frozenset[tuple[int, int]]]] = {}
+    for row in np.flatnonzero(counts[row_ids] > 1)[:_COMPARED].tolist():
+        at = order[starts[row] : starts[row + 1]]
+        pairs = frozenset(zip(columns[at].tolist(), state[at].tolist(), strict=True))
+        said.setdefault(int(row_ids[row]), set()).add(pairs)
+    differ = [image for image, sets in said.items() if len(sets) > 1]
     stand = pluralize(len(twice), "image name is", "image names are")
     text = f"{stand} in several rows; the labels are merged."
-    if first is not None:
-        have = pluralize(differ, "of them has", "of them have")
-        text += f" {have} different labels there; the first is {images[first].as_py()!r}."
+    if differ:
+        have = pluralize(len(differ), "of them has", "of them have")
+        text += f" {have} different labels there; the first is {images[differ[0]].as_py()!r}."
     return [text]
 
 
-_COMPARED = 200
+_COMPARED = 20_000
