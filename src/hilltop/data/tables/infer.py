@@ -129,7 +129,7 @@ def _find_rows(found: _Found) -> None:
         found.header_row = _said_header(options.header_row, found)
         if found.header_row in cells.comments:
             found.skip_rows = tuple(row for row in found.skip_rows if row != found.header_row)
-            found.cells = _with_comment(found, found.header_row)
+            found.cells = with_comment_row(found.source, cells, found.header_row)
         elif found.header_row is not None:
             above = tuple(range(1, found.header_row))
             found.skip_rows = tuple(sorted({*found.skip_rows, *above}))
@@ -204,11 +204,6 @@ def _comment_cells(found: _Found) -> list[str]:
     return [cell.strip() for cell in line.split(found.cells.separator or ",")]
 
 
-def _with_comment(found: _Found, row: int) -> Cells:
-    """The cells with the comment that names the columns put back in the first row."""
-    return with_comment_row(found.source, found.cells, row)
-
-
 def with_comment_row(source: Source, cells: Cells, row: int) -> Cells:
     """The cells, with a comment line before the table as their first row."""
     line = source.lines[row - 1][1].lstrip("#")
@@ -249,7 +244,7 @@ def _is_header(found: _Found, rows: Sequence[Sequence[str]], at: int) -> bool | 
         return False
     if _names_image(row) or any(is_label_name(cell) for cell in row if cell):
         return True
-    said = parse_values(found.options.values, found.options, found.source.path)
+    said = parse_values(found.options, found.source.path)
     for column, cell in zip(found.cells.columns, row, strict=False):
         if not cell or is_value(canonical(cell), {}, None) or number_in(cell) is not None:
             continue
@@ -508,7 +503,7 @@ def _holds_values(found: _Found, table: Table, at: int) -> bool:
     """Whether a column holds nothing but 1, 0, -1, yes, no, x and empty cells."""
     if is_list(table.columns[at]):
         return False
-    said = parse_values(found.options.values, found.options, found.source.path)
+    said = parse_values(found.options, found.source.path)
     return all(is_value(word, said, None) for word in _words(table, at))
 
 
@@ -524,7 +519,7 @@ def _class_columns(
         return [at for at in table.indices(options.class_columns) if at in others]
     if closed is not None and any(table.names[at] in closed for at in others):
         return [at for at in others if table.names[at] in closed]
-    said = parse_values(options.values, options, found.source.path)
+    said = parse_values(options, found.source.path)
     chosen = []
     for at in others:
         if is_no_class(table.names[at]) or is_list(table.columns[at]):
@@ -557,7 +552,7 @@ def _are_votes(words: Mapping[str, int]) -> bool:
 
 def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
     options = found.options
-    said = parse_values(options.values, options, found.source.path)
+    said = parse_values(options, found.source.path)
     odd: Counter[str] = Counter()
     where: dict[int, str] = {}
     for at in columns:
@@ -654,7 +649,7 @@ def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> 
 
 
 def _state_values(found: _Found, table: Table, state: int, options: ReadOptions) -> dict[str, str]:
-    said = parse_values(options.values, options, found.source.path)
+    said = parse_values(options, found.source.path)
     counts = _words(table, state)
     odd = Counter(
         {word: n for word, n in counts.items() if not is_value(word, said, options.label_threshold)}
@@ -835,7 +830,7 @@ def _label_words(
 ) -> dict[str, str]:
     """Labels that look like nothing: what the user says of them, or the question."""
     options = found.options
-    said = parse_values(options.values, options, found.source.path)
+    said = parse_values(options, found.source.path)
     said = {word: meaning for word, meaning in said.items() if meaning in ("empty", "label")}
     strange = (EMPTY - {"", "none"}) | SPREADSHEET_ERRORS
     seen: dict[str, int] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hilltop.checks import pluralize
 from hilltop.data.layout import Question, ReadOptions, ask
@@ -45,19 +46,19 @@ def number_in(word: str) -> float | None:
     return float(word) if _NUMBER.fullmatch(word) else None
 
 
-def parse_values(said: str | None, options: ReadOptions, path: object) -> dict[str, str]:
+def parse_values(options: ReadOptions, path: Path) -> dict[str, str]:
     """What the user says that cells mean: ``2=absent,9=unknown``.
 
     Raises:
         AmbiguousInputError: The option is not a list of such pairs.
     """
     found = {}
-    for part in [] if said is None else said.split(","):
+    for part in [] if options.values is None else options.values.split(","):
         word, equals, state = part.rpartition("=")
         meaning = state.strip().lower()
         if not equals or not word.strip() or meaning not in (*_STATES, "empty", "label"):
             raise ask(
-                path,  # type: ignore[arg-type]
+                path,
                 f"--values must be pairs such as 2=absent,9=unknown, but got {part!r}. A cell can"
                 f" be {', '.join(_STATES)}, or empty.",
                 options,
