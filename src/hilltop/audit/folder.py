@@ -28,24 +28,24 @@ class AuditFolder:
         labels: The original label file, as the user named it.
         format: Name of its format.
         reading: What the user said of it.
-        layout: How it is laid out; None in audits of older versions.
         images: The folder of images, if there is one.
         images_total: Number of images that were audited.
         keep_rate: Share of the true labels that was written down, as far as it is known.
         created: When the audit was made, in ISO format.
         belief: How labels were lost, in the words of the audit.
+        layout: How the labels are laid out; None in audits of older versions.
     """
 
     path: Path
     labels: Path
     format: str
     reading: ReadOptions = field(default_factory=ReadOptions)
-    layout: Layout | None = None
     images: Path | None = None
     images_total: int = 0
     keep_rate: float | dict[str, float] | None = None
     created: str = ""
     belief: str = ""
+    layout: Layout | None = None
 
     @property
     def about(self) -> Path:

@@ -38,6 +38,8 @@ _NAMED = {"tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _ODD_QUOTES = re.compile(rb'[,;|\t] +"|[^,;|\t\n"]"[^,;|\t\r\n"]')
 """A quote behind a space, or within a cell: Python's csv knows what to make of it."""
 _SNIFFED = 50
+_LONGEST_BLANK = 3
+"""Cells with more bytes are taken for filled without looking for spaces."""
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,11 @@ class Table:
                 column = pc.binary_join(column, ", ")
             encoded = column.fill_null("").dictionary_encode()
             words = pc.utf8_trim_whitespace(encoded.dictionary)
-            unique = words.dictionary_encode()
-            codes = unique.indices.take(encoded.indices)
-            self.words[index] = pa.DictionaryArray.from_arrays(codes, unique.dictionary)
+            if not words.equals(encoded.dictionary):
+                unique = words.dictionary_encode()
+                codes = unique.indices.take(encoded.indices)
+                encoded = pa.DictionaryArray.from_arrays(codes, unique.dictionary)
+            self.words[index] = encoded
         return self.words[index]
 
     def counts(self, index: int) -> dict[str, int]:
@@ -286,6 +290,8 @@ def _header_names(row: list[str]) -> tuple[str, ...]:
 
 def _filled_mask(column: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     if is_list(column):
+        return np.ones(len(column), dtype=bool)
+    if not column.null_count and (pc.min(pc.binary_length(column)).as_py() or 0) > _LONGEST_BLANK:
         return np.ones(len(column), dtype=bool)
     filled = pc.not_equal(pc.utf8_trim_whitespace(column.fill_null("")), "")
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=bool)

@@ -64,7 +64,14 @@ FORMATS = ("wide", "list_column", "long")
 DELIMITERS = (";", "|", ",", "\n", "\t")
 _DELIMITER_WORDS = {"space": " ", "newline": "\n", "tab": "\t", "comma": ",", "semicolon": ";"}
 _PERHAPS = (" ", "/", "+", "&", "#")
-_SUMS = pa.array(["total", "totals", "sum", "sums", "subtotal", "average", "mean", "count"])
+_SUMS = pa.array(
+    [
+        f"{form}{end}"
+        for word in ("total", "totals", "sum", "sums", "subtotal", "average", "mean", "count")
+        for form in (word, word.title(), word.upper())
+        for end in ("", ":")
+    ]
+)
 _TITLES = 8
 _NONE = "none"
 
@@ -385,7 +392,11 @@ def _label_columns(
     group = numbered_group(names)
     if group:
         columns = [table.names.index(name) for name in group]
-        if all(_holds_values(found, table, at) for at in columns) and len(table):
+        words = {word for at in columns for word in _words(table, at)} - EMPTY
+        values = {word for word in words if is_value(word, {}, None)}
+        if words and values == words:
+            return "wide", _class_columns(found, table, others, closed)
+        if len(table) and (values or not words):
             _ask_binary(found, table, columns)
         return "list_column", columns
     labelled = [at for at in others if is_label_name(table.names[at])]
@@ -904,17 +915,15 @@ def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
         return table
     strange: dict[int, str] = {}
     ids = table.distinct(image)
-    lower = pc.utf8_trim(pc.utf8_lower(ids.dictionary), ":. ")
-    for word in ids.dictionary.filter(pc.is_in(lower, value_set=_SUMS)).to_pylist():
+    for word in ids.dictionary.filter(pc.is_in(ids.dictionary, value_set=_SUMS)).to_pylist():
         strange[table.rows_with(image, word, 1)[0]] = word
     if len(table):
         last = len(table) - 1
         remark = ids[last].as_py()
-        spaced = pc.sum(pc.match_substring(ids.dictionary, " ")).as_py()
         alone = all(
             not table.distinct(at)[last].as_py() for at in range(len(table.names)) if at != image
         )
-        if len(remark.split()) > 2 and spaced == 1 and alone and not _is_file(remark):
+        if len(remark.split()) > 2 and alone and not _is_file(remark) and _only_spaced(ids):
             strange[table.row_of(last)] = remark
     if strange:
         rows = sorted(strange)
@@ -928,6 +937,11 @@ def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
         )
         return apply_header(_even(found), found.header_row, [*found.skip_rows, *rows])
     return table
+
+
+def _only_spaced(ids: pa.DictionaryArray) -> bool:
+    """Whether one id alone holds a space."""
+    return bool(pc.sum(pc.match_substring(ids.dictionary, " ")).as_py() == 1)
 
 
 def _check_repeated(found: _Found, table: Table, image: int | None, layout: Layout) -> None:

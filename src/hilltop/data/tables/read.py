@@ -280,8 +280,8 @@ class _Reader:
             return closed, {**dict(self.layout.codes), **place}
         names: set[str] = set()
         for words in parts:
-            used = np.unique(codes_of(words))
-            names |= set(words.dictionary.take(pa.array(used)).to_pylist())
+            used = np.bincount(codes_of(words), minlength=len(words.dictionary)) > 0
+            names |= set(words.dictionary.filter(pa.array(used)).to_pylist())
         classes = sorted(names, key=_in_order if all(map(_is_digits, names)) else None)
         return classes, {name: at for at, name in enumerate(classes)}
 
@@ -343,7 +343,7 @@ def cell_state(word: str, known: dict[str, str], threshold: float | None) -> Sta
 
 
 def _has(words: pa.DictionaryArray, word: str) -> bool:
-    return bool(pc.is_in(pa.array([word]), value_set=words.dictionary)[0].as_py())
+    return bool(pc.any(pc.equal(words.dictionary, word)).as_py())
 
 
 def _spread(lists: pa.ListArray, codes: Ints) -> tuple[Ints, pa.DictionaryArray]:
