@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hilltop.data import FORMATS, ReadOptions, State, read_labels
+from hilltop.data.patching import Change, Original, Patched
 from hilltop.errors import DataError
 from tests.data.patched import PatchCase, check_patch, diff, patched_file
 
@@ -280,3 +283,17 @@ def test_what_cannot_be_changed_is_refused_with_a_reason(tmp_path: Path) -> None
 
 def test_every_format_that_is_written_can_be_changed() -> None:
     assert [name for name, one in FORMATS.items() if one.writes and one.patch is None] == []
+
+
+def test_a_patch_that_does_not_read_back_equal_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forgetful(original: Original, changes: Sequence[Change]) -> Patched:
+        return Patched({"": original.source.raw}, original.layout, changes)
+
+    wide = replace(FORMATS["wide"], patch=forgetful)
+    monkeypatch.setitem(FORMATS, "wide", wide)
+    path = tmp_path / "labels.csv"
+    path.write_text("image,dog,cow\na.jpg,1,0\nb.jpg,0,1\n")
+    with pytest.raises(DataError, match="could not be changed without disturbing others"):
+        patched_file(path, BOTH, ReadOptions(zero="absent"))
