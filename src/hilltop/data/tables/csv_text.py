@@ -88,7 +88,9 @@ def cell_spans(body: str, separator: str) -> list[tuple[int, int]]:
     spans, start, at, inside = [], 0, 0, False
     while at < len(body):
         mark = body[at]
-        if mark == '"' and (inside or not body[start:at].strip()):
+        if inside and body.startswith('""', at):
+            at += 1  # a quote within the cell
+        elif mark == '"' and (inside or not body[start:at].strip()):
             inside = not inside
         elif mark == separator and not inside:
             spans.append((start, at))

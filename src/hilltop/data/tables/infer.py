@@ -420,9 +420,9 @@ def _label_columns(
         if format is None and not (silent and not _class_columns(found, table, rest, closed)):
             _ask_binary(found, table, labelled[:1])
         return _shape(found, table, labelled[0], others, format)
-    values = _class_columns(found, table, others, closed)
-    if values and format is None:
-        return "wide", values
+    chosen = _class_columns(found, table, others, closed)
+    if chosen and format is None:
+        return "wide", chosen
     return _ask_labels(found, table, image, others, format)
 
 
