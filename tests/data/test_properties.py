@@ -30,6 +30,7 @@ from hilltop.data import (
 from hilltop.data.content import Source
 from hilltop.data.formats import write_files
 from hilltop.data.patching import Change
+from hilltop.data.tables.csv_text import CsvText
 from hilltop.errors import DataError
 
 MANY = settings(
@@ -368,3 +369,27 @@ def test_a_patch_reads_back_equal_or_is_refused(
         target = Path(folder) / f"new{ending}"
         write_files(target, patched.files)
         assert target.exists()
+
+
+cells_of_text = st.text(st.sampled_from('ab,;"\n \t'), max_size=5)
+
+
+@MANY
+@given(
+    st.lists(st.lists(cells_of_text, min_size=3, max_size=3), min_size=1, max_size=4),
+    st.integers(0, 2),
+    cells_of_text,
+)
+def test_a_changed_cell_of_a_text_leaves_all_others_alone(
+    rows: list[list[str]], column: int, new: str
+) -> None:
+    # What stands around a cell belongs to the file, not to the cell.
+    rows = [[f"i{at}", *(cell.strip() for cell in row)] for at, row in enumerate(rows)]
+    text = CsvText(as_csv(rows).decode(), ",")
+    record = text.records[-1]
+    text.set_cell(record.row, column + 1, new.strip())
+    changed = [*rows[:-1], [*rows[-1]]]
+    changed[-1][column + 1] = new.strip()
+    assert list(csv.reader(io.StringIO(text.text(), newline=""))) == changed
+    same = as_csv(rows[:-1]).decode() if len(rows) > 1 else ""
+    assert text.text().startswith(same)
