@@ -32,7 +32,6 @@ from hilltop.errors import ArgumentTypeError, MissingExtra
 
 SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".xlsb")
 PARQUET_SUFFIXES = (".parquet", ".pq")
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 SEPARATORS = (",", "\t", ";", "|")
 _NAMED = {"tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _ODD_QUOTES = re.compile(rb'[,;|\t] +"|[^,;|\t\n"]"[^,;|\t\r\n"]')
