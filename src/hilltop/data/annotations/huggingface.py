@@ -389,6 +389,8 @@ def _saved_part(folder: Path, split: str | None) -> _Part:
         from datasets import DatasetDict, load_from_disk
     except ImportError as error:
         raise MissingExtra("Reading a saved data set", error.name, "datasets") from None
+    for file in sorted(folder.rglob("*.arrow")):
+        _check_arrow(file)
     try:
         found = load_from_disk(str(folder))
     except Exception as error:  # the library raises whatever its readers do
@@ -411,6 +413,17 @@ def _saved_part(folder: Path, split: str | None) -> _Part:
         )
 
     return _Part(folder, schema, features, chosen, tables)
+
+
+def _check_arrow(file: Path) -> None:
+    """Raise if a file is damaged: taking a damaged batch apart would end the process."""
+    try:
+        with pa.memory_map(str(file)) as stored:
+            for batch in pa.ipc.open_stream(stored):
+                batch.validate(full=True)
+    except _FAULTS as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise data_error(file, f"this part of a saved data set is damaged: {reason}.") from None
 
 
 def _parquet_part(path: Path, files: Sequence[Source], split: str | None) -> _Part:
