@@ -128,6 +128,8 @@ def test_old_names_work_and_warn(tmp_path: Path, capsys: pytest.CaptureFixture[s
     path.write_text("image,cat,dog\na,1,\nb,0,1\n")
     with pytest.warns(DeprecationWarning, match="'blank' is now called 'empty'"):
         assert len(read_labels(path, zero="absent", blank="unknown")) == 2
+    with pytest.warns(DeprecationWarning, match="'none_class' is now called 'background_class'"):
+        assert ReadOptions(none_class="x").background_class == "x"  # type: ignore[call-arg]
     with pytest.warns(DeprecationWarning, match="'long_values' is now called 'long'"):
         assert named_format("long_values").name == "long"
     with pytest.warns(DeprecationWarning, match="AmbiguousInputError"):

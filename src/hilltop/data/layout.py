@@ -6,17 +6,19 @@ know, and :class:`Ambiguous` the questions that stand between the two.
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from hilltop.checks import did_you_mean
 from hilltop.data.state import State
 from hilltop.errors import AmbiguousInputError, ArgumentTypeError
 from hilltop.renamed import warn_renamed
 
+_Options = TypeVar("_Options")
 Unsure = Literal["unknown", "absent"]
 NO_DELIMITER = "none"
 """What ``--delimiter`` is called where a cell holds one label."""
@@ -28,6 +30,36 @@ ROW_NUMBER = "row-number"
 """What ``--image-column`` is called where rows have no names: their numbers, from 0."""
 
 
+RENAMED_OPTIONS = {
+    "blank": "empty",
+    "confidence_cut": "label_threshold",
+    "label_column": "label_columns",
+    "renames": "class_map",
+    "none_class": "background_class",
+}
+"""Old names of options, with their new ones."""
+
+
+def _renamed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options under their new names; old names are taken with a warning."""
+    for name in given:
+        if name in RENAMED_OPTIONS:
+            warn_renamed(f"the option {name!r}", f"{RENAMED_OPTIONS[name]!r}", stacklevel=4)
+    return {RENAMED_OPTIONS.get(name, name): value for name, value in given.items()}
+
+
+def _with_old_names(kind: type[_Options]) -> type[_Options]:
+    plain = kind.__init__
+
+    @functools.wraps(plain)
+    def init(self: _Options, *args: Any, **given: Any) -> None:
+        plain(self, *args, **_renamed(given))
+
+    kind.__init__ = init  # type: ignore[assignment]
+    return kind
+
+
+@_with_old_names
 @dataclass(frozen=True)
 class ReadOptions:
     """What a file may leave open and only the user can say."""
@@ -83,16 +115,6 @@ class ReadOptions:
     """Class that means "looked at, nothing there": all others are absent then; it is dropped."""
 
 
-RENAMED_OPTIONS = {
-    "blank": "empty",
-    "confidence_cut": "label_threshold",
-    "label_column": "label_columns",
-    "renames": "class_map",
-    "none_class": "background_class",
-}
-"""Old names of options, with their new ones."""
-
-
 def read_options(given: Mapping[str, Any], base: ReadOptions | None = None) -> ReadOptions:
     """Return options from keywords; old names are taken with a warning.
 
@@ -101,15 +123,12 @@ def read_options(given: Mapping[str, Any], base: ReadOptions | None = None) -> R
     """
     known = {field.name for field in fields(ReadOptions)}
     named: dict[str, Any] = {}
-    for name, value in given.items():
-        if name in RENAMED_OPTIONS:
-            warn_renamed(f"the option {name!r}", f"{RENAMED_OPTIONS[name]!r}")
-        elif name not in known:
+    for name, value in _renamed(given).items():
+        if name not in known:
             raise ArgumentTypeError(
                 f"There is no option {name!r} for reading labels.{did_you_mean(name, known)}"
             )
-        new = RENAMED_OPTIONS.get(name, name)
-        named[new] = Path(value) if new in ("classes", "class_map") and value else value
+        named[name] = Path(value) if name in ("classes", "class_map") and value else value
     return replace(base or ReadOptions(), **named)
 
 
