@@ -32,12 +32,12 @@ import numpy as np
 import torch
 from growing_csv import add_lines, made_keys
 from heads_together import Task, own_recipe, train_side_by_side
+from hilltop.calibration.belief import Belief, believe
 from lost_labels import Cell
 from torch import Tensor
 
 from hilltop.audit.review.queues import model_values
 from hilltop.audit.run import REPEATS
-from hilltop.calibration.belief import Belief, believe
 from hilltop.metrics import average_precision
 from hilltop.training.evidence import LEAST_ABSENT
 from hilltop.training.folds import out_of_fold_logits

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from hilltop.metrics.incomplete.judged_model import TOP_KS, top_pairs
 from incomplete_heads import Place, Tested, cells
 from incomplete_summary import draw_figure, print_table, read_rows, write_page
 from lost_labels import Array
 
 from hilltop.metrics import average_precision, classification_report
 from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate, SampledAnswers
-from hilltop.metrics.incomplete.judged_model import TOP_KS, top_pairs
 
 COLUMNS = (
     "set", "way", "seed", "model", "metric", "sample", "answers", "draw", "true", "naive",

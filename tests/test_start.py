@@ -135,7 +135,7 @@ def test_what_else_must_be_said_is_told_as_a_command_of_its_own(
     assert main([*words, "--backbone", "resnet18"]) == 2
     error = capsys.readouterr().err
     assert (
-        f"hilltop start {photos[0]} {labels} --backbone resnet18 --unlisted unknown --de" in error
+        f"hilltop start {photos[0]} {labels} --unlisted unknown --backbone resnet18 --de" in error
     )
     assert "hilltop inspect" not in error
 
@@ -149,8 +149,8 @@ def test_what_was_noticed_while_reading_is_said(
     labels.write_text("\n".join(["image,tags", *lines, ""]))
     assert main(["start", str(photos[0]), str(labels)]) == 2
     said = capsys.readouterr().out
-    assert "labels within a cell are separated by commas." in said
-    assert "--none-class none makes all other classes absent there." in said
+    assert "labels in 'tags' separated by ','" in said
+    assert "--background-class none makes all other classes absent there." in said
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

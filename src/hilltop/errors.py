@@ -1,5 +1,7 @@
 """The exceptions and warnings that Hilltop raises; every one of them descends from two roots."""
 
+from hilltop.deprecation import renamed_attributes
+
 
 class HilltopError(Exception):
     """Root of all errors that Hilltop raises on purpose."""
@@ -21,12 +23,18 @@ class DataError(HilltopError):
     """A file or table cannot be used as it is. The message names file, line and remedy."""
 
 
-class OptionNeeded(DataError):  # noqa: N818 (it says what to do, not what went wrong)
-    """A file leaves something open that only the user can say; the message names the option."""
+class AmbiguousInputError(DataError):
+    """A file leaves something open that only the user can say; the message names the options.
 
+    Attributes:
+        ambiguous: The questions with likely answers, as ``hilltop.data.Ambiguous``; None where the
+            message says everything.
+    """
 
-class NotUtf8(DataError):  # noqa: N818 (it says what the file is)
-    """A text file is in another encoding than UTF-8, which only the user can say for sure."""
+    def __init__(self, message: str, ambiguous: object | None = None) -> None:
+        """Keep the questions beside the message."""
+        super().__init__(message)
+        self.ambiguous = ambiguous
 
 
 class ConfigError(HilltopError):
@@ -72,3 +80,6 @@ def install_command(extra: str) -> str:
     if not folder:
         return f"pip install '.[{extra}]'"
     return f"pip install {editable}'{folder}[{extra}]'"
+
+
+__getattr__ = renamed_attributes(__name__, {"OptionNeeded": "AmbiguousInputError"})

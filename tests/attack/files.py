@@ -19,10 +19,10 @@ from hilltop.data import (
 )
 from hilltop.errors import HilltopError
 from tests.attack.outcome import Outcome
-from tests.data.formats.fuzz import mutations
+from tests.data.fuzz import mutations
 
 NAMES = {"huggingface": "metadata.csv", "huggingface_dataset": "labels.parquet"}
-READING = ReadOptions(unlisted="unknown", minus_one="absent", zero="unknown", blank="unknown")
+READING = ReadOptions(unlisted="unknown", minus_one="absent", zero="unknown", empty="unknown")
 
 
 def small_table(images: int = 12) -> LabelTable:

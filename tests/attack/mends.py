@@ -69,10 +69,10 @@ MENDS = (
     ("inputs/features.py", "np.flatnonzero(lengths != lengths[0])", "np.zeros(0)", FEATURES),
     ("data/array_files.py", "if size > free:", "if False:", FEATURES),
     (
-        "data/formats/text/content.py",
+        "data/content.py",
         "check_memory(path, _COPIES * size)",
         "pass",
-        "tests/data/formats/text/test_content.py",
+        "tests/data/test_content.py",
     ),
     # 6. Who gets in.
     (

@@ -18,7 +18,7 @@ WRITERS = (
     ("simulate", "train.csv", "--single", "--to", "long", "--out", OUT),
     ("simulate", "train.parquet", "--keep", "keep.csv", "--to", "long", "--lossy", "--out", OUT),
     ("join", "left.parquet", "train.parquet", "--out", OUT),
-    ("inspect", "train.csv", "--unlisted", "unknown", "--write-renames", OUT),
+    ("inspect", "train.csv", "--unlisted", "unknown", "--write-class-map", OUT),
     ("features", "features.npz", "--out", OUT),
     ("train", "--labels", "left.parquet", "--features", "features.npz", "--out", OUT),
     ("predict", "run", "--features", "features.npz", "--out", OUT),

@@ -25,7 +25,7 @@ from hilltop.data.review_record import (
     with_answers,
     write_provenance,
 )
-from hilltop.errors import DataError, OptionNeeded
+from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.training.run_folder import RunFolder
 from tests.audit.simulated import Simulated, simulate
 
@@ -87,7 +87,7 @@ def test_what_a_review_rejected_is_absent_where_the_file_cannot_say_it() -> None
 def test_minus_one_is_absent_in_a_file_that_a_review_wrote(tmp_path: Path) -> None:
     labels = tmp_path / "labels.csv"
     labels.write_text("image,x,y\na,1,-1\nb,,1\n")
-    with pytest.raises(OptionNeeded, match="--minus-one"):
+    with pytest.raises(AmbiguousInputError, match="--minus-one"):
         read_labels(labels, options=ReadOptions(unlisted="unknown"))
     provenance_path(labels).write_text(write_provenance([row("a", "y", "absent")]))
     table = read_labels(labels, options=ReadOptions(unlisted="unknown"))

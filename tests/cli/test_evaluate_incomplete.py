@@ -32,7 +32,7 @@ def true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.typing.NDArray[n
     with Path("labels.csv").open("w") as file:
         file.write("image,labels\n")
         for image, row in zip(IMAGES, kept, strict=True):
-            labels = " ".join(name for name, there in zip(CLASSES, row, strict=True) if there)
+            labels = ";".join(name for name, there in zip(CLASSES, row, strict=True) if there)
             file.write(f"{image},{labels}\n")
     return present
 

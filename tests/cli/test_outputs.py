@@ -36,7 +36,7 @@ def own_input_commands() -> list[list[str]]:
         ["simulate", "labels.csv", "--keep", "keep.csv", "--out", "keep.csv", "--to", "long"],
         ["simulate", "x.dropped.parquet", "--single", "--out", "x.csv", "--to", "long"],
         ["join", "labels.csv", "other.csv", "--out", "other.csv", *usual],
-        ["inspect", "labels.csv", "--write-renames", "labels.csv", *usual],
+        ["inspect", "labels.csv", "--write-class-map", "labels.csv", *usual],
         ["features", "features.npz", "--out", "features.npz"],
     ]
 

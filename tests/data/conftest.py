@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from hilltop.data import LabelTable, State, assemble
-from tests.data.formats.folders.voc_devkit import make_devkit
+from tests.data.annotations.voc_devkit import make_devkit
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.data import ReadOptions, State, read_labels
-from hilltop.data.class_names import write_renames
+from hilltop.data.class_names import write_class_map
 from hilltop.data.mistakes import likely_renames, name_mistakes
 from hilltop.errors import DataError
 
@@ -26,9 +26,7 @@ def test_spellings_become_one_class_and_are_shown(path: Path) -> None:
     table = read_labels(path, options=ReadOptions(unlisted="unknown", merge_names=True))
     assert sorted(table.classes) == ["Red_fox", "dog", "emu"]
     assert table.count(P) == 8
-    assert (
-        "merged into 'dog' (5 labels): 'DOG' (1), 'Dog' (1), 'dog' (2), 'dog ' (1)." in table.notes
-    )
+    assert "merged into 'dog' (5 labels): 'DOG' (1), 'Dog' (1), 'dog' (3)." in table.notes
     assert table.history[-1].details["DOG"] == "dog"
 
 
@@ -36,11 +34,11 @@ def test_spellings_become_one_class_and_are_shown(path: Path) -> None:
     ("cells", "options", "state"),
     [
         ("1,0", ReadOptions(zero="absent"), P),
-        ("0,", ReadOptions(zero="absent", blank="unknown"), A),
-        (",0", ReadOptions(zero="absent", blank="unknown"), A),
+        ("0,", ReadOptions(zero="absent", empty="unknown"), A),
+        (",0", ReadOptions(zero="absent", empty="unknown"), A),
         ("-1,0", ReadOptions(unlisted="absent", minus_one="unknown"), A),
         ("-1,-1", ReadOptions(unlisted="absent", minus_one="unknown"), U),
-        (",", ReadOptions(blank="unknown"), U),
+        (",", ReadOptions(empty="unknown"), U),
     ],
 )
 def test_present_counts_before_absent_and_absent_before_unknown(
@@ -55,22 +53,24 @@ def test_a_file_of_new_names_is_written_and_read(path: Path, tmp_path: Path) -> 
     options = ReadOptions(unlisted="unknown")
     table = read_labels(path, options=options)
     renames = tmp_path / "map.csv"
-    write_renames(table, renames, likely_renames(table))
+    write_class_map(table, renames, likely_renames(table))
     lines = renames.read_text().splitlines()
     assert lines[:3] == ["class,rename,labels", "DOG,dog,1", "Dog,dog,1"]
     renames.write_text(renames.read_text().replace("emu,,1", "emu,bird,1"))
-    table = read_labels(path, options=ReadOptions(unlisted="unknown", renames=renames))
+    table = read_labels(path, options=ReadOptions(unlisted="unknown", class_map=renames))
     assert sorted(table.classes) == ["Red_fox", "bird", "dog"]
     renames.write_text("a,b\n1,2\n")
     with pytest.raises(
         DataError, match=r"map.csv, line 1: the column .* is missing; expected class, rename"
     ):
-        read_labels(path, options=ReadOptions(unlisted="unknown", renames=renames))
+        read_labels(path, options=ReadOptions(unlisted="unknown", class_map=renames))
 
 
 def test_a_class_for_nothing_makes_all_others_absent(path: Path) -> None:
     path.write_text("image,labels\na,No Finding\nb,mass|edema\nc,No Finding|tube\nd,\n")
-    table = read_labels(path, options=ReadOptions(unlisted="unknown", none_class="No Finding"))
+    table = read_labels(
+        path, options=ReadOptions(unlisted="unknown", background_class="No Finding")
+    )
     assert table.classes == ("edema", "mass", "tube")
     assert table.dense().tolist() == [[A, A, A], [P, P, U], [A, A, P], [U, U, U]]
     assert table.notes[-1] == (
@@ -78,7 +78,7 @@ def test_a_class_for_nothing_makes_all_others_absent(path: Path) -> None:
         " same, which stay."
     )
     with pytest.raises(DataError, match=r"no class 'no finding'. Did you mean 'No Finding'\?"):
-        read_labels(path, options=ReadOptions(unlisted="unknown", none_class="no finding"))
+        read_labels(path, options=ReadOptions(unlisted="unknown", background_class="no finding"))
 
 
 def test_names_that_look_wrong_are_told_with_the_remedy(path: Path) -> None:
@@ -88,7 +88,7 @@ def test_names_that_look_wrong_are_told_with_the_remedy(path: Path) -> None:
     path.write_text("image,labels\na,No Finding\nb,mass|edema\n")
     said = name_mistakes(read_labels(path, options=ReadOptions(unlisted="unknown")))
     assert len(said) == 1
-    assert "--none-class 'No Finding'" in said[0]
+    assert "--background-class 'No Finding'" in said[0]
 
 
 def test_a_class_without_labels_is_no_misspelling(path: Path) -> None:

@@ -16,7 +16,7 @@ from hilltop.audit.find.estimate import Estimate, read_estimates, write_estimate
 from hilltop.audit.review.queue_table import Queue, write_queue
 from hilltop.cli.main import main
 from hilltop.data import LabelTable
-from hilltop.data.class_names import read_renames, write_renames
+from hilltop.data.class_names import read_class_map, write_class_map
 from hilltop.data.csv_rows import FORMULA_PATTERN, format_rows, mark_cell, read_rows, unmark_cell
 from hilltop.data.scores import ScoreTable
 from hilltop.data.tags import choose_tags, write_tags
@@ -50,7 +50,7 @@ def test_no_table_for_people_holds_a_formula(table: LabelTable, tmp_path: Path) 
     write_tags(tmp_path / "tags.csv", probs, choose_tags(probs, 0.5))
     queue = Queue(np.array([0]), np.array([0]), np.array([0.5], dtype=np.float32))
     write_queue(queue, table, tmp_path / "queue.csv")
-    write_renames(table, tmp_path / "renames.csv", {"cat": EVIL})
+    write_class_map(table, tmp_path / "renames.csv", {"cat": EVIL})
     write_estimates([Estimate(EVIL, 1, 2.0, 1.0, 3.0, "model")], tmp_path / "estimates.csv")
     keys = np.array([np.uint64(0)], dtype=np.uint64)
     write_candidates(Candidates(keys, 2), table, tmp_path)
@@ -61,7 +61,7 @@ def test_no_table_for_people_holds_a_formula(table: LabelTable, tmp_path: Path) 
         text = path.read_text()
         assert f"'{EVIL}" in text, path.name
         assert not [cell for cell in cells_of(path) if cell.strip('"')[:1] in ("=", "@")], path.name
-    assert read_renames(tmp_path / "renames.csv") == {"cat": EVIL}
+    assert read_class_map(tmp_path / "renames.csv") == {"cat": EVIL}
     assert read_estimates(tmp_path / "estimates.csv")[0].class_name == EVIL
     ((_, row),) = read_rows(tmp_path / "queue.csv", ("image", "class"))
     assert (row["image"], row["class"]) == ("@a.jpg", EVIL)
@@ -78,7 +78,7 @@ DAMAGE = {
 def test_a_table_that_is_none_gives_a_sentence(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(content)
-    for read in (read_renames, read_names, lambda path: read_rows(path, ["class"])):
+    for read in (read_class_map, read_names, lambda path: read_rows(path, ["class"])):
         with pytest.raises(DataError, match=r"table.csv: this is not"):
             read(path)
 

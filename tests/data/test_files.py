@@ -17,14 +17,10 @@ from hilltop.errors import ArgumentError, DataError
 from tests.processes import start, wait_until
 
 NOT_FILES = {
-    *("class_folders", "class_lists", "nus", "tag_files", "voc", "voc_xml", "yolo"),
-    *("class_values", "datumaro", "fasttext", "ground_truth", "json_files", "label_columns"),
-    *("id_class", "labelbox", "libsvm", "matrix", "mulan", "named_arrays", "prodigy", "tfrecord"),
-    *("object_files", "object_values", "triples", "value_files", "via_three", "xml_records"),
-    "xmp_files",
+    *("class_folders", "libsvm", "mulan", "nus", "sidecar", "voc", "voc_xml", "yolo"),
 }
 """Formats that are written as a folder, or not at all."""
-NAMES = {"huggingface": "metadata.csv", "huggingface_dataset": "labels.parquet"}
+NAMES = {"huggingface": "metadata.csv"}
 """What a file must be called."""
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from hilltop.data import LabelTable, ReadOptions, State
-from hilltop.errors import ArgumentError, ArgumentTypeError, DataError, OptionNeeded
+from hilltop.errors import AmbiguousInputError, ArgumentError, ArgumentTypeError, DataError
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
-BOTH_UNKNOWN = ReadOptions(zero="unknown", blank="unknown")
+BOTH_UNKNOWN = ReadOptions(zero="unknown", empty="unknown")
 
 
 class Column:
@@ -54,11 +54,11 @@ def test_lists_of_numbers() -> None:
     ("images", "labels", "classes", "text"),
     [
         (["a"], [["x"], []], None, "a list for each of 1 images, not 2"),
-        (["a", "a"], [[], []], None, "some stand more than once"),
+        (["a", "a"], [[], []], None, "'a' is there more than once"),
         (["a"], [[3]], None, "pass classes to name the numbers"),
         (["a"], [[2]], ["x", "y"], "holds? 2, which is no number of 2 classes"),
         (["a"], [["z"]], ["x"], "class 'z' is not in the class list"),
-        (["a"], ["cat"], None, r"must be a list, but are the text 'cat'. Write \['cat'\]"),
+        (["a"], ["cat"], None, r"must be a list, but are 'cat'. Write \['cat'\]"),
     ],
 )
 def test_lists_that_cannot_be_used(images: Any, labels: Any, classes: Any, text: str) -> None:
@@ -81,13 +81,13 @@ def test_a_frame_with_a_column_of_lists_and_a_closed_list_of_classes() -> None:
 
 
 def test_what_a_frame_leaves_open_is_asked_without_naming_a_file() -> None:
-    with pytest.raises(OptionNeeded, match=r"^the DataFrame: this format does not say"):
+    with pytest.raises(AmbiguousInputError, match=r"^the DataFrame: This format does not say"):
         LabelTable.from_dataframe(Frame(image=["a"], labels=[["dog"]]))
-    options = ReadOptions(unlisted="unknown", label_column="x")
+    options = ReadOptions(unlisted="unknown", label_columns="x")
     with pytest.raises(DataError, match=r"^the DataFrame: .*no column 'x'"):
         LabelTable.from_dataframe(Frame(image=["a"], labels=[["dog"]]), options=options)
-    with pytest.raises(DataError, match="the DataFrame holds a column of mixed types"):
-        LabelTable.from_dataframe(Frame(image=["a", 3], labels=[["dog"], []]), options=UNKNOWN)
+    mixed = LabelTable.from_dataframe(Frame(image=["a", 3], labels=[["dog"], []]), options=UNKNOWN)
+    assert mixed.images.to_pylist() == ["a", "3"]
     with pytest.raises(ArgumentTypeError, match="Expected a DataFrame of pandas or polars"):
         LabelTable.from_dataframe([1, 2])
 

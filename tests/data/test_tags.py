@@ -14,7 +14,7 @@ import pytest
 from hilltop.data import ReadOptions, State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.data.tags import check_tag_file, choose_tags, write_tags
-from hilltop.errors import DataError, OptionNeeded
+from hilltop.errors import AmbiguousInputError, DataError
 
 PROBS = ScoreTable(
     pa.array(["a.jpg", "b.jpg", "c.jpg"]),
@@ -63,7 +63,7 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_computed(tmp_p
     check_tag_file(tmp_path / "tags.xyz", to="coco")
     with pytest.raises(DataError, match=r"tags are written to \.csv"):
         check_tag_file(tmp_path / "tags.xyz")
-    with pytest.raises(OptionNeeded, match=r"Unknown format 'coca'\. Did you mean 'coco'"):
+    with pytest.raises(AmbiguousInputError, match=r"Unknown format 'coca'\. Did you mean 'coco'"):
         check_tag_file(tmp_path / "tags.csv", to="coca")
 
 

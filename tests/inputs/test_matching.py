@@ -10,7 +10,7 @@ import pytest
 
 from hilltop.data import ReadOptions, State, assemble, write_labels
 from hilltop.errors import DataError
-from hilltop.inputs.features import read_features
+from hilltop.inputs.features import FeatureInputs, read_features
 from hilltop.inputs.image_files import find_images
 from hilltop.inputs.matching import labelled_inputs, matching_rows
 from hilltop.training import TrainConfig
@@ -87,7 +87,37 @@ def test_features_are_found_by_file_name_where_that_leaves_no_doubt(tmp_path: Pa
     held = read_features(features(tmp_path / "x.npz", ["s/a.jpg", "t/b.jpg"]))
     assert held.find(pa.array(["b", "a.jpg", "c"])).to_pylist() == [1, 0, None]
     twice = read_features(features(tmp_path / "y.npz", ["s/a.jpg", "t/a.jpg"]))
-    assert twice.find(pa.array(["a.jpg", "s/a.jpg"])).to_pylist() == [None, 0]
+    with pytest.raises(DataError, match=r"'a\.jpg' matches 's/a\.jpg' and 't/a\.jpg'"):
+        twice.find(pa.array(["a.jpg", "s/a.jpg"]))
+
+
+@pytest.mark.parametrize(
+    ("image", "row"), [("train/i0.jpg", "val/i0.jpg"), ("a.png", "a.jpg"), ("b.jpg", "a.jpg")]
+)
+def test_features_of_another_image_are_never_taken(tmp_path: Path, image: str, row: str) -> None:
+    held = read_features(features(tmp_path / "x.npz", [row, "other.jpg"]))
+    assert held.find(pa.array([image])).to_pylist() == [None]
+
+
+def test_two_images_never_share_a_row(tmp_path: Path) -> None:
+    held = read_features(features(tmp_path / "x.npz", ["i000.jpg", "other.jpg"]))
+    with pytest.raises(DataError, match=r"'i000\.jpg' and 'i000' both match the row 'i000\.jpg'"):
+        held.find(pa.array(["i000", "i000.jpg"]))
+
+
+def test_what_was_not_matched_exactly_is_said_with_counts(tmp_path: Path) -> None:
+    path = features(tmp_path / "x.npz", ["s/a.jpg", "t/b.jpg"])
+    said: list[str] = []
+    matching_rows(pa.array(["a", "t/b.jpg"]), path, allow_missing=True, say=said.append)
+    assert "1 image name matches a row of features only without folders" in said[0]
+    assert "'a' and 's/a.jpg'" in said[0]
+
+
+def test_features_of_another_byte_order_are_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", ids=np.array(["a", "b"]), X=np.array([[1.0], [2.0]], dtype=">f4"))
+    held = read_features(tmp_path / "x.npz")
+    inputs = FeatureInputs(held, pa.array(["b", "a"]))
+    assert inputs.values.tolist() == [[2.0], [1.0]]
 
 
 def labels(path: Path, ids: list[str]) -> Path:
@@ -129,7 +159,7 @@ def test_validation_labels_are_read_by_options_of_their_own(tmp_path: Path) -> N
     said: list[str] = []
     train, val = read_both(config, said.append)
     assert (train.unlisted, val.unlisted) == (State.UNKNOWN, State.ABSENT)
-    assert said == []
+    assert all("only without folders, endings" in one for one in said)
 
 
 def test_the_images_of_a_label_file_are_named_as_their_folder_does(folder: Path) -> None:

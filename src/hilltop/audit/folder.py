@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
-from hilltop.data import FORMATS, LabelTable, ReadOptions, read_labels
+from hilltop.data import FORMATS, LabelTable, Layout, ReadOptions, read_labels
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.layout import RENAMED_OPTIONS
 from hilltop.data.review_record import provenance_path
 from hilltop.training.config_values import build_dataclass
 
@@ -26,12 +27,13 @@ class AuditFolder:
         path: The folder.
         labels: The original label file, as the user named it.
         format: Name of its format.
-        reading: How it was read.
+        reading: What the user said of it.
         images: The folder of images, if there is one.
         images_total: Number of images that were audited.
         missing: How many labels are missing: value, low and high.
         created: When the audit was made, in ISO format.
         summary: The sentence about missing labels.
+        layout: How the labels are laid out; None in audits of older versions.
     """
 
     path: Path
@@ -43,6 +45,7 @@ class AuditFolder:
     missing: dict[str, float] | None = None
     created: str = ""
     summary: str = ""
+    layout: Layout | None = None
 
     @property
     def about(self) -> Path:
@@ -119,6 +122,7 @@ class AuditFolder:
             "labels": _plain(self.labels),
             "format": self.format,
             "reading": {key: _plain(value) for key, value in asdict(self.reading).items()},
+            "layout": None if self.layout is None else self.layout.to_json(),
             "images": _plain(self.images),
             "images_total": self.images_total,
             "missing": self.missing,
@@ -182,6 +186,7 @@ class AuditFolder:
             labels=Path(_text(about, content, "labels")),
             format=_format(about, content),
             reading=_reading(about, content.get("reading", {})),
+            layout=_layout(about, content.get("layout")),
             images=None if content.get("images") is None else Path(_text(about, content, "images")),
             images_total=_count(about, content.get("images_total") or 0),
             missing=_missing(about, content.get("missing")),
@@ -226,7 +231,18 @@ def _missing(about: Path, value: Any) -> dict[str, float] | None:
     return cast("dict[str, float]", value)
 
 
+def _layout(about: Path, content: Any) -> Layout | None:
+    if content is None:
+        return None
+    try:
+        return Layout.from_json(content)
+    except (TypeError, ValueError, AttributeError):
+        raise data_error(about, "'layout' does not say how labels are laid out.") from None
+
+
 def _reading(about: Path, content: Any) -> ReadOptions:
+    if isinstance(content, dict):  # an audit of an older version has older names
+        content = {RENAMED_OPTIONS.get(name, name): value for name, value in content.items()}
     known = {option.name for option in fields(ReadOptions)}
     if not isinstance(content, dict) or not set(content) <= known:
         raise data_error(about, f"'reading' must hold options among {', '.join(sorted(known))}.")

@@ -20,10 +20,11 @@ from hilltop.audit.find.score_blocks import Scored, label_block
 from hilltop.audit.find.suspects import WrongLabels, wrong_labels
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
-from hilltop.data import FORMATS, LabelTable, ReadOptions, State, read_labels, write_labels
+from hilltop.data import LabelTable, Layout, ReadOptions, State, detect, read, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import holding_alone
-from hilltop.data.formats import LabelSource, recognise
+from hilltop.data.formats import named_table, open_source
+from hilltop.data.layout import Ambiguous
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError, DataError, MissingExtra
 from hilltop.inputs import Ranks
@@ -127,18 +128,22 @@ class Audited:
         return f"<p>{escape(self.describe())}</p><table>{head}{rows}</table>"
 
 
-def read_audited(path: Path, *, format: str | None, options: ReadOptions) -> tuple[LabelTable, str]:
-    """Read the labels, and return them with the name of their format."""
+def read_audited(
+    path: Path, *, format: str | None, options: ReadOptions
+) -> tuple[LabelTable, Layout]:
+    """Read the labels, and return them with their layout."""
     if str(path) == "-" or path.is_fifo():
         raise ArgumentError(
             "An audit needs a label file to come back to, not standard input or a pipe."
         )
-    table = read_labels(path, format=format, options=options)
+    source = open_source(path, options)
+    layout = detect(source, options, format=format)
+    if isinstance(layout, Ambiguous):
+        raise layout.error()
+    table = named_table(read(source, layout), path, options)
     if not table.count(State.PRESENT):
         raise data_error(path, "there is no label at all; nothing can be learned from it.")
-    name = format or recognise(LabelSource(path, options)).name
-    assert name in FORMATS
-    return table, name
+    return table, layout
 
 
 def check_out(out: Path) -> None:
@@ -289,6 +294,7 @@ def write_audit(
     format: str,
     reading: ReadOptions,
     images: Path | None,
+    layout: Layout | None = None,
     scored: Scored | None = None,
 ) -> AuditFolder:
     """Write the folder of an audit; answers that it holds already stay.
@@ -299,8 +305,9 @@ def write_audit(
         out: The folder.
         labels: The file of the labels, as the user named it.
         format: Its format.
-        reading: How it was read.
+        reading: What the user said of it.
         images: The folder of images, if there is one.
+        layout: How it is laid out.
         scored: What was ranked by; with its features the review page can learn.
     """
     folder = AuditFolder(
@@ -308,6 +315,7 @@ def write_audit(
         labels=labels,
         format=format,
         reading=reading,
+        layout=layout,
         images=images,
         images_total=len(table),
         missing=audited.missing.as_dict(),

@@ -109,7 +109,7 @@ class Audit:
         from hilltop.audit.run import PARTS, audit, read_audited, write_audit
 
         given = self._given()
-        table, format = read_audited(self.labels, format=self.format, options=self.reading)
+        table, layout = read_audited(self.labels, format=self.format, options=self.reading)
         for mistake in name_mistakes(table):
             say_of_inputs(f"{self.labels}: {mistake}")
         records = read_provenance(self.labels)
@@ -131,7 +131,8 @@ class Audit:
             table,
             self.out,
             labels=self.labels,
-            format=format,
+            format=layout.format,
+            layout=layout,
             reading=self.reading,
             images=self.images,
             scored=scored,

@@ -14,7 +14,7 @@ from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat, count_states, describe_counts
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import LabelSet, LabelTable, ReadOptions, join_tables, read_labels, write_labels
-from hilltop.data.formats.source import read_class_file
+from hilltop.data.content import read_class_file
 from hilltop.data.mistakes import likely_mistakes
 from hilltop.errors import ArgumentError
 
@@ -83,7 +83,7 @@ def read_set(words: str, usual: SourceOptions) -> LabelSet:
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
         )
     table = read_labels(name, format=options.format, options=options.reading)
-    listed = None if options.looked_for is None else read_class_file(options.looked_for)
+    listed = None if options.looked_for is None else list(read_class_file(options.looked_for)[0])
     return LabelSet(name, table, listed)
 
 

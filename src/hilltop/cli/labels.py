@@ -12,14 +12,18 @@ from hilltop.checks import pluralize
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import (
     FORMATS,
+    Ambiguous,
     LabelTable,
     ReadOptions,
     State,
+    detect,
+    read,
     read_labels,
     write_labels,
 )
-from hilltop.data.class_names import write_renames
-from hilltop.data.formats import LabelSource, named_format, recognise
+from hilltop.data.class_names import write_class_map
+from hilltop.data.formats import named_table, open_source
+from hilltop.data.layout import Layout
 from hilltop.data.mistakes import likely_renames
 from hilltop.data.summary import statistics_row, summarise
 from hilltop.errors import ArgumentError
@@ -27,7 +31,10 @@ from hilltop.errors import ArgumentError
 _KNOWN = f"Known: {', '.join(FORMATS)}."
 _READ = f"Name of the format; recognised from the content without it. {_KNOWN}"
 WRITTEN = f"Known: {', '.join(name for name, one in FORMATS.items() if one.writes)}."
-_WRITE = f"Format to write; known from the ending of OUT where one alone has it. {WRITTEN}"
+_WRITE = (
+    "Format to write; by default Hilltop's own for .parquet, a wide table for .csv, .tsv and .xlsx,"
+    f" lists of labels for .jsonl. {WRITTEN}"
+)
 ReadFormat = Annotated[str | None, tyro.conf.arg(help=_READ)]
 WriteFormat = Annotated[str | None, tyro.conf.arg(help=_WRITE)]
 
@@ -42,23 +49,35 @@ class Inspect:
     labels: tyro.conf.Positional[Path]
     """The label file, or the folder of a data set."""
     format: ReadFormat = None
-    write_renames: Path | None = None
-    """CSV file to write: all classes with likely new names, to be edited and given to --renames."""
+    write_class_map: Path | None = None
+    """CSV file to write: all classes with likely new names, to be edited for --class-map."""
     force: Force = False
     reading: ReadOptions = field(default_factory=ReadOptions)
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:
         """Read, summarise, print."""
-        if self.write_renames is not None:
-            check_written(self, self.write_renames)
-        table = read_labels(self.labels, format=self.format, options=self.reading)
+        if self.write_class_map is not None:
+            check_written(self, self.write_class_map)
+        table, layout = read_with_layout(self.labels, self.format, self.reading)
         summary = summarise(table)
+        print(f"{layout.describe()}\n")
         print(summary)
-        if self.write_renames is not None:
-            write_renames(table, self.write_renames, likely_renames(table))
-            print(f"\n{self.write_renames}: edit the column rename, then pass it to --renames")
-        return summary.as_dict()
+        if self.write_class_map is not None:
+            write_class_map(table, self.write_class_map, likely_renames(table))
+            print(f"\n{self.write_class_map}: edit the column rename, then pass it to --class-map")
+        return {**summary.as_dict(), "layout": layout.to_json()}
+
+
+def read_with_layout(
+    path: Path, format: str | None, options: ReadOptions
+) -> tuple[LabelTable, Layout]:
+    """Read labels, and return them with their layout."""
+    source = open_source(path, options)
+    layout = detect(source, options, format=format)
+    if isinstance(layout, Ambiguous):
+        raise layout.error()
+    return named_table(read(source, layout), source.path, options), layout
 
 
 @dataclass(frozen=True)
@@ -80,29 +99,19 @@ class Convert:
     reading: ReadOptions = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
-        """Read and write."""
+        """Read, write, and read back."""
         check_written(self, self.out)
-        source = LabelSource(self.source)
-        table = read_labels(self.source, format=self.format, options=self.reading)
-        write_labels(table, self.out, format=self.to, lossy=self.lossy)
-        written = self._read_back(table)
+        table, layout = read_with_layout(self.source, self.format, self.reading)
+        as_written = write_labels(table, self.out, format=self.to, lossy=self.lossy)
+        written = read(self.out, as_written)
         print(f"{self.out}: {describe_counts(written)}")
         if describe_counts(written) != describe_counts(table):
             print(f"{self.source} had {describe_counts(table)}; the rest cannot be expressed")
-        if (named_format(self.format) if self.format else recognise(source)).boxes:
+        if FORMATS[layout.format].boxes:
             print(
                 "labels alone were written: boxes, segmentations and sizes of images are left out"
             )
         return {"out": self.out, **count_states(written)}
-
-    def _read_back(self, table: LabelTable) -> LabelTable:
-        """What the output says, read as its user will; without loss it says the same."""
-        if not self.lossy:
-            return table
-        options = ReadOptions(unlisted="unknown", minus_one="absent")
-        if table.unlisted == State.ABSENT:
-            options = ReadOptions(unlisted="absent", minus_one="unknown")
-        return read_labels(self.out, format=self.to, options=options)
 
 
 @dataclass(frozen=True)
@@ -140,7 +149,7 @@ class Statistics:
 def positives_only(reading: ReadOptions) -> ReadOptions:
     """The options where only positives matter, so that nothing need be said of the rest."""
     rest = reading.unlisted or "unknown"
-    return replace(reading, unlisted=rest, zero=reading.zero or rest, blank=reading.blank or rest)
+    return replace(reading, unlisted=rest, zero=reading.zero or rest, empty=reading.empty or rest)
 
 
 def count_states(table: LabelTable) -> dict[str, int]:

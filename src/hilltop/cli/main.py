@@ -8,6 +8,7 @@ import importlib
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -17,12 +18,12 @@ from hilltop.checks import did_you_mean
 from hilltop.cli.common import CommonOptions, one_style
 from hilltop.cli.terminal import shown
 from hilltop.errors import (
+    AmbiguousInputError,
     ArgumentError,
     ArgumentTypeError,
     ConfigError,
     HilltopError,
     MissingExtra,
-    OptionNeeded,
 )
 
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -57,6 +58,12 @@ LEAST = {
 }  # fmt: skip
 """Least values of whole numbers that commands take."""
 TOO_LARGE = 2**63
+RENAMED = {
+    "--blank": "--empty", "--confidence-cut": "--label-threshold",
+    "--label-column": "--label-columns", "--renames": "--class-map",
+    "--none-class": "--background-class", "--write-renames": "--write-class-map",
+}  # fmt: skip
+"""Old names of options, with their new ones."""
 START = """Hilltop: multi-label learning when annotators left labels out.
 
 start here
@@ -105,8 +112,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HilltopError as error:
         if given.debug:
             raise
-        print(f"hilltop: {error}", file=sys.stderr)
-        usage = isinstance(error, OptionNeeded | ArgumentError | ArgumentTypeError | ConfigError)
+        print(f"hilltop: {error}{_command_to_try(error, given.words)}", file=sys.stderr)
+        usage = isinstance(
+            error, AmbiguousInputError | ArgumentError | ArgumentTypeError | ConfigError
+        )
         return WRONG_USAGE if usage else FAILED
     except KeyboardInterrupt:
         print("hilltop: interrupted.", file=sys.stderr)
@@ -122,6 +131,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hilltop: {named}{error.strerror or error}.{room}", file=sys.stderr)
         return FAILED
     return OK
+
+
+def _command_to_try(error: HilltopError, words: Sequence[str]) -> str:
+    """The command that was given, with answers to the questions that a label file leaves open."""
+    questions: Any = getattr(error, "ambiguous", None)
+    if questions is None or not questions.answers:
+        return ""
+    from hilltop.data.layout import option_words
+
+    answers = option_words(type(questions.options)(), **questions.answers)
+    again = _without_options(words, answers)
+    try:
+        parse([*again, *answers])
+    except HilltopError:  # this command takes no such options, but all that reads labels has them
+        again = ["inspect", str(questions.path)]
+    return f" For example: {shlex.join(['hilltop', *again, *answers])}"
+
+
+def _without_options(words: Sequence[str], answers: Sequence[str]) -> list[str]:
+    """The words of a command without options that are about to be given again."""
+    named = {word.partition("=")[0] for word in answers if word.startswith("--")}
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word.partition("=")[0] in named:
+            skip = "=" not in word and word != "--merge-names"
+        else:
+            kept.append(word)
+    return kept
 
 
 def _run(given: CommonOptions) -> None:
@@ -186,6 +226,7 @@ def parse(words: Sequence[str]) -> Any:
     from hilltop.cli.help import usage_of
 
     name, *rest = CommonOptions.split(words).words
+    rest = [_renamed(word) for word in rest]
     command = load_command(name)
     default = command.defaults(rest) if hasattr(command, "defaults") else None
     with one_style(name, lambda: usage_of(name, command)):
@@ -196,6 +237,16 @@ def parse(words: Sequence[str]) -> Any:
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
             **({} if default is None else {"default": default}),
         )
+
+
+def _renamed(word: str) -> str:
+    """A word of a command, under its new name if it is an option that was renamed."""
+    option, equals, value = word.partition("=")
+    new = RENAMED.get(option)
+    if new is None:
+        return word
+    print(f"hilltop: {option} is now called {new}.", file=sys.stderr)
+    return f"{new}{equals}{value}"
 
 
 def check_counts(command: Any) -> None:

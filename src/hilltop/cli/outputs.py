@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import tyro
 
 from hilltop.data.files import check_outputs
-from hilltop.data.formats.text.folder_files import IMAGE_ENDINGS
+from hilltop.data.label_folders import IMAGE_ENDINGS
 from hilltop.errors import ArgumentError
 
 Force = Annotated[
     bool, tyro.conf.arg(help="Replace a file of that name; what is read is never replaced.")
 ]
 
-WRITTEN = ("out", "static", "write_renames")
+WRITTEN = ("out", "static", "write_class_map")
 """Fields of commands that name what is written; every other path is read."""
 BESIDE = (".classes.txt", ".names.parquet", ".provenance.csv", ".xml")
 """Endings of files that are written or read, or would be taken for its own, beside a file."""

@@ -18,7 +18,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.cli.labels import WRITTEN
 from hilltop.cli.outputs import Force, check_written
-from hilltop.errors import OptionNeeded, install_command
+from hilltop.errors import AmbiguousInputError, install_command
 
 if TYPE_CHECKING:
     from hilltop.audit.review.session import Review as RunningReview
@@ -180,7 +180,7 @@ def open_unseen(address: str) -> None:
 def need_review_extra(*modules: str) -> None:
     """Raise unless the packages that the page needs are installed."""
     if any(importlib.util.find_spec(name) is None for name in modules):
-        raise OptionNeeded(
+        raise AmbiguousInputError(
             "The review page needs extra packages. Install them with: " + install_command("review")
         )
 

@@ -36,10 +36,11 @@ from hilltop.data import (
     single_positive,
     write_labels,
 )
+from hilltop.data.annotations.coco import box_sizes
+from hilltop.data.content import Source
 from hilltop.data.csv_rows import read_rows
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.formats import LabelSource, recognise
-from hilltop.data.formats.documents.coco_parts import box_sizes
+from hilltop.data.formats import find_format
 from hilltop.errors import ArgumentError
 
 By = Literal["class", "batch", "annotator", "clarity", "size"]
@@ -101,7 +102,7 @@ class Simulate:
         """The format that was read, where the ending of the file stays and none was named."""
         if self.to or self.out.suffix.lower() != self.labels.suffix.lower():
             return self.to
-        return self.format or recognise(LabelSource(self.labels, self.reading)).name
+        return self.format or find_format(self.labels, positives_only(self.reading))
 
     def _thin(self, table: LabelTable) -> Thinned:
         given = [self.r is not None, self.keep is not None, self.single, self.by is not None]
@@ -137,7 +138,7 @@ class Simulate:
     def _sizes(self, table: LabelTable) -> npt.NDArray[np.float64]:
         if self.scores is not None:
             return _matrix(self.scores, table)
-        sizes = box_sizes(LabelSource(self.labels, self.reading), table)
+        sizes = box_sizes(Source(self.labels), table)
         if sizes is None:
             raise ArgumentError(
                 f"{self.labels}: only COCO and LVIS files tell how large objects are; give the"

@@ -19,7 +19,7 @@ from hilltop.cli.start_notes import StepNotes
 from hilltop.data import ReadOptions, State
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_outputs, holding_alone
-from hilltop.data.formats.options import option_words
+from hilltop.data.layout import option_words
 from hilltop.errors import DataError
 from hilltop.progress import clock_time, logger, say
 

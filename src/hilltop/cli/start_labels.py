@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from hilltop.checks import pluralize
-from hilltop.data import LabelTable, ReadOptions, State, read_labels
+from hilltop.cli.labels import read_with_layout
+from hilltop.data import LabelTable, ReadOptions, State
 from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats.options import option_words
+from hilltop.data.layout import Ambiguous, Layout, option_words
 from hilltop.data.mistakes import likely_mistakes
-from hilltop.errors import DataError, OptionNeeded
+from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.progress import say
 
 _QUESTION = """
@@ -47,31 +48,28 @@ class StartLabels:
         """The labels, and how they are read; what unlisted means is asked where it can be."""
         options = reading
         try:
-            table = self._table(options)
-        except OptionNeeded:
-            if reading.unlisted is not None:
+            table, layout = self._table(options)
+        except AmbiguousInputError as error:
+            open_ = error.ambiguous
+            if not isinstance(open_, Ambiguous) or {*open_.answers} != {"unlisted"}:
                 raise
             options = replace(reading, unlisted="unknown")
-            table = self._table(options)
+            table, layout = self._table(options)
         written = merged_spellings(table)
         notes = table.notes
         if written and not options.merge_names:
             options = replace(options, merge_names=True)
-            table = self._table(options)
+            table, layout = self._table(options)
+        say(f"{self.labels}: {layout.describe()}")
         self._describe(table, notes, written)
         self._match(table)
         if options.unlisted != reading.unlisted:  # the file leaves it open, and nobody has said
             options = replace(options, unlisted=self._ask(reading))
-            table = self._table(options)
+            table, layout = self._table(options)
         return options, table
 
-    def _table(self, options: ReadOptions) -> LabelTable:
-        """Read the labels; what else must be said is told as options of ``start``."""
-        try:
-            return read_labels(self.labels, format=self.format, options=options)
-        except OptionNeeded as error:
-            inspect = shlex.join(["hilltop", "inspect", str(self.labels)])
-            raise OptionNeeded(str(error).replace(inspect, self._command())) from None
+    def _table(self, options: ReadOptions) -> tuple[LabelTable, Layout]:
+        return read_with_layout(self.labels, self.format, options)
 
     def _command(self, *words: str) -> str:
         given = ["hilltop", "start", str(self.photos), str(self.labels), *words, *self.said]
@@ -82,7 +80,7 @@ class StartLabels:
             raise data_error(
                 self.labels,
                 f"there is not one label of the {len(table):,} photos in it. If another column"
-                " has the labels, say so with --label-column.",
+                " has the labels, say so with --label-columns.",
             )
         labels = pluralize(table.count(State.PRESENT), "label", "labels")
         classes = pluralize(len(table.classes), "class", "classes")
@@ -125,9 +123,9 @@ class StartLabels:
             if answer in ("u", "a"):
                 return {"u": "unknown", "a": "absent"}[answer]
 
-    def _unanswered(self, reading: ReadOptions) -> OptionNeeded:
+    def _unanswered(self, reading: ReadOptions) -> AmbiguousInputError:
         command = self._command("--unlisted", "unknown", *option_words(reading))
-        return OptionNeeded(
+        return AmbiguousInputError(
             f"{self.labels}: the file does not say what it means that a tag is not listed. Pass"
             " --unlisted unknown (nobody may have looked: if in doubt) or --unlisted absent"
             f" (a person looked): {command}"

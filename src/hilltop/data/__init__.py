@@ -8,10 +8,12 @@ from hilltop.data.annotators import (
     lose_by_size,
 )
 from hilltop.data.assemble import Collector, assemble
-from hilltop.data.formats import FORMATS, Format, ReadOptions, read_labels, write_labels
+from hilltop.data.format import Format
+from hilltop.data.formats import FORMATS, detect, patch, read, read_labels, write_labels
 from hilltop.data.history import Step
 from hilltop.data.join import LabelSet, join_tables
 from hilltop.data.label_table import LabelTable
+from hilltop.data.layout import Ambiguous, Layout, ReadOptions
 from hilltop.data.missing import Thinned, drop_positives, keep_each, single_positive
 from hilltop.data.review_record import ReviewRecord, before_review, read_provenance
 from hilltop.data.scopes import Scopes
@@ -21,10 +23,12 @@ from hilltop.data.summary import Summary, summarise
 
 __all__ = [
     "FORMATS",
+    "Ambiguous",
     "Collector",
     "Format",
     "LabelSet",
     "LabelTable",
+    "Layout",
     "ReadOptions",
     "ReviewRecord",
     "Scopes",
@@ -35,6 +39,7 @@ __all__ = [
     "Thinned",
     "assemble",
     "before_review",
+    "detect",
     "drop_positives",
     "join_tables",
     "keep_each",
@@ -43,6 +48,8 @@ __all__ = [
     "lose_by_clarity",
     "lose_by_class",
     "lose_by_size",
+    "patch",
+    "read",
     "read_labels",
     "read_provenance",
     "single_positive",

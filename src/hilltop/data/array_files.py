@@ -5,7 +5,6 @@ from __future__ import annotations
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.data.data_errors import data_error
-from hilltop.errors import DataError
 
 _FAULTS = (
     ValueError, OSError, EOFError, KeyError, TypeError, SyntaxError, MemoryError,
@@ -61,32 +59,6 @@ def read_npz(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
             return [content[name] for name in names]
     except _FAULTS as error:
         raise _unreadable(path, error) from None
-
-
-def read_npz_all(path: Path) -> Iterator[tuple[str, npt.NDArray[Any]]]:
-    """Yield the arrays of an archive by name, but those that hold objects or are damaged.
-
-    Raises:
-        DataError: The file is no archive, or an array does not fit into memory.
-    """
-    try:
-        archive = zipfile.ZipFile(path)
-    except _FAULTS as error:
-        raise _unreadable(path, error) from None
-    with archive:
-        for member in archive.infolist():
-            try:
-                with archive.open(member) as file:
-                    size = _check_size(path, file, member.file_size)
-            except (DataError, *_FAULTS):
-                continue
-            check_memory(path, size)
-            try:
-                with archive.open(member) as file:
-                    value = np.lib.format.read_array(file, allow_pickle=False)
-            except _FAULTS:
-                continue
-            yield member.filename.removesuffix(".npy"), value
 
 
 def read_npz_texts(path: Path, names: tuple[str, ...]) -> dict[str, str]:

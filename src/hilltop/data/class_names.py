@@ -1,13 +1,16 @@
-"""Class names that mean the same: spellings merged, renamed by a file, and "nothing there"."""
+"""Class names that mean the same: spellings merged, mapped by a file, and "nothing there"."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.csv_rows import format_rows, read_rows
@@ -15,46 +18,99 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.history import Step
 from hilltop.data.label_table import LabelTable
+from hilltop.data.layout import ReadOptions, ask
 from hilltop.data.state import State
 
 _CLASS, _RENAME, _LABELS = "class", "rename", "labels"
+_NO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 # Present is said by a person, absent too, unknown by nobody.
 _RANK = {State.PRESENT: 0, State.ABSENT: 1, State.UNKNOWN: 2}
 
 
+def visible(name: str) -> str:
+    """Return a name as it looks: composed letters, nothing of no width, no outer spaces."""
+    composed = unicodedata.normalize("NFC", name)
+    return "".join(letter for letter in composed if letter not in _NO_WIDTH).strip()
+
+
 def spelling(name: str) -> str:
-    """Return a name without what people write now this way, now that: case, blanks, underscores."""
-    return re.sub(r"[\s_]+", " ", name.casefold()).strip()
+    """Return a name without what people write now this way, now that: case, spaces, underscores."""
+    return re.sub(r"[\s_]+", " ", visible(name).casefold()).strip()
 
 
 def merged_spellings(table: LabelTable) -> dict[str, str]:
     """The commonest spelling of every class that is spelled in several ways."""
-    counts = table.counts_by_class(State.PRESENT)
-    groups: dict[str, list[int]] = {}
-    for number, name in enumerate(table.classes):
-        groups.setdefault(spelling(name), []).append(number)
+    counts = dict(zip(table.classes, table.counts_by_class(State.PRESENT).tolist(), strict=True))
+    return _merged(counts)
+
+
+def _merged(counts: Mapping[str, int]) -> dict[str, str]:
+    groups: dict[str, list[str]] = {}
+    for name in counts:
+        groups.setdefault(spelling(name), []).append(name)
     found = {}
     for group in groups.values():
-        best = table.classes[max(group, key=lambda number: (counts[number], -number))].strip()
-        found.update({table.classes[number]: best for number in group})
+        best = visible(max(group, key=lambda name: counts[name]))
+        found.update(dict.fromkeys(group, best))
     return {name: best for name, best in found.items() if name != best}
 
 
-def merge_names(table: LabelTable) -> LabelTable:
-    """Return the table with classes merged that differ in case, blanks or underscores."""
-    new = merged_spellings(table)
-    if not new:
+def class_map(table: LabelTable, options: ReadOptions) -> dict[str, str]:
+    """The new name of every class that is renamed: by the user's file, then by spelling."""
+    new = {} if options.class_map is None else read_class_map(options.class_map)
+    if options.merge_names:
+        counts: dict[str, int] = {}
+        present = table.counts_by_class(State.PRESENT).tolist()
+        for name, count in zip(table.classes, present, strict=True):
+            called = new.get(name, name)
+            counts[called] = counts.get(called, 0) + count
+        merged = _merged(counts)
+        new = {name: new.get(name, name) for name in table.classes}
+        new = {name: merged.get(called, called) for name, called in new.items()}
+    return {name: called for name, called in new.items() if name != called}
+
+
+def rename_by_map(table: LabelTable, new: Mapping[str, str]) -> LabelTable:
+    """Return the table with classes renamed, and a note on those that became one."""
+    if not any(name in new for name in table.classes):
         return table
     counts = dict(zip(table.classes, table.counts_by_class(State.PRESENT).tolist(), strict=True))
-    merged = rename_classes(table, new, Step("merge_names", dict(new)))
-    after = dict(zip(merged.classes, merged.counts_by_class(State.PRESENT).tolist(), strict=True))
+    renamed = rename_classes(table, new, Step("class_map", dict(new)))
+    after = dict(zip(renamed.classes, renamed.counts_by_class(State.PRESENT).tolist(), strict=True))
     notes = []
     for best in dict.fromkeys(new.values()):
         members = [name for name in table.classes if new.get(name, name) == best]
-        before = ", ".join(f"{name!r} ({counts[name]:,})" for name in members)
-        labels = pluralize(after[best], "label", "labels")
-        notes.append(f"merged into {best!r} ({labels}): {before}.")
-    return replace(merged, notes=(*merged.notes, *notes))
+        if len(members) > 1:
+            before = ", ".join(f"{name!r} ({counts[name]:,})" for name in members)
+            labels = pluralize(after[best], "label", "labels")
+            notes.append(f"merged into {best!r} ({labels}): {before}.")
+    return replace(renamed, notes=(*renamed.notes, *notes))
+
+
+def check_look_alikes(table: LabelTable, path: Path) -> None:
+    """Raise if two names look the same but are spelled with different characters.
+
+    Raises:
+        DataError: Two image ids look alike.
+        AmbiguousInputError: Two classes do; ``--merge-names`` makes them one.
+    """
+    for kind, names in (("image", table.images), ("class", pa.array(table.classes, pa.string()))):
+        plain = pc.and_(pc.string_is_ascii(names), pc.equal(pc.utf8_trim_whitespace(names), names))
+        odd = names.filter(pc.invert(plain)).to_pylist()
+        if not odd:
+            continue
+        seen = {visible(name): name for name in names.filter(plain).to_pylist()}
+        for name in odd:
+            other = seen.setdefault(visible(name), name)
+            if other == name:
+                continue
+            told = (
+                f"the {kind} names {name!a} and {other!a} look the same, but are spelled with"
+                " different characters (accents, spaces or characters without width)."
+            )
+            if kind == "class":
+                raise ask(path, f"{told} Pass --merge-names to make them one.", merge_names="")
+            raise data_error(path, f"{told} Make them one in the file.")
 
 
 def rename_classes(table: LabelTable, new: Mapping[str, str], step: Step) -> LabelTable:
@@ -79,7 +135,7 @@ def rename_classes(table: LabelTable, new: Mapping[str, str], step: Step) -> Lab
     return _table(table, classes, keys, states, step)
 
 
-def read_renames(path: Path) -> dict[str, str]:
+def read_class_map(path: Path) -> dict[str, str]:
     """Return the new name of each class in a CSV file with the columns class and rename."""
     if not path.is_file():
         raise data_error(path, "there is no such file of new names.")
@@ -97,12 +153,12 @@ def read_renames(path: Path) -> dict[str, str]:
     return {name: rename for name, rename in new.items() if name != rename}
 
 
-def write_renames(table: LabelTable, path: Path, likely: Mapping[str, str]) -> None:
+def write_class_map(table: LabelTable, path: Path, likely: Mapping[str, str]) -> None:
     """Write a line for every class, for people to fill in what it should be called.
 
     Args:
         table: The labels.
-        path: The CSV file, which ``--renames`` reads.
+        path: The CSV file, which ``--class-map`` reads.
         likely: New names to propose.
     """
     proposed = {**likely, **merged_spellings(table)}
@@ -114,14 +170,15 @@ def write_renames(table: LabelTable, path: Path, likely: Mapping[str, str]) -> N
     atomic_write(path, format_rows((_CLASS, _RENAME, _LABELS), rows))
 
 
-def apply_none_class(table: LabelTable, name: str, path: Path) -> LabelTable:
+def apply_background_class(table: LabelTable, name: str, path: Path) -> LabelTable:
     """Return the table without a class that means: looked at, nothing there.
 
     Of an image that has it, all other classes are absent unless they are present.
     """
     if name not in table.classes:
         raise data_error(
-            path, f"--none-class: there is no class {name!r}.{did_you_mean(name, table.classes)}"
+            path,
+            f"--background-class: there is no class {name!r}.{did_you_mean(name, table.classes)}",
         )
     number = table.classes.index(name)
     chosen = (table.columns == number) & (table.states == State.PRESENT)
@@ -129,7 +186,7 @@ def apply_none_class(table: LabelTable, name: str, path: Path) -> LabelTable:
     empty = table.dense(rows) != State.PRESENT
     others = int(np.count_nonzero((~empty).sum(axis=1) > 1))
     at, columns = np.nonzero(empty)
-    step = Step("none_class", {"class": name, "images": len(rows)})
+    step = Step("background_class", {"class": name, "images": len(rows)})
     told = table.with_states(rows[at], columns, State.ABSENT, step=step)
     kept = told.columns != number
     classes = [one for one in table.classes if one != name]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from hilltop.data.formats.text.folder_files import IMAGE_ENDINGS
+from hilltop.data.label_folders import IMAGE_ENDINGS
 
 _DEPTH = 4
 _MOST_FOLDERS = 100  # a folder with more of them holds images by class or query

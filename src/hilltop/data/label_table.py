@@ -19,7 +19,7 @@ from hilltop.data.state import State
 from hilltop.errors import ArgumentError, DataError
 
 if TYPE_CHECKING:
-    from hilltop.data.formats.options import ReadOptions
+    from hilltop.data.layout import ReadOptions
 
 Ints = npt.NDArray[np.int64]
 
@@ -63,24 +63,80 @@ class LabelTable:
         *,
         unlisted: Literal["unknown", "absent"] = "unknown",
     ) -> LabelTable:
-        """Build a table from ids and a list of labels for each: names, or numbers of classes."""
+        """Build a table from ids and a list of labels for each: names, or numbers of classes.
+
+        Example:
+            >>> LabelTable.from_lists(["a.jpg", "b.jpg"], [["cat"], []], ["cat", "dog"])
+            LabelTable(2 images, 2 classes, 1 present, 0 absent, 3 unknown)
+        """
         from hilltop.data.from_python import table_from_lists
 
         return table_from_lists(images, labels, classes, unlisted=State.parse(unlisted))
 
     @staticmethod
+    def from_matrix(
+        images: Iterable[str],
+        matrix: npt.ArrayLike,
+        classes: Sequence[str],
+        *,
+        zero: Literal["unknown", "absent"],
+    ) -> LabelTable:
+        """Build a table from a matrix ``(images, classes)``: 1 is present, NaN is unknown.
+
+        Args:
+            images: Image ids.
+            matrix: The values.
+            classes: The class of each column.
+            zero: What 0 means: absent (a person looked) or unknown (nobody did).
+
+        Example:
+            >>> LabelTable.from_matrix(["a", "b"], [[1, 0], [0, 1]], ["cat", "dog"], zero="absent")
+            LabelTable(2 images, 2 classes, 2 present, 2 absent, 0 unknown)
+        """
+        from hilltop.data.from_python import table_from_matrix
+
+        return table_from_matrix(images, matrix, classes, zero=State.parse(zero))
+
+    @staticmethod
     def from_dataframe(
         frame: Any,
         *,
+        image: str | None = None,
+        label: str | Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
+        delimiter: str | None = None,
         format: str | None = None,
         options: ReadOptions | None = None,
+        **keywords: Any,
     ) -> LabelTable:
-        """Read a DataFrame of pandas or polars; ``options`` says what its columns leave open."""
-        from hilltop.data.formats.options import ReadOptions
+        """Read a DataFrame of pandas or polars.
+
+        Args:
+            frame: The DataFrame. An index of pandas other than row numbers is a column.
+            image: The column with the image ids.
+            label: The column, or columns, with labels.
+            classes: The columns that are classes; with ``label``, the closed list of classes.
+            delimiter: What separates labels in a cell; ``"none"`` for one label per cell.
+            format: ``wide``, ``list_column`` or ``long``.
+            options: What else the columns leave open, as an object.
+            keywords: The same as keywords, such as ``unlisted="unknown"``; see
+                :func:`hilltop.data.read_labels`.
+
+        Raises:
+            AmbiguousInputError: The columns leave something open that a keyword has to settle.
+        """
         from hilltop.data.from_python import table_from_dataframe
 
-        return table_from_dataframe(frame, classes, format=format, options=options or ReadOptions())
+        return table_from_dataframe(
+            frame,
+            image=image,
+            label=label,
+            classes=classes,
+            delimiter=delimiter,
+            format=format,
+            options=options,
+            **keywords,
+        )
 
     def __post_init__(self) -> None:
         """Protect the arrays from being written to."""
@@ -181,10 +237,10 @@ class LabelTable:
     def batch(
         self, rows: Sequence[int] | Ints | None = None
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        """Targets and which of them are observed, for some rows or all: what a loss learns from.
+        """Targets and which of them are verified, for some rows or all: what a loss learns from.
 
         A target is 1 where the label is present, else 0; NaN, which no loss counts, where nobody
-        looked for it. It is observed unless the pair is unknown.
+        looked for it. It is verified unless the pair is unknown.
         """
         states = self.dense(rows)
         targets = (states == State.PRESENT).astype(np.float32)
@@ -199,9 +255,9 @@ class LabelTable:
         table that lists positives alone has nothing else to compare with: its unknown pairs count
         as absent. A pair that nobody looked for is always left out.
         """
-        targets, observed = self.batch()
+        targets, verified = self.batch()
         if self.unlisted != State.UNKNOWN or (self.states == State.ABSENT).any():
-            targets[~observed] = np.nan
+            targets[~verified] = np.nan
         return targets
 
     def find(self, images: Sequence[str] | pa.Array) -> Ints:
@@ -222,8 +278,12 @@ class LabelTable:
         return np.asarray(rows.to_numpy(), dtype=np.int64)
 
     def select(self, rows: Sequence[int] | Ints) -> LabelTable:
-        """Return the table of some images, in the order of ``rows``."""
-        chosen = np.asarray(rows, dtype=np.int64)
+        """Return the table of some images: by number, in that order, or by a boolean mask.
+
+        Raises:
+            ArgumentError: A row does not exist, or a mask has another length.
+        """
+        chosen = self._row_numbers(rows)
         at, lengths = entries_of(self.indptr, chosen)
         return self._edited(
             Step("select", {"images": len(chosen)}),
@@ -233,6 +293,18 @@ class LabelTable:
             columns=self.columns[at],
             states=self.states[at],
         )
+
+    def _row_numbers(self, rows: npt.ArrayLike) -> Ints:
+        given = np.asarray(rows)
+        if given.dtype == bool:
+            if given.shape != (len(self),):
+                raise ArgumentError(
+                    f"A mask of rows must have {len(self)} values, but has the shape {given.shape}."
+                )
+            return np.flatnonzero(given)
+        chosen = np.asarray(given, dtype=np.int64)
+        _check_range("row", chosen, len(self))
+        return chosen
 
     def with_states(
         self,
@@ -261,6 +333,8 @@ class LabelTable:
             >>> after.labels_of(1), str(after.history[-1])
             (('cat',), 'look: by=Ann')
         """
+        _check_range("row", np.asarray(rows, dtype=np.int64), len(self))
+        _check_range("class", np.asarray(columns, dtype=np.int64), len(self.classes))
         width = max(1, len(self.classes))
         named = np.asarray(rows, dtype=np.int64) * width + np.asarray(columns, dtype=np.int64)
         new = np.broadcast_to(np.asarray(states, dtype=np.int8), named.shape)
@@ -323,3 +397,13 @@ class LabelTable:
     def _edited(self, step: Step, **parts: Any) -> LabelTable:
         """Return the table with some parts replaced, and the step recorded."""
         return replace(self, history=(*self.history, step), **parts)
+
+
+def _check_range(kind: str, numbers: Ints, count: int) -> None:
+    """Raise unless all numbers of rows or classes are those of one."""
+    wrong = numbers[(numbers < 0) | (numbers >= count)]
+    if wrong.size:
+        raise ArgumentError(
+            f"There is no {kind} {int(wrong.flat[0])}: they are counted from 0, and there are"
+            f" {count}."
+        )

@@ -51,7 +51,7 @@ def name_mistakes(table: LabelTable) -> list[str]:
         if spelling(name) in _NOTHING and count:
             said.append(
                 f"class {name!r} ({_labels(count)}) seems to mean: looked at, nothing there. If so,"
-                f" --none-class {shlex.quote(name)} makes all other classes absent there."
+                f" --background-class {shlex.quote(name)} makes all other classes absent there."
             )
     return said
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from hilltop.data.csv_rows import format_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
-from hilltop.data.formats.registry import named_format, write_labels
+from hilltop.data.formats import named_format, write_labels
 from hilltop.data.label_table import LabelTable
 from hilltop.data.scores import ScoreTable
 
@@ -96,7 +96,7 @@ def check_tag_file(path: Path, *, to: str | None = None) -> None:
 
     Raises:
         DataError: The ending is none of those of tags.
-        OptionNeeded: There is no such format.
+        AmbiguousInputError: There is no such format.
     """
     if to is not None:
         named_format(to)

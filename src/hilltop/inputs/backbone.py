@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.errors import DataError, HilltopWarning, OptionNeeded
+from hilltop.errors import AmbiguousInputError, DataError, HilltopWarning
 from hilltop.progress import ProgressLog
 
 BATCH = 64
@@ -72,7 +72,7 @@ class Backbone:
 def check_weights(weights: str) -> str:
     """Return the weights, unless there are none."""
     if weights == "none":
-        raise OptionNeeded(
+        raise AmbiguousInputError(
             "Features of images need a trained backbone, since one with random weights tells"
             " nothing apart. Pass --weights timm (fetched once from the hub) or --weights FILE."
         )

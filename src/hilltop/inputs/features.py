@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,13 +17,16 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
+from hilltop.checks import pluralize
 from hilltop.data.array_files import read_npy, read_npz, read_npz_texts
+from hilltop.data.content import Source, read_lines
 from hilltop.data.data_errors import data_error
-from hilltop.data.formats import FORMATS, LabelSource
-from hilltop.data.formats.source import read_lines
-from hilltop.data.formats.text.table_file import read_parquet
+from hilltop.data.format import plain_layout
+from hilltop.data.formats import FORMATS
+from hilltop.data.layout import ReadOptions
+from hilltop.data.parquet_files import read_parquet_table
 from hilltop.inputs.backbone import Backbone
-from hilltop.inputs.image_files import ENDINGS, fold_id
+from hilltop.inputs.image_files import ENDINGS
 from hilltop.models import input_rows
 
 RowNumbers = npt.NDArray[np.int64]
@@ -58,22 +64,63 @@ class Features:
             raise data_error(path, "there is not one feature in a row.")
         if len(images.unique()) != len(images):
             raise data_error(path, "some ids stand more than once.")
-        self.path, self.images, self.values = path, images, values
+        # torch knows only the byte order of the machine.
+        native = values.dtype.newbyteorder("=")
+        self.path, self.images = path, images
+        self.values = values if values.dtype == native else values.astype(native)
         self.backbone, self.images_folder = backbone, images_folder
 
     def find(self, images: pa.StringArray) -> pa.Int32Array:
-        """Return the row of every image; null where there is none.
+        """Return the row of every image; null where there is none. See :meth:`match`."""
+        return self.match(images)[0]
 
-        Like an image file, a row is named with or without the ending of the file, and with or
-        without the folders before it, and whatever the case, where that leaves no doubt.
+    def match(self, images: pa.StringArray) -> tuple[pa.Int32Array, str]:
+        """Return the row of every image, null where there is none, and what was not exact.
+
+        An image that has no row of its very name is matched with a row that differs only in case
+        and slashes, or by what one of the two names leaves out: the ending of the file, or folders
+        before it. ``train/a.jpg`` never matches ``val/a.jpg``, nor ``a.png`` ``a.jpg``.
+
+        Raises:
+            DataError: Several rows match one image, or several images one row.
         """
         found = pc.index_in(images, value_set=self.images)
-        for shorter in (_without_endings, _without_folders, _folded):
-            if found.null_count:
-                here = shorter(self.images)
-                if len(here.unique()) == len(here):
-                    found = pc.coalesce(found, pc.index_in(shorter(images), value_set=here))
-        return found
+        if not found.null_count:
+            return found, ""
+        rows = found.to_pylist()
+        known: dict[str, list[tuple[int, _Name]]] = {}
+        for row, image in enumerate(self.images.to_pylist()):
+            name = _Name.of(image)
+            known.setdefault(name.stem, []).append((row, name))
+        taken = {row: at for at, row in enumerate(rows) if row is not None}
+        inexact: list[tuple[str, str]] = []
+        for at, image in enumerate(images.to_pylist()):
+            if rows[at] is not None:
+                continue
+            name = _Name.of(image)
+            fitting = name.best(known.get(name.stem, []))
+            if len(fitting) > 1:
+                several = " and ".join(repr(self.images[row].as_py()) for row in fitting[:3])
+                raise data_error(self.path, f"image {image!r} matches {several}. Name it in full.")
+            if fitting:
+                first = taken.setdefault(fitting[0], at)
+                if first != at:
+                    raise data_error(
+                        self.path,
+                        f"images {images[first].as_py()!r} and {image!r} both match the row"
+                        f" {self.images[fitting[0]].as_py()!r}. Name them as the features do.",
+                    )
+                rows[at] = fitting[0]
+                inexact.append((image, self.images[fitting[0]].as_py()))
+        note = ""
+        if inexact:
+            match = pluralize(len(inexact), "image name matches", "image names match")
+            one, other = inexact[0]
+            note = (
+                f"{match} a row of features only without folders, endings or case, such as {one!r}"
+                f" and {other!r}."
+            )
+        return pa.array(rows, pa.int32()), note
 
     def rows_of(self, images: pa.StringArray) -> RowNumbers:
         """Return the row of every image, all of which must be there, see :meth:`find`."""
@@ -149,18 +196,42 @@ class FeatureInputs:
             yield chosen, input_rows(self.values, torch.from_numpy(chosen))
 
 
-def _without_endings(images: pa.StringArray) -> pa.StringArray:
-    endings = "|".join(ending.lstrip(".") for ending in ENDINGS)
-    return pc.replace_substring_regex(images, rf"(?i)\.({endings})$", "")
+@dataclass(frozen=True)
+class _Name:
+    """The parts of an image id, without regard to case: folders, name and ending of the file."""
 
+    folders: tuple[str, ...]
+    stem: str
+    ending: str
 
-def _without_folders(images: pa.StringArray) -> pa.StringArray:
-    return pc.replace_substring_regex(_without_endings(images), r"^.*/", "")
+    @staticmethod
+    def of(image: str) -> _Name:
+        """Take an id apart."""
+        if "://" in image:
+            image = unquote(re.split("[?#]", image)[0]).partition("://")[2]
+        parts = image.strip().replace("\\", "/").casefold().split("/")
+        stem, dot, ending = parts[-1].rpartition(".")
+        known = bool(dot) and f".{ending}" in ENDINGS
+        folders = tuple(part for part in parts[:-1] if part not in ("", "."))
+        return _Name(folders, stem if known else parts[-1], ending if known else "")
 
+    def best(self, rows: Sequence[tuple[int, _Name]]) -> list[int]:
+        """The rows whose names match, those with the same folders and ending before others."""
+        found = [(row, other) for row, other in rows if self.matches(other)]
+        for same in ("folders", "ending"):
+            alike = [one for one in found if getattr(one[1], same) == getattr(self, same)]
+            found = alike or found
+        return [row for row, _ in found]
 
-def _folded(images: pa.StringArray) -> pa.StringArray:
-    plain = pa.array([fold_id(name) for name in images.to_pylist()], pa.string())
-    return _without_folders(plain)
+    def matches(self, other: _Name) -> bool:
+        """Whether two ids differ by nothing but what one of them leaves out."""
+        shorter = min(len(self.folders), len(other.folders))
+        same = (
+            self.folders[len(self.folders) - shorter :]
+            == other.folders[len(other.folders) - shorter :]
+        )
+        either = self.ending == other.ending or not self.ending or not other.ending
+        return self.stem == other.stem and same and either
 
 
 def _read_npz(path: Path) -> Features:
@@ -172,7 +243,11 @@ def _read_npz(path: Path) -> Features:
 
 
 def _read_parquet(path: Path) -> Features:
-    content = read_parquet(path)
+    try:
+        content = read_parquet_table(path)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise data_error(path, f"this is not a whole Parquet file: {reason}.") from None
     names = content.column_names
     if names.count("image") != 1 or len(names) < 2:
         raise data_error(path, f"expected a column image and features, but got {', '.join(names)}.")
@@ -225,11 +300,11 @@ def _matrix(path: Path, column: pa.ChunkedArray, name: str) -> npt.NDArray[Any]:
 def _read_in_file(path: Path) -> Features:
     """Read the features of a label file whose format has them."""
     known = [name for name, format in FORMATS.items() if format.features is not None]
-    source = LabelSource(path)
+    source = Source(path)
     for name in known if path.is_file() else []:
         format = FORMATS[name]
-        if format.features is not None and format.fits(source):
-            found = format.features(source)
+        if format.features is not None and format.matches is not None and format.matches(source):
+            found = format.features(source, plain_layout(name, ReadOptions()))
             return Features(path, pa.array(found.images, pa.string()), found.values)
     raise data_error(
         path,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
-from hilltop.data import ReadOptions, read_labels
+from hilltop.data import read_labels
 from hilltop.data.data_errors import data_error
 from hilltop.inputs.features import read_features
 from hilltop.inputs.image_files import find_images, list_images
@@ -33,7 +33,9 @@ def matching_rows(
     Raises:
         DataError: Rows have no input and that is not allowed, or none has one.
     """
-    found, names = _find(images, source)
+    found, names, note = _find(images, source)
+    if note:
+        say(f"{source}: {note}")
     missing = images.filter(pc.is_null(found))
     what = "image" if source.is_dir() else "row of features"
     if len(missing):
@@ -53,19 +55,20 @@ def labelled_inputs(
     labels: Path, source: Path, *, allow_missing: bool, say: Callable[[str], None]
 ) -> pa.StringArray:
     """Return the names of the inputs of the images in a label file, as the source spells them."""
-    table = read_labels(labels, options=ReadOptions(unlisted="unknown", minus_one="unknown"))
+    table = read_labels(labels, unlisted="unknown", minus_one="unknown")
     rows = matching_rows(table.images, source, allow_missing=allow_missing, say=say)
-    found, _ = _find(table.images, source)
+    found, *_ = _find(table.images, source)
     return found.take(pa.array(rows))
 
 
-def _find(images: pa.StringArray, source: Path) -> tuple[pa.StringArray, pa.StringArray]:
-    """The name of each image's input, null where there is none, and all names."""
+def _find(images: pa.StringArray, source: Path) -> tuple[pa.StringArray, pa.StringArray, str]:
+    """The name of each image's input, null where there is none, all names, and what to say."""
     if source.is_dir():
         names = list_images(source)
-        return find_images(source, images), names
+        return find_images(source, images), names, ""
     features = read_features(source)
-    return features.images.take(features.find(images)), features.images
+    rows, note = features.match(images)
+    return features.images.take(rows), features.images, note
 
 
 def _say_unused(unused: pa.StringArray, source: Path, say: Callable[[str], None]) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.data import LabelTable, ReadOptions, State
-from hilltop.data.formats.options import option_words
+from hilltop.data import LabelTable, State
+from hilltop.data.layout import option_words, read_options
 from hilltop.inputs.image_files import find_images
 from hilltop.missing import Decision, MissingLabelModel
 from hilltop.report.figures import calibration_curve
@@ -269,7 +269,7 @@ def _audit_beside(run: Path, config: Mapping[str, Any]) -> Path | None:
 def _audit_words(config: Mapping[str, Any]) -> list[str]:
     """An audit of the labels that a run was trained with, by what it learned from."""
     words = ["audit", "--labels", str(config.get("labels", "LABELS"))]
-    words += option_words(ReadOptions(**(config.get("reading") or {})))
+    words += option_words(read_options(config.get("reading") or {}))
     for name in ("format", "features", "images"):
         if config.get(name):
             words += [f"--{name}", str(config[name])]

@@ -162,7 +162,7 @@ def test_the_command_says_which_formats_take_candidates(
     assert main([*words, "--format", "coco"]) == 2
     assert "'coco' has no place for candidates" in capsys.readouterr().err
     assert main([*words, "--format", "lvis"]) == 2
-    assert "these have one: fiftyone, label_studio." in capsys.readouterr().err
+    assert "these have one: label_studio, fiftyone." in capsys.readouterr().err
     assert main([*words, "--format", "fiftyone"]) == 0
     assert "open candidates written as predictions." in capsys.readouterr().out
 

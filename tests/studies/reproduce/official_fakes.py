@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.data.annotations.voc_devkit import annotation
 from tests.data.conftest import picture
-from tests.data.formats.folders.voc_devkit import annotation
 
 COCO_CLASSES = {1: "person", 3: "car", 18: "dog"}  # ids have gaps, as the real ones do
 

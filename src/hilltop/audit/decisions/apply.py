@@ -1,13 +1,12 @@
 """Writes the corrected labels in the format they came in, and who said so beside them.
 
-Where it can, the original file is changed as little as possible (the format's patch) and read back
-to see that it says what it should; otherwise it is written anew from the table, in the same order.
+The original file is changed only where answers change a label, and read back before it is written;
+a file that cannot be changed so is refused. In another format the whole table is written.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,19 +17,23 @@ from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.decisions.verdicts import Verdicts, apply_changes, review_records, verdicts
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
-from hilltop.data import FORMATS, LabelTable, State, Step, read_labels, write_labels
+from hilltop.data import FORMATS, LabelTable, State, Step, detect, read, write_labels
+from hilltop.data.class_names import class_map
+from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, check_folder, check_outputs
-from hilltop.data.formats import Change, Format, Handoff, Original, Patched, named_format
+from hilltop.data.format import Format, Handoff
+from hilltop.data.formats import named_format, named_table, patch, write_files
+from hilltop.data.label_folders import new_folder
+from hilltop.data.layout import Ambiguous, Layout
+from hilltop.data.patching import Change, Patched, without_absents
 from hilltop.data.review_record import (
     ReviewRecord,
     provenance_path,
     read_provenance,
     write_provenance,
 )
-from hilltop.errors import ArgumentError, DataError, HilltopError
-
-_ANEW = "The file was written anew; images and classes are in the same order."
+from hilltop.errors import ArgumentError, DataError
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,7 @@ def apply_decisions(
     if candidates:
         written = _hand_off(folder, chosen, table, out, found, answers, image_prefix)
     elif chosen.name == folder.format:
-        patched = _patch(folder, chosen, source, out, table, found)
-        written = patched or replace(_rewrite(table, out, found, chosen, lossy), notes=(_ANEW,))
+        written = _patch(folder, source, out, table, found)
     else:
         named = _named_by_files(folder, table) if chosen.file_names else table
         written = _rewrite(named, out, found, chosen, lossy)
@@ -191,84 +193,78 @@ def _hand_off(
 
 
 def _patch(
-    folder: AuditFolder,
-    chosen: Format,
-    source: Path,
-    out: Path,
-    table: LabelTable,
-    found: Verdicts,
-) -> _Written | None:
-    """Change the original file; None for kinds of files that are written anew."""
-    if chosen.patch_folder is not None:
-        _check_unchanged(folder, source, table)
-        return _patch_folder(chosen, Original(source, folder.reading, table), out, found)
-    if chosen.patch is None or source.is_dir():
-        return None
-    _check_unchanged(folder, source, table)
-    try:
-        proposals = [*chosen.patch(Original(source, folder.reading, table), found.changes)]
-    except UnicodeDecodeError:  # compressed, or in another encoding than UTF-8
-        return None
-    for proposal in proposals:
-        said = found.changes if proposal.absents else found.without_absents(table.unlisted)
-        if _reads_as(proposal, out.resolve().name, chosen.name, apply_changes(table, said)):
-            for added, content in proposal.beside.items():
-                atomic_write(out.parent / f"{out.name}{added}", content)
-            atomic_write(out, proposal.content)
-            notes = (proposal.note,) if proposal.note else ()
-            return _Written(out, proposal.absents, patched=True, notes=notes)
-    if proposals and not found.struck:  # few formats can take a label out of a file
+    folder: AuditFolder, path: Path, out: Path, table: LabelTable, found: Verdicts
+) -> _Written:
+    """Change the original file or folder."""
+    if not path.exists():
         raise data_error(
-            source,
-            "its labels could not be changed without disturbing the others. Pass --format hilltop"
-            " to write them anew.",
+            path, "the label file that was audited is not there. Say where with --labels."
         )
-    return None
-
-
-def _patch_folder(
-    chosen: Format, original: Original, out: Path, found: Verdicts
-) -> _Written | None:
-    """Change a folder of labels; it is tried elsewhere first, and read back."""
-    assert chosen.patch_folder is not None
-    said = found.without_absents(original.table.unlisted)
-    with tempfile.TemporaryDirectory() as scratch:
-        trial = Path(scratch) / out.name
-        options = chosen.patch_folder(original, said, trial)
-        read_back = read_labels(trial, format=chosen.name, options=options)
-    if read_back != apply_changes(original.table, said):
-        return None
-    chosen.patch_folder(original, said, out)
-    whole = "Labels that were added have the box of the whole image."
-    return _Written(
-        out, absents=False, patched=True, notes=(whole,) if found.count(State.PRESENT) else ()
-    )
-
-
-def _check_unchanged(folder: AuditFolder, source: Path, table: LabelTable) -> None:
-    if not source.exists():
-        raise data_error(
-            source, "the label file that was audited is not there. Say where with --labels."
+    if path.is_file() and out.suffix.lower() != path.suffix.lower():
+        raise ArgumentError(
+            f"{out}: the labels are changed in their own format, so the name must end with"
+            f" {path.suffix or 'nothing'!r} as theirs does. Pass --format to write another format."
         )
-    if read_labels(source, format=folder.format, options=folder.reading) != table:
+    source = Source(path, encoding=folder.reading.encoding)
+    layout = _layout(folder, source)
+    raw = read(source, layout)
+    if named_table(raw, path, folder.reading) != table:
         raise data_error(
-            source,
+            path,
             "its labels are not those that were audited. Pass --labels with the file as it was,"
             " or run `hilltop audit` again.",
         )
+    renamed = class_map(raw, folder.reading)
+    patched = patch(source, layout, raw, _in_file(raw, found.changes, renamed))
+    _write_patched(out, patched)
+    wanted = any(one.state == State.ABSENT and one.was != State.PRESENT for one in found.changes)
+    absents = not wanted or any(
+        one.state == State.ABSENT and one.was != State.PRESENT for one in patched.changes
+    )
+    return _Written(out, absents, patched=True, notes=tuple(patched.notes))
 
 
-def _reads_as(proposal: Patched, name: str, format: str, wanted: LabelTable) -> bool:
-    """Whether a proposal, read as its user will, gives the wanted table."""
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / name
-        path.write_bytes(proposal.content)
-        for added, content in proposal.beside.items():
-            path.with_name(f"{name}{added}").write_bytes(content)
-        try:
-            return read_labels(path, format=format, options=proposal.options) == wanted
-        except HilltopError:
-            return False
+def _layout(folder: AuditFolder, source: Source) -> Layout:
+    """How the labels are laid out: as the audit found, or by looking again for an older audit."""
+    if folder.layout is not None:
+        return folder.layout
+    layout = detect(source, folder.reading, format=folder.format)
+    if isinstance(layout, Ambiguous):
+        raise layout.error()
+    return layout
+
+
+def _in_file(raw: LabelTable, changes: Sequence[Change], new: Mapping[str, str]) -> list[Change]:
+    """The changes under the names that the file has for classes, which may have several."""
+    counts = raw.counts_by_class(State.PRESENT).tolist()
+    spelled: dict[str, list[int]] = {}
+    for column, name in enumerate(raw.classes):
+        spelled.setdefault(new.get(name, name), []).append(column)
+    for columns in spelled.values():
+        columns.sort(key=lambda column: -counts[column])
+    found = []
+    for change in changes:
+        columns = spelled.get(change.class_name, [])
+        states = {column: _state(raw, change.row, column) for column in columns}
+        present = [column for column in columns if states[column] == State.PRESENT]
+        for column in present if change.state != State.PRESENT and present else columns[:1]:
+            name = raw.classes[column]
+            found.append(replace(change, column=column, class_name=name, was=states[column]))
+    return found
+
+
+def _state(table: LabelTable, row: int, column: int) -> State:
+    return State(int(table.dense([row])[0, column]))
+
+
+def _write_patched(out: Path, patched: Patched) -> None:
+    """Write a file with those beside it, or a new folder."""
+    if "" not in patched.files:
+        with new_folder(out) as folder:
+            write_files(folder, patched.files)
+        return
+    for added, content in patched.files.items():
+        atomic_write(out.parent / f"{out.name}{added}", content)
 
 
 def _rewrite(
@@ -280,7 +276,7 @@ def _rewrite(
         changed = apply_changes(table, changes, reviewers=found.reviewers)
         write_labels(changed, out, format=chosen.name, lossy=lossy)
 
-    present = found.without_absents(table.unlisted)
+    present = without_absents(found.changes, table.unlisted)
     try:
         attempt(found.changes)
         return _Written(out, absents=True)

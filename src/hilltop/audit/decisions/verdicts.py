@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hilltop.audit.decisions.answers import Answers, resolve
 from hilltop.data import LabelTable, State, Step
-from hilltop.data.formats import Change
+from hilltop.data.patching import Change
 from hilltop.data.review_record import Outcome, ReviewRecord
 
 _STATES: dict[Outcome, State] = {"present": State.PRESENT, "absent": State.ABSENT}
@@ -44,18 +44,6 @@ class Verdicts:
         """Whether a change takes a label away."""
         return (change.row, change.column) in self.struck
 
-    def without_absents(self, unlisted: State) -> list[Change]:
-        """The changes for a format that cannot say "absent": labels come, and wrong ones go.
-
-        Args:
-            unlisted: What a pair is that the format does not list.
-        """
-        return [
-            replace(one, state=unlisted) if self.is_struck(one) else one
-            for one in self.changes
-            if one.state == State.PRESENT or self.is_struck(one)
-        ]
-
 
 def verdicts(table: LabelTable, answers: Answers) -> Verdicts:
     """Resolve all answers and compare them with the table."""
@@ -79,7 +67,7 @@ def verdicts(table: LabelTable, answers: Answers) -> Verdicts:
         if state is not None and before != state:
             if before == State.PRESENT:
                 struck.add((row, column))
-            changes.append(Change(row, column, image, name, state))
+            changes.append(Change(row, column, image, name, state, before))
             reviewers |= set(answers.votes(name, image))
     changes.sort(key=lambda change: (change.row, change.column))
     by = tuple(sorted(reviewers))

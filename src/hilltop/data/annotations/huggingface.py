@@ -1,0 +1,513 @@
+"""Hugging Face: metadata files of image folders, Parquet with ClassLabel, and ``save_to_disk``.
+
+In data sets labels are class numbers (``ClassLabel``, or a list of them), named in the metadata of
+the file. Rows without a column of ids are named by their number, from 0. Pictures are not read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hilltop.data.assemble import assemble
+from hilltop.data.content import Source
+from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.files import replacing
+from hilltop.data.format import Format, plain_layout
+from hilltop.data.history import Step
+from hilltop.data.label_folders import choose_split, file_to_write, files_in
+from hilltop.data.label_table import LabelTable
+from hilltop.data.layout import (
+    ROW_NUMBER,
+    Ambiguous,
+    Layout,
+    Question,
+    ReadOptions,
+    unlisted_question,
+)
+from hilltop.data.lossless import check_cells, check_lossless
+from hilltop.data.parquet_files import check_parquet
+from hilltop.data.patching import Change, Original, Patched, by_image, without_absents
+from hilltop.data.state import State
+from hilltop.data.tables.cells import read_cells
+from hilltop.data.tables.column_names import image_candidates, is_label_name
+from hilltop.data.tables.infer import detect_table
+from hilltop.data.tables.patch import patch_table
+from hilltop.data.tables.read import read_table
+from hilltop.data.tables.write import lists_of, write_lists
+from hilltop.errors import MissingExtra
+
+METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
+"""Names of the files that Hugging Face's imagefolder takes labels from."""
+_KEY = b"huggingface"
+_SAVED = ("dataset_dict.json", "state.json")
+_SHARD = re.compile(r"(.+?)(?:-[0-9]+-of-[0-9]+.*)?\.parquet")
+_FAULTS = (pa.ArrowException, OSError, ValueError, KeyError)
+
+
+def matches(source: Source) -> bool:
+    """Whether this is a metadata file or folder, or a data set with ClassLabel."""
+    if source.is_folder:
+        files = files_in(source.path)
+        if any(name in files for name in _SAVED) or _metadata_files(source.path):
+            return True
+        shards = _shards(source.path)
+        return bool(shards) and all(class_labels(_features(f[0])) for f in shards.values())
+    if not source.is_file:
+        return False
+    if source.path.name in METADATA_NAMES and _file_columns(source):
+        return True
+    return source.suffix == ".parquet" and bool(class_labels(_features(source)))
+
+
+def detect(
+    source: Source, options: ReadOptions, classes: Sequence[str] | None
+) -> Layout | Ambiguous | None:
+    """Find the columns of images and labels, and the split."""
+    inner = _metadata_source(source, options.split)
+    if inner is not None:
+        return _detect_metadata(source, inner, options, classes)
+    layout = plain_layout("huggingface", options, classes)
+    questions: list[Question] = []
+    part = _open(source, options.split)
+    names = part.schema.names
+    described = class_labels(part.features)
+    known = [name for name in names if name in described] or [*filter(is_label_name, names)]
+    label = options.label_columns or (known[0] if known else "")
+    if options.label_columns is None and len(known) != 1:
+        shown = ", ".join(known or names)
+        label = label or names[-1]
+        questions.append(
+            Question(
+                f"Which column holds the labels? Pass --label-columns with one of {shown}.",
+                {"label_columns": label},
+            )
+        )
+    image = options.image_column or _image_column(part, label, questions)
+    if options.unlisted is None:
+        questions.append(unlisted_question())
+    if questions:
+        return Ambiguous(source.path, questions, options)
+    return replace(
+        layout,
+        image_column=image,
+        label_columns=(label,),
+        classes=layout.classes or tuple(described.get(label, ())) or None,
+        split=part.split,
+    )
+
+
+def _image_column(part: _Part, label: str, questions: list[Question]) -> str:
+    """The column of ids; row numbers where there is none."""
+    fields = [
+        field.name
+        for field in part.schema
+        if field.name != label
+        and (pa.types.is_string(field.type) or pa.types.is_integer(field.type))
+    ]
+    # A column of its own comes before a part of another, such as the path of a picture.
+    outer = [name for name in fields if "." not in name]
+    found = image_candidates(outer) or image_candidates(fields)
+    if len(found) > 1:
+        questions.append(
+            Question(
+                f"Which column holds the image names? Pass --image-column with one of"
+                f" {', '.join(found)}.",
+                {"image_column": found[0]},
+            )
+        )
+    return found[0] if found else ROW_NUMBER
+
+
+def read(source: Source, layout: Layout) -> LabelTable:
+    """Read one split; numbers become the names that the data set gives them."""
+    inner = _metadata_source(source, layout.split)
+    if inner is not None:
+        table = read_table(inner, replace(layout, format="list_column"))
+        step = Step("read", {"file": str(source.path), "format": "huggingface"})
+        return replace(table, history=(step,))
+    part = _open(source, layout.split)
+    label = layout.label_columns[0]
+    named = layout.image_column or ROW_NUMBER
+    content = part.load([label] if named == ROW_NUMBER else [label, named])
+    if named == ROW_NUMBER:
+        images = pa.array(map(str, range(len(content))), pa.string())
+    else:
+        images = content.column(named).combine_chunks().cast(pa.string())
+    ids = images.dictionary_encode()
+    if ids.null_count:
+        raise data_error(source.path, f"some rows have no image name in the column {named!r}.")
+    rows, columns, classes = _labels(source.path, content.column(label), layout)
+    return assemble(
+        ids.dictionary,
+        classes,
+        np.asarray(ids.indices)[rows],
+        columns,
+        State.PRESENT,
+        unlisted=layout.unlisted,
+        source=source.path,
+        step=Step("read", {"file": str(source.path), "format": "huggingface"}),
+    )
+
+
+def _labels(path: Path, column: pa.ChunkedArray, layout: Layout) -> tuple[Any, Any, Sequence[str]]:
+    """Row and class number of every label; -1 and null cells are no label."""
+    cells = column.combine_chunks()
+    lists = pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type)
+    if lists:
+        rows = pc.list_parent_indices(cells).to_numpy(zero_copy_only=False)
+        values = cells.flatten()
+    else:
+        rows, values = np.arange(len(cells)), cells
+    null = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
+    errors = ErrorCollector(path)
+    if lists and null.any():
+        errors.add("a list of labels holds null. Remove it.", line=int(rows[null][0]) + 1)
+    errors.check()
+    rows, values = rows[~null], values.drop_null()
+    if not pa.types.is_integer(values.type):
+        if not pa.types.is_string(values.type):
+            raise data_error(path, f"labels must be numbers or names, but are {values.type}.")
+        closed = layout.classes or sorted(values.unique().to_pylist())
+        found = pc.index_in(values, value_set=pa.array(closed, pa.string())).fill_null(-1)
+        numbers = np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+        if (numbers < 0).any():
+            name = values[int(np.argmax(numbers < 0))].as_py()
+            raise data_error(path, f"class {name!r} is not in the class list.")
+        return rows, numbers, closed
+    numbers = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
+    rows, numbers = rows[numbers != -1], numbers[numbers != -1]
+    highest = int(numbers.max(initial=-1)) + 1
+    classes = layout.classes or [str(number) for number in range(highest)]
+    for at in np.flatnonzero((numbers < 0) | (numbers >= len(classes)))[:20]:
+        errors.add(
+            f"{numbers[at]} is no number of a class (0 to {len(classes) - 1}).",
+            line=int(rows[at]) + 1,
+        )
+    errors.check()
+    return rows, numbers, classes
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
+    """Write a metadata file, or a Parquet file that ``datasets`` reads with names of classes.
+
+    Into a folder, or under the name of a metadata file, labels are lists of names; under any other
+    name that ends with .parquet, they are class numbers.
+    """
+    if path.is_dir() or path.name in METADATA_NAMES:
+        target = file_to_write(path, "metadata.jsonl")
+        layout = write_lists(table, target, lossy, image_column="file_name")
+        return replace(layout, format="huggingface")
+    if path.suffix.lower() != ".parquet":
+        raise data_error(
+            path,
+            f"Hugging Face takes labels from files named {', '.join(METADATA_NAMES)}, or from any"
+            " other Parquet file. Rename it.",
+        )
+    said = (State.UNKNOWN, State.ABSENT)
+    check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=said)
+    check_cells(table, path)
+    if not table.classes:
+        raise data_error(path, "this format cannot express a table without classes.")
+    number = {name: at for at, name in enumerate(table.classes)}
+    names = lists_of(table, State.PRESENT)
+    numbers = pa.array([number[name] for name in names.flatten().to_pylist()], pa.int64())
+    classes = {"names": list(table.classes), "_type": "ClassLabel"}
+    columns = {
+        "image": {"dtype": "string", "_type": "Value"},
+        "labels": {"feature": classes, "_type": "Sequence"},
+    }
+    labels = pa.ListArray.from_arrays(names.offsets, numbers)
+    content = pa.table({"image": table.images, "labels": labels})
+    about = {_KEY: json.dumps({"info": {"features": columns}}).encode()}
+    with replacing(path) as temporary:
+        pq.write_table(content.replace_schema_metadata(about), temporary)
+    return Layout(
+        "huggingface",
+        unlisted=table.unlisted,
+        image_column="image",
+        label_columns=("labels",),
+        classes=table.classes,
+    )
+
+
+def patch(original: Original, changes: Sequence[Change]) -> Patched:
+    """Change the labels in a metadata file or a Parquet file; all other columns stay."""
+    source, layout = original.source, original.layout
+    inner = _metadata_source(source, layout.split)
+    if inner is not None:
+        as_table = replace(layout, format="list_column")
+        found = patch_table(Original(inner, as_table, original.table), changes)
+        name = "" if not source.is_folder else str(inner.path.relative_to(source.path))
+        new = replace(found.layout, format="huggingface")
+        return replace(found, files={name: found.files[""]}, layout=new)
+    if source.is_folder or layout.image_column == ROW_NUMBER:
+        raise data_error(
+            source.path,
+            "only a single Parquet file with a column of image names can be changed in place. Pass"
+            " --format hilltop to write the labels in another format.",
+        )
+    said = without_absents(changes, original.table.unlisted)
+    content = pq.read_table(pa.BufferReader(source.raw))
+    at = content.column_names.index(layout.label_columns[0])
+    cells = content.column(at).to_pylist()
+    place = {name: number for number, name in enumerate(layout.classes or ())}
+    if not all(cell is None or isinstance(cell, list) for cell in cells) or not place:
+        raise data_error(source.path, "a column with one label per row cannot take another.")
+    wanted = by_image(said)
+    images = [str(one) for one in content.column(layout.image_column).to_pylist()]
+    first: set[str] = set()
+    for row, image in enumerate(images):
+        for change in wanted.get(image, []):
+            number = place[change.class_name]
+            kept = [one for one in cells[row] or [] if one != number]
+            new_label = change.state == State.PRESENT and image not in first
+            cells[row] = [*kept, number] if new_label else kept
+        if image in wanted:
+            first.add(image)
+    field = content.schema.field(at)
+    content = content.set_column(at, field, pa.array(cells, field.type))
+    stored = io.BytesIO()
+    pq.write_table(content, stored)
+    return Patched({"": stored.getvalue()}, layout, said)
+
+
+# Metadata files
+
+
+def _file_columns(source: Source) -> list[str]:
+    """Columns that Hugging Face's imagefolder takes for image files."""
+    line = source.head.partition("\n")[0]
+    if source.suffix == ".csv":
+        words = [cell.strip(' "\r') for cell in line.split(",")]
+    elif source.suffix == ".jsonl":
+        words = re.findall(r'"([\w.-]+)"\s*:', line)
+    else:
+        try:
+            words = pq.read_schema(pa.BufferReader(source.raw)).names
+        except _FAULTS:
+            return []
+    return [word for word in words if word == "file_name" or word.endswith("_file_name")]
+
+
+def _metadata_files(folder: Path) -> list[Path]:
+    """Metadata files in a folder; if there is none, those in the folders of its splits."""
+    here = [folder / name for name in METADATA_NAMES if (folder / name).is_file()]
+    found = here or sorted(path for name in METADATA_NAMES for path in folder.glob(f"*/{name}"))
+    return [path for path in found if _file_columns(Source(path))]
+
+
+def _metadata_source(source: Source, split: str | None) -> Source | None:
+    """The metadata file of a folder, or the file itself if it is one."""
+    if not source.is_folder:
+        is_metadata = source.path.name in METADATA_NAMES and bool(_file_columns(source))
+        return source if is_metadata else None
+    files = _metadata_files(source.path)
+    if not files:
+        return None
+    if files[0].parent != source.path:
+        chosen = choose_split(source.path, {path.parent.name for path in files}, split)
+        files = [path for path in files if path.parent.name == chosen]
+    if len(files) > 1:
+        names = " and ".join(path.name for path in files)
+        raise data_error(files[0].parent, f"this folder holds {names}. Name one of these files.")
+    key = ("metadata", files[0])
+    if key not in source.cache:
+        source.cache[key] = Source(files[0])
+    found: Source = source.cache[key]
+    return found
+
+
+def _detect_metadata(
+    source: Source, inner: Source, options: ReadOptions, classes: Sequence[str] | None
+) -> Layout | Ambiguous | None:
+    cells = read_cells(inner, separator="," if inner.suffix == ".csv" else None, sheet=None)
+    columns = _file_columns(inner)
+    named = options
+    if options.image_column is None and len(columns) == 1:
+        named = replace(options, image_column=columns[0])
+    if cells is not None and cells.separator is not None and named.separator is None:
+        named = replace(named, separator=cells.separator)
+    found = detect_table(inner, named, format="list_column", classes=classes)
+    if isinstance(found, Ambiguous):
+        return replace(found, path=source.path, options=options)
+    split = (
+        inner.path.parent.name if source.is_folder and inner.path.parent != source.path else None
+    )
+    return None if found is None else replace(found, format="huggingface", split=split)
+
+
+# Data sets
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One split: its columns, what is said of these, and how to load some of them."""
+
+    path: Path
+    schema: pa.Schema
+    features: Any
+    split: str | None
+    tables: Any
+
+    def load(self, columns: Sequence[str]) -> pa.Table:
+        """Read some columns."""
+        try:
+            content = pa.concat_tables(self.tables(columns)).combine_chunks()
+            content.validate(full=True)
+        except _FAULTS as error:
+            reason = str(error).partition("\n")[0].rstrip(".")
+            raise data_error(self.path, f"its data cannot be read: {reason}.") from None
+        return content
+
+
+def _open(source: Source, split: str | None) -> _Part:
+    if not source.is_folder:
+        return _parquet_part(source.path, [source], None)
+    if any(name in files_in(source.path) for name in _SAVED):
+        return _saved_part(source.path, split)
+    shards = _shards(source.path)
+    if not shards:
+        raise data_error(source.path, "there is no data set of Hugging Face here.")
+    chosen = choose_split(source.path, shards, split)
+    return _parquet_part(source.path, shards[chosen], chosen)
+
+
+def _saved_part(folder: Path, split: str | None) -> _Part:
+    """What ``save_to_disk`` wrote into a folder."""
+    try:
+        from datasets import DatasetDict, load_from_disk
+    except ImportError as error:
+        raise MissingExtra("Reading a saved data set", error.name, "datasets") from None
+    for file in sorted(folder.rglob("*.arrow")):
+        _check_arrow(file)
+    try:
+        found = load_from_disk(str(folder))
+    except Exception as error:  # the library raises whatever its readers do
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise data_error(folder, f"this saved data set cannot be read: {reason}.") from None
+    chosen = None
+    if isinstance(found, DatasetDict):
+        chosen = choose_split(folder, list(found), split)
+        found = found[chosen]
+    features = found.features.to_dict()
+    schema = pa.schema(found.features.arrow_schema).empty_table().flatten().schema
+
+    def tables(columns: Sequence[str]) -> list[pa.Table]:
+        outer = list(dict.fromkeys(name.split(".")[0] for name in columns))
+        whole = found.select_columns(outer).with_format("arrow")
+        return (
+            [whole[:].flatten().select(columns)]
+            if len(whole)
+            else [schema.empty_table().select(columns)]
+        )
+
+    return _Part(folder, schema, features, chosen, tables)
+
+
+def _check_arrow(file: Path) -> None:
+    """Raise if a file is damaged: taking a damaged batch apart would end the process."""
+    try:
+        with pa.memory_map(str(file)) as stored:
+            for batch in pa.ipc.open_stream(stored):
+                batch.validate(full=True)
+    except _FAULTS as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise data_error(file, f"this part of a saved data set is damaged: {reason}.") from None
+
+
+def _parquet_part(path: Path, files: Sequence[Source], split: str | None) -> _Part:
+    try:
+        stored = pq.read_schema(pa.BufferReader(files[0].raw))
+    except _FAULTS as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise data_error(path, f"this is not a whole Parquet file: {reason}.") from None
+
+    def tables(columns: Sequence[str]) -> list[pa.Table]:
+        for file in files:
+            if file.path.is_file():
+                check_parquet(file.path)
+        return [
+            pq.ParquetFile(pa.BufferReader(file.raw))
+            .read(columns=list(columns))
+            .flatten()
+            .select(columns)
+            for file in files
+        ]
+
+    flat = stored.empty_table().flatten().schema
+    return _Part(path, flat, _described(stored), split, tables)
+
+
+def _shards(folder: Path) -> dict[str, list[Source]]:
+    """Parquet files by split, here or in ``data``: ``train-00000-of-00002.parquet``."""
+    found: dict[str, list[Source]] = {}
+    for place in (folder, folder / "data"):
+        for name, path in files_in(place).items():
+            if match := _SHARD.fullmatch(name):
+                found.setdefault(match[1], []).append(Source(path))
+    return found
+
+
+def _features(source: Source) -> Any:
+    try:
+        return _described(pq.read_schema(pa.BufferReader(source.raw)))
+    except _FAULTS:
+        return None
+
+
+def _described(schema: pa.Schema) -> Any:
+    """The description in the metadata of a schema; None where there is none or it is damaged."""
+    try:
+        return json.loads((schema.metadata or {}).get(_KEY, b"{}"))["info"]["features"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def class_labels(features: Any) -> dict[str, list[str]]:
+    """Names of the classes of every column that holds class numbers, one or a list of them."""
+    if not isinstance(features, dict):
+        return {}
+    return {name: names for name, names in _found(features) if names}
+
+
+def _found(features: dict[str, Any], outer: str = "") -> Iterator[tuple[str, list[str]]]:
+    for name, feature in features.items():
+        inner = feature
+        if isinstance(feature, list) and len(feature) == 1:
+            inner = feature[0]
+        elif isinstance(feature, dict) and feature.get("_type") in (
+            "Sequence",
+            "List",
+            "LargeList",
+        ):
+            inner = feature.get("feature")
+        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
+            names = inner.get("names")
+            whole = isinstance(names, list) and all(isinstance(one, str) and one for one in names)
+            yield f"{outer}{name}", names if whole and names is not None else []
+        elif isinstance(inner, dict) and "_type" not in inner and not outer:
+            yield from _found(inner, f"{name}.")
+
+
+FORMAT = Format(
+    name="huggingface",
+    summary="Hugging Face: metadata files, Parquet with ClassLabel, or a save_to_disk folder.",
+    matches=matches,
+    detect=detect,
+    read=read,
+    write=write,
+    patch=patch,
+    folders=True,
+    file_names=True,
+)

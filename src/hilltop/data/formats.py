@@ -1,0 +1,510 @@
+"""The one door for labels: ``detect`` finds the layout of a file, ``read`` and ``patch`` follow it.
+
+:func:`read_labels` and :func:`write_labels` are made of these for everyday use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hilltop.checks import did_you_mean
+from hilltop.data import native
+from hilltop.data.annotations import (
+    class_folders,
+    coco,
+    cvat,
+    fiftyone,
+    huggingface,
+    label_studio,
+    sidecar,
+    voc,
+    yolo,
+)
+from hilltop.data.class_names import (
+    apply_background_class,
+    check_look_alikes,
+    class_map,
+    rename_by_map,
+)
+from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive
+from hilltop.data.data_errors import data_error
+from hilltop.data.files import check_folder
+from hilltop.data.format import Format
+from hilltop.data.history import Step
+from hilltop.data.label_folders import candidate_files
+from hilltop.data.label_table import LabelTable
+from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
+from hilltop.data.patching import Change, Original, Patched
+from hilltop.data.public import (
+    audioset,
+    celeba,
+    libsvm,
+    mulan,
+    multi_hot,
+    nus,
+    openimages,
+    paper_list,
+)
+from hilltop.data.review_record import read_provenance
+from hilltop.data.tables.infer import detect_table
+from hilltop.data.tables.patch import patch_table
+from hilltop.data.tables.read import read_table
+from hilltop.data.tables.write import write_lists, write_long, write_wide
+from hilltop.deprecation import warn_renamed
+from hilltop.errors import AmbiguousInputError, ArgumentTypeError, DataError
+
+_MOST_SHOWN = 5
+_MOST_WIDE_CLASSES = 1000
+_STDIN = Path("standard input")
+_FRAME = Path("the DataFrame")
+_TABLES = (".csv", ".tsv", ".tab", ".xlsx", ".xlsm")
+
+
+def _table_format(name: str, summary: str, write: Any, suffixes: tuple[str, ...] = ()) -> Format:
+    def detect(
+        source: Source, options: ReadOptions, classes: Sequence[str] | None
+    ) -> Layout | Ambiguous | None:
+        return detect_table(source, options, format=name, classes=classes)
+
+    return Format(
+        name=name,
+        summary=summary,
+        matches=None,
+        detect=detect,
+        read=read_table,
+        write=write,
+        patch=patch_table,
+        suffixes=suffixes,
+    )
+
+
+_ALL = (
+    native.FORMAT,
+    _table_format("wide", "A table with a row per image and a column per class.", write_wide),
+    _table_format(
+        "list_column",
+        "A table with a row per image and one or several columns of labels.",
+        write_lists,
+        (".jsonl", ".ndjson"),
+    ),
+    _table_format("long", "A table with a row per label: image, class, perhaps state.", write_long),
+    huggingface.FORMAT,
+    coco.FORMAT,
+    coco.LVIS,
+    yolo.FORMAT,
+    voc.FORMAT,
+    voc.XML_FORMAT,
+    class_folders.FORMAT,
+    label_studio.FORMAT,
+    cvat.FORMAT,
+    fiftyone.FORMAT,
+    sidecar.FORMAT,
+    nus.FORMAT,
+    openimages.FORMAT,
+    paper_list.FORMAT,
+    celeba.FORMAT,
+    audioset.FORMAT,
+    mulan.FORMAT,
+    libsvm.FORMAT,
+    multi_hot.FORMAT,
+)
+FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
+"""Every format by name."""
+RENAMED_FORMATS = {
+    "long_values": "long",
+    "label_columns": "list_column",
+    "json_records": "list_column",
+    "huggingface_dataset": "huggingface",
+    "tag_files": "sidecar",
+    "zero_one_list": "multi_hot",
+}
+"""Old names of formats, with their new ones."""
+_RECIPES = frozenset(
+    [
+        "id_class",
+        "named_arrays",
+        "name_list",
+        "matrix",
+        "triples",
+        "fasttext",
+        "tfrecord",
+        "class_values",
+        "datumaro",
+        "ground_truth",
+        "labelbox",
+        "object_values",
+        "prodigy",
+        "via",
+        "via_three",
+        "xml_records",
+        "class_lists",
+        "json_files",
+        "object_files",
+        "value_files",
+        "xmp_files",
+    ]
+)
+
+
+def named_format(name: str) -> Format:
+    """Return the format of a name.
+
+    Raises:
+        AmbiguousInputError: There is no such format.
+    """
+    if name in RENAMED_FORMATS:
+        warn_renamed(name, RENAMED_FORMATS[name])
+        name = RENAMED_FORMATS[name]
+    if name in _RECIPES:
+        raise AmbiguousInputError(
+            f"The format {name!r} is not read any more. docs/recipes.md shows the few lines of"
+            " pandas that read such files into LabelTable.from_dataframe."
+        )
+    if name not in FORMATS:
+        raise AmbiguousInputError(
+            f"Unknown format {name!r}.{did_you_mean(name, FORMATS)}"
+            f" Known formats: {', '.join(FORMATS)}."
+        )
+    return FORMATS[name]
+
+
+def open_source(path: Any, options: ReadOptions) -> Source:
+    """Return what labels are read from: a path, ``-`` for standard input, or a DataFrame.
+
+    Raises:
+        DataError: There is no such file.
+        ArgumentTypeError: This is neither a path nor a DataFrame.
+    """
+    if not isinstance(path, str | os.PathLike):
+        if not hasattr(path, "columns"):
+            raise ArgumentTypeError(
+                f"Expected a path or a DataFrame of pandas or polars, but got"
+                f" {type(path).__name__}."
+            )
+        return Source(_FRAME, frame=path)
+    if str(path) == "-":
+        return Source(_STDIN, content=sys.stdin.buffer.read(), encoding=options.encoding)
+    named = Path(path)
+    if named.is_fifo():  # as `<(command)` of a shell is; it can be read but once
+        return Source(named, content=named.read_bytes(), encoding=options.encoding)
+    if not named.exists():
+        raise data_error(named, "there is no such file or folder.")
+    if not named.is_file() and not named.is_dir():  # a device may have no end
+        raise data_error(named, "this is neither a file nor a folder.")
+    return Source(named, encoding=options.encoding)
+
+
+def detect(
+    source: Source | Any,
+    options: ReadOptions | None = None,
+    *,
+    format: str | None = None,
+    classes: Sequence[str] | None = None,
+) -> Layout | Ambiguous:
+    """Find out how a label file is laid out.
+
+    Args:
+        source: A path, a DataFrame, or a source that was opened already.
+        options: What the user said of it.
+        format: Name of the format; None recognises it from the content.
+        classes: The closed list of classes, in place of ``options.classes``.
+
+    Returns:
+        The layout, by which :func:`read` and :func:`patch` go; or all questions that are open.
+
+    Raises:
+        DataError: The file is damaged, or no format matches.
+    """
+    said = options or ReadOptions()
+    opened = source if isinstance(source, Source) else open_source(source, said)
+    if said.minus_one is None and _says_absent(opened):
+        said = replace(said, minus_one="absent")
+    try:
+        if format is not None:
+            return _named_layout(opened, said, named_format(format), classes)
+        return _found_layout(opened, said, classes)
+    except AmbiguousInputError as error:
+        if not isinstance(error.ambiguous, Ambiguous):
+            raise
+        return replace(error.ambiguous, options=said, format=format)
+
+
+def _says_absent(source: Source) -> bool:
+    """Whether `hilltop apply` wrote this file, with answers that make -1 mean absent."""
+    if not source.is_file or not source.path.is_file():
+        return False
+    return any(record.outcome == "absent" for record in read_provenance(source.path))
+
+
+def _named_layout(
+    source: Source, options: ReadOptions, format: Format, classes: Sequence[str] | None
+) -> Layout | Ambiguous:
+    if source.is_folder and not format.folders:
+        raise data_error(source.path, f"this is a folder, but {format.name!r} is read from a file.")
+    if not source.is_folder and source.frame is None and not source.is_file:
+        raise data_error(source.path, f"{format.name!r} is not read from this.")
+    found = format.find_layout(source, options, classes)
+    if found is None and source.is_file and not source.raw.strip():
+        raise data_error(source.path, "the file is empty.")
+    if found is None:
+        raise data_error(source.path, f"this is not {format.name!r}: {format.summary}")
+    return replace(found, format=format.name)
+
+
+def _found_layout(
+    source: Source, options: ReadOptions, classes: Sequence[str] | None
+) -> Layout | Ambiguous:
+    matching = (
+        [format for format in _ALL if format.matches is not None and format.matches(source)]
+        if source.frame is None
+        else []
+    )
+    special = [format for format in matching if not format.general]
+    matching = special or matching
+    if len(matching) > 1:
+        names = ", ".join(format.name for format in matching)
+        raise ask(
+            source.path,
+            f"The content matches {len(matching)} formats: {names}. Pass --format with one.",
+            options,
+            format=matching[0].name,
+        )
+    if matching:
+        found = matching[0].find_layout(source, options, classes)
+        if found is not None:
+            return found
+    if source.is_folder:
+        raise _describe_folder(source, options)
+    table = detect_table(source, options, classes=classes)
+    if table is not None:
+        return table
+    raise _describe_file(source)
+
+
+def find_format(path: Path, options: ReadOptions) -> str:
+    """Return the name of the format of a file that is read with some options.
+
+    Raises:
+        AmbiguousInputError: The file leaves something open.
+    """
+    found = detect(path, options)
+    if isinstance(found, Ambiguous):
+        raise found.error()
+    return found.format
+
+
+def _describe_folder(source: Source, options: ReadOptions) -> DataError:
+    """Say which files of a folder may hold labels, or that none does."""
+    files = candidate_files(source.path)
+    if not files:
+        return data_error(
+            source.path, "this folder matches no known format, and no file in it may hold labels."
+        )
+    shown = ", ".join(str(path.relative_to(source.path)) for path in files[:_MOST_SHOWN])
+    more = f" and {len(files) - _MOST_SHOWN} more" if len(files) > _MOST_SHOWN else ""
+    return AmbiguousInputError(
+        f"{source.path}: this folder matches no known format. It holds {shown}{more}: name the file"
+        " with the labels."
+    )
+
+
+def _describe_file(source: Source) -> DataError:
+    """Say what was expected of a file that nothing matches."""
+    if source.frame is None and is_archive(source.path):
+        source.raw  # noqa: B018 (an archive of several files says what it holds)
+    if source.is_file and not source.raw.strip():
+        return data_error(source.path, "the file is empty.")
+    if source.is_file:
+        source.text  # noqa: B018 (a text in another encoding says so)
+    first = source.head.strip().partition("\n")[0]
+    return AmbiguousInputError(
+        f"{source.path}: the content matches no known format; it begins with {first!r:.80}."
+        " Expected a table (rows of cells separated by commas, tabs or semicolons) or one of the"
+        " formats that docs/formats.md shows; docs/recipes.md shows how to read other files."
+    )
+
+
+def read(source: Source | Any, layout: Layout) -> LabelTable:
+    """Read labels as a layout says; nothing is inferred.
+
+    Raises:
+        DataError: The file does not hold what the layout says; the message names rows.
+    """
+    opened = source
+    if not isinstance(source, Source):
+        encoding = None if layout.encoding.startswith("utf-8") else layout.encoding
+        opened = open_source(source, ReadOptions(encoding=encoding))
+    try:
+        return FORMATS[layout.format].read(opened, layout)
+    except UnicodeEncodeError:  # JSON can write them, but no other file can
+        raise data_error(
+            opened.path, "a name holds half a character (a lone surrogate). Write it anew."
+        ) from None
+
+
+def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[Change]) -> Patched:
+    """Change some pairs of a file and leave all else alone.
+
+    Args:
+        source: The file as it was read.
+        layout: How it was read.
+        table: What was read.
+        changes: The pairs with their new states, under the names in the file.
+
+    Returns:
+        The new files, which are not written yet. They are read back before they are returned.
+
+    Raises:
+        DataError: The format cannot be changed so, or the result would not read back equal.
+    """
+    format = FORMATS[layout.format]
+    if format.patch is None:
+        raise data_error(
+            source.path,
+            f"files of the format {layout.format!r} are read, but not changed. Write the labels in"
+            " another one with --format, such as --format hilltop.",
+        )
+    patched = format.patch(Original(source, layout, table), changes)
+    expected = with_changes(table, patched.changes, patched.images)
+    found = read_patched(source, patched)
+    if set(found.classes) <= set(expected.classes):  # a class may have lost its last label
+        found = found.with_classes(expected.classes)
+    if found != expected:
+        raise data_error(
+            source.path,
+            "its labels could not be changed without disturbing others. Write them anew in another"
+            " format with --format, such as --format hilltop.",
+        )
+    return patched
+
+
+def with_changes(
+    table: LabelTable, changes: Sequence[Change], images: Sequence[str] | None = None
+) -> LabelTable:
+    """Return the table with the changes made, under other image ids if there are any."""
+    changed = table.with_states(
+        [change.row for change in changes],
+        [change.column for change in changes],
+        [int(change.state) for change in changes],
+        step=Step("patch", {"changes": len(changes)}),
+    )
+    return changed if images is None else changed.with_images(images, step=Step("rename", {}))
+
+
+def read_patched(source: Source, patched: Patched) -> LabelTable:
+    """Read what a patch would write."""
+    from tempfile import TemporaryDirectory
+
+    if set(patched.files) == {""}:
+        encoding = patched.layout.encoding
+        plain = None if encoding.startswith("utf-8") else encoding
+        copy = Source(source.path, content=patched.files[""], encoding=plain)
+        return FORMATS[patched.layout.format].read(copy, patched.layout)
+    with TemporaryDirectory() as scratch:
+        target = Path(scratch) / source.path.name
+        write_files(target, patched.files)
+        return FORMATS[patched.layout.format].read(Source(target), patched.layout)
+
+
+def write_files(target: Path, files: Mapping[str, bytes]) -> None:
+    """Write a file with those beside it, or the files of a folder."""
+    beside = "" in files
+    for name, content in files.items():
+        path = target.with_name(f"{target.name}{name}") if beside else target / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def read_labels(
+    source: Any,
+    *,
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    classes: Path | str | Sequence[str] | None = None,
+    **keywords: Any,
+) -> LabelTable:
+    """Read labels from a file, a folder or a DataFrame.
+
+    Args:
+        source: A path, ``-`` for standard input, or a DataFrame of pandas or polars.
+        format: Name of the format; None recognises it from the content.
+        options: What the file leaves open, as an object.
+        classes: The closed list of classes: a file with a name per line, or the names.
+        keywords: The same as keywords: ``unlisted="unknown"``, ``label_columns="tags"`` and all
+            other fields of :class:`ReadOptions`.
+
+    Raises:
+        DataError: The file cannot be read as labels; the message names row and remedy.
+        AmbiguousInputError: The file leaves something open that an option has to settle.
+
+    Example:
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"image": ["a.jpg", "b.jpg"], "tags": ["cat;dog", "dog"]})
+        >>> read_labels(frame, unlisted="unknown")
+        LabelTable(2 images, 2 classes, 3 present, 0 absent, 1 unknown)
+    """
+    if isinstance(classes, str | os.PathLike):
+        keywords["classes"], classes = classes, None
+    said = read_options(keywords, options)
+    opened = open_source(source, said)
+    found = detect(opened, said, format=format, classes=classes)
+    if isinstance(found, Ambiguous):
+        raise found.error()
+    return named_table(read(opened, found), opened.path, said)
+
+
+def named_table(table: LabelTable, path: Path, options: ReadOptions) -> LabelTable:
+    """The table with its classes named as the user wants them."""
+    table = rename_by_map(table, class_map(table, options))
+    check_look_alikes(table, path)
+    if options.background_class is not None:
+        table = apply_background_class(table, options.background_class, path)
+    return table
+
+
+def write_labels(
+    table: LabelTable, path: Path | str, *, format: str | None = None, lossy: bool = False
+) -> Layout:
+    """Write a table; without ``lossy``, only in a format that can express all of it.
+
+    Args:
+        table: The labels.
+        path: The file or folder to write.
+        format: Name of the format; None for the usual one of the ending: Hilltop's own for
+            .parquet, a wide table for .csv, .tsv and .xlsx (lists of labels from 1,000 classes on).
+        lossy: Leave out what the format cannot express.
+
+    Returns:
+        How it is laid out: ``read(path, layout)`` gives the same table.
+    """
+    target = Path(path)
+    chosen = named_format(format) if format else _by_suffix(target, table)
+    check_folder(target)
+    if chosen.write is None:
+        raise data_error(
+            target,
+            f"files of the format {chosen.name!r} hold what a table of labels lacks; they are read,"
+            " but not written. Write another format, such as wide.",
+        )
+    if target.suffix.lower() in PACKED_SUFFIXES:
+        raise data_error(target, "compressed files are read, but not written.")
+    return chosen.write(table, target, lossy)
+
+
+def _by_suffix(path: Path, table: LabelTable) -> Format:
+    suffix = path.suffix.lower()
+    if suffix in _TABLES:
+        return FORMATS["wide" if len(table.classes) <= _MOST_WIDE_CLASSES else "list_column"]
+    fitting = [format for format in FORMATS.values() if suffix in format.suffixes]
+    if len(fitting) != 1:
+        names = ", ".join(format.name for format in fitting or FORMATS.values() if format.writes)
+        raise AmbiguousInputError(
+            f"{path}: its ending does not say which format to write. Pass --to with one of {names};"
+            " .csv, .tsv, .xlsx, .jsonl and .parquet have one of their own."
+        )
+    return fitting[0]

@@ -1,1 +1,0 @@
-"""Formats that are one JSON document."""

@@ -1,1 +1,0 @@
-"""Formats that are a folder of files."""

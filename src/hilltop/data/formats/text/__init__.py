@@ -1,1 +1,0 @@
-"""What formats share: rows and records of text, CSV, JSON and Parquet, and checks of names."""

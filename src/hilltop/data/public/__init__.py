@@ -1,0 +1,1 @@
+"""Public data sets in the layout in which they are published."""

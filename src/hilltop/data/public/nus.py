@@ -1,0 +1,218 @@
+"""NUS-WIDE in its original layout: a list of images, and for each concept a file of zeros and ones.
+
+The folder holds ``Concepts81.txt``, ``Imagelist.txt`` and ``Groundtruth/AllLabels``; of the two
+parts ``TrainImagelist.txt``, ``TestImagelist.txt`` and ``Groundtruth/TrainTestLabels``. Where
+that is not so, they are looked for in all folders. The zeros are bare: nothing says whether a
+person looked, so the user does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hilltop.checks import pluralize
+from hilltop.data.assemble import assemble
+from hilltop.data.content import Source, read_class_file, read_lines, read_names
+from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.folder_tree import FolderTree
+from hilltop.data.format import Format
+from hilltop.data.history import Step
+from hilltop.data.label_folders import choose_split, files_in, need_folder, new_folder, write_lines
+from hilltop.data.label_table import LabelTable
+from hilltop.data.layout import Layout
+from hilltop.data.lossless import check_file_words, check_lossless, check_names
+from hilltop.data.patching import Change, Original, Patched, without_absents
+from hilltop.data.state import State
+
+_CONCEPTS = "Concepts81.txt"
+_LISTS = {"all": "Imagelist.txt", "train": "TrainImagelist.txt", "test": "TestImagelist.txt"}
+_LABELS = {
+    "all": ("AllLabels", "Labels_{}.txt"),
+    "train": ("TrainTestLabels", "Labels_{}_Train.txt"),
+    "test": ("TrainTestLabels", "Labels_{}_Test.txt"),
+}
+_ZERO, _ONE, _END = b"01\n"
+
+
+def matches(source: Source) -> bool:
+    """Whether there are a concept list, an image list and a folder of ground truth."""
+    return (
+        source.is_folder and _concept_file(source.path) is not None and bool(_splits(source.path))
+    )
+
+
+def read(source: Source, layout: Layout) -> LabelTable:
+    """Read one split: all, train or test. Image ids keep the backslashes of the lists.
+
+    A class list takes the place of the concept list, for example to read only some concepts.
+    """
+    need_folder(source)
+    root = source.path
+    tree = FolderTree(root)
+    splits = _all_splits(root)
+    if not splits:
+        raise data_error(
+            root, "there is no Imagelist.txt with a folder Groundtruth/AllLabels beside it."
+        )
+    split = choose_split(root, splits, layout.split)
+    classes = layout.classes or _concepts(tree)
+    images = read_names(splits[split][0], "image")
+    labels, pattern = files_in(splits[split][1]), _LABELS[split][1]
+    errors = ErrorCollector(splits[split][1])
+    columns = []
+    for name in classes:
+        path = labels.get(pattern.format(name))
+        if path is None:
+            errors.add(f"there is no file {pattern.format(name)!r} for concept {name!r}.")
+        else:
+            columns.append(_read_ones(path, len(images), errors.found))
+    errors.check()
+    rows = np.concatenate([*columns, np.empty(0, dtype=np.int64)])
+    return assemble(
+        images,
+        classes,
+        rows,
+        np.repeat(np.arange(len(classes)), [len(column) for column in columns]),
+        State.PRESENT,
+        unlisted=layout.unlisted,
+        source=root,
+        step=Step("read", {"file": str(root), "format": "nus", "split": split}),
+    )
+
+
+def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
+    """Write the split ``all`` into a new folder.
+
+    The concept list is always called Concepts81.txt, because readers look for that name.
+    """
+    check_lossless(
+        table, path, lossy, states=(State.PRESENT,), unlisted=(State.ABSENT, State.UNKNOWN)
+    )
+    check_names(path, "image", table.images.to_pylist(), without="")
+    check_file_words(path, table.classes)
+    with new_folder(path) as root:
+        _write_folder(table, root)
+    return Layout("nus", unlisted=table.unlisted, split="all")
+
+
+def patch(original: Original, changes: Sequence[Change]) -> Patched:
+    """Change the values of the pairs in the files of their concepts; all else stays."""
+    source, layout = original.source, original.layout
+    splits = _all_splits(source.path)
+    split = choose_split(source.path, splits, layout.split)
+    images, folder = splits[split]
+    pattern = _LABELS[split][1]
+    said = without_absents(changes, layout.unlisted)
+    concepts = _concept_file(source.path) or FolderTree(source.path).file(_CONCEPTS)
+    kept = [*files_in(folder).values(), images, *([] if concepts is None else [concepts])]
+    new = {str(path.relative_to(source.path)): path.read_bytes() for path in kept}
+    for name in {change.class_name for change in said}:
+        path = folder / pattern.format(name)
+        inside = str(path.relative_to(source.path))
+        lines = new[inside].split(b"\n")
+        for change in said:
+            if change.class_name == name:
+                value = b"1" if change.state == State.PRESENT else b"0"
+                lines[change.row] = lines[change.row].replace(lines[change.row].strip(), value)
+        new[inside] = b"\n".join(lines)
+    return Patched(new, layout, said)
+
+
+def _write_folder(table: LabelTable, root: Path) -> None:
+    labels = root / "Groundtruth" / _LABELS["all"][0]
+    for folder in (root / "ConceptsList", root / "ImageList", labels):
+        folder.mkdir(parents=True)
+    write_lines(root / "ConceptsList" / _CONCEPTS, table.classes)
+    write_lines(root / "ImageList" / _LISTS["all"], table.images.to_pylist())
+    present = table.states == State.PRESENT
+    rows, columns = table.rows[present], table.columns[present]
+    order = np.argsort(columns, kind="stable")
+    bounds = np.searchsorted(columns[order], np.arange(len(table.classes) + 1))
+    for column, name in enumerate(table.classes):
+        lines = np.tile(np.frombuffer(b"0\n", dtype=np.uint8), (len(table), 1))
+        lines[rows[order[bounds[column] : bounds[column + 1]]], 0] = _ONE
+        (labels / _LABELS["all"][1].format(name)).write_bytes(lines.tobytes())
+
+
+def _concept_file(root: Path) -> Path | None:
+    places = (root / "ConceptsList" / _CONCEPTS, root / _CONCEPTS)
+    return next((path for path in places if path.is_file()), None)
+
+
+def _concepts(tree: FolderTree) -> Sequence[str]:
+    path = _concept_file(tree.root) or tree.file(_CONCEPTS)
+    if path is None:
+        raise data_error(tree.root, f"there is no {_CONCEPTS} here or in ConceptsList. Add it.")
+    return read_class_file(path)[0]
+
+
+def _splits(root: Path) -> dict[str, tuple[Path, Path]]:
+    """Image list and label folder of each split that is complete."""
+    found = {}
+    for split, name in _LISTS.items():
+        lists = [path for path in (root / "ImageList" / name, root / name) if path.is_file()]
+        label_folder = _LABELS[split][0]
+        places = (root / "Groundtruth" / label_folder, root / label_folder)
+        folders = [path for path in places if path.is_dir()]
+        if lists and folders:
+            found[split] = lists[0], folders[0]
+    return found
+
+
+def _all_splits(root: Path) -> dict[str, tuple[Path, Path]]:
+    return _splits_below(FolderTree(root)) | _splits(root)
+
+
+def _splits_below(tree: FolderTree) -> dict[str, tuple[Path, Path]]:
+    """The same, wherever they lie."""
+    found = {}
+    for split, name in _LISTS.items():
+        images, labels = tree.file(name), tree.folder(_LABELS[split][0])
+        if images is not None and labels is not None:
+            found[split] = images, labels
+    return found
+
+
+def _read_ones(path: Path, images: int, found: list[str]) -> npt.NDArray[np.int64]:
+    """Numbers of the lines that hold a 1."""
+    content = path.read_bytes()
+    raw = np.frombuffer(content if content.endswith(b"\n") else content + b"\n", dtype=np.uint8)
+    values = raw[::2]
+    plain = len(raw) == 2 * images and bool((raw[1::2] == _END).all())
+    if plain and bool(((values == _ZERO) | (values == _ONE)).all()):
+        return np.flatnonzero(values == _ONE)
+    return _read_slowly(path, images, found)
+
+
+def _read_slowly(path: Path, images: int, found: list[str]) -> npt.NDArray[np.int64]:
+    """Read line by line: for files with spaces around the numbers, and to say what is wrong."""
+    errors = ErrorCollector(path, found)
+    words = [text.strip() for _, text in read_lines(path)]
+    while words and not words[-1] and len(words) > images:
+        words.pop()
+    for line, word in enumerate(words, 1):
+        if word not in ("0", "1"):
+            errors.add(f"expected 0 or 1, but got {word!r:.60}.", line=line)
+    if len(words) != images:
+        wanted = pluralize(images, "line", "lines")
+        errors.add(
+            f"expected {wanted}, one for each image in the list, but got {len(words)}."
+            " Was the file cut off?"
+        )
+    return np.flatnonzero(np.array([word == "1" for word in words], dtype=bool))
+
+
+FORMAT = Format(
+    name="nus",
+    summary="NUS-WIDE: a folder with Concepts81.txt, ImageList and Groundtruth.",
+    matches=matches,
+    read=read,
+    write=write,
+    patch=patch,
+    splits=lambda source: _all_splits(source.path),
+    folders=True,
+)

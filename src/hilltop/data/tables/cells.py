@@ -1,0 +1,717 @@
+"""The cells of a table, wherever it is stored: rows and columns of text or of lists of text.
+
+Nothing is interpreted here but the container. The first row may be a header or not, and the layout
+says so; files that name their columns (Parquet, JSON, DataFrames) have no header row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from hilltop.checks import did_you_mean
+from hilltop.data.content import Source, parse_json
+from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.layout import ask
+from hilltop.data.parquet_files import check_parquet
+from hilltop.data.tables.column_names import names_a_column
+from hilltop.errors import ArgumentTypeError, MissingExtra
+
+SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".xlsb")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+SEPARATORS = (",", "\t", ";", "|")
+_NAMED = {"tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+_ODD_QUOTES = re.compile(rb'[,;|\t] +"|[^,;|\t\n"]"[^,;|\t\r\n"]')
+"""A quote behind a space, or within a cell: Python's csv knows what to make of it."""
+_SNIFFED = 50
+_LONGEST_BLANK = 3
+"""Cells with more bytes are taken for filled without looking for spaces."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """All cells of a table.
+
+    Attributes:
+        path: The file, for messages.
+        columns: One array per column, all of one length: text, or lists of text.
+        names: Names of the columns where the file has them apart from the rows; else None.
+        row_of: Number of the row in the file, counted from 1, of each row here.
+        widths: Number of cells of rows that have fewer or more than the first, by row number.
+        usual: Number of cells of the first row that has several.
+        separator: What separates the cells of a text.
+        sheet: Which sheet of a workbook it is.
+        comments: Row numbers of lines before the table that begin with ``#``.
+        faults: What is wrong with columns that cannot hold labels, by their number.
+        tables: What was read below which header.
+    """
+
+    path: Path
+    columns: Sequence[pa.Array]
+    names: tuple[str, ...] | None
+    row_of: Callable[[int], int]
+    widths: dict[int, int] = field(default_factory=dict)
+    usual: int | None = None
+    separator: str | None = None
+    sheet: str | None = None
+    comments: tuple[int, ...] = ()
+    faults: dict[int, str] = field(default_factory=dict)
+    tables: dict[Any, Table] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.columns[0]) if self.columns else 0
+
+    def first_rows(self, count: int) -> list[list[str]]:
+        """The first rows as stripped text."""
+        heads = [column[:count].to_pylist() for column in self.columns]
+        return [[_shown(cell) for cell in row] for row in zip(*heads, strict=True)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows below the header, with named columns.
+
+    Attributes:
+        path: The file, for messages.
+        names: Names of the columns; ``column 0`` and so on where there is no header.
+        columns: Their cells.
+        row_of: Row number in the file of each row here.
+        faults: What is wrong with columns that cannot hold labels, by their number.
+        places: Number of each column in the file.
+        words: Columns whose different cells are known already.
+    """
+
+    path: Path
+    names: tuple[str, ...]
+    columns: Sequence[pa.Array]
+    row_of: Callable[[int], int]
+    faults: dict[int, str] = field(default_factory=dict)
+    places: tuple[int, ...] = ()
+    words: dict[int, pa.DictionaryArray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.columns[0]) if self.columns else 0
+
+    def index(self, named: str) -> int:
+        """Number of the column of a name, or of a number counted from 0.
+
+        Raises:
+            DataError: There is no such column, or several have the name.
+        """
+        if self.names.count(named) == 1:
+            return self.names.index(named)
+        if named in self.names:
+            raise data_error(
+                self.path,
+                f"{self.names.count(named)} columns are called {named!r}. Rename one, or give its"
+                " number, counted from 0.",
+            )
+        if named.isascii() and named.isdigit() and int(named) < len(self.names):
+            return int(named)
+        raise data_error(
+            self.path,
+            f"there is no column {named!r}.{did_you_mean(named, self.names)}"
+            f" The columns are {', '.join(self.names)}.",
+        )
+
+    def indices(self, said: str) -> list[int]:
+        """Numbers of the columns that the user named or counted: ``sex,age``, ``2`` or ``5:``."""
+        if said in self.names:
+            return [self.index(said)]
+        found: list[int] = []
+        for word in next(csv.reader([said], skipinitialspace=True), []):
+            part = word.strip()
+            bounds = None if part in self.names else re.fullmatch(r"(-?\d*):(-?\d*)", part)
+            if bounds is None:
+                found.append(self.index(part))
+            else:
+                first, last = (int(text) if text else None for text in bounds.groups())
+                found += range(len(self.names))[first:last]
+        return list(dict.fromkeys(found))
+
+    def name(self, index: int) -> str:
+        """What the layout calls a column: its name, or its number where that is not unique."""
+        return self.names[index] if self.names.count(self.names[index]) == 1 else str(index)
+
+    def distinct(self, index: int) -> pa.DictionaryArray:
+        """The cells of a column of text, stripped, each different one once with its places."""
+        if index not in self.words:
+            column = self.columns[index]
+            if is_list(column):
+                column = pc.binary_join(column, ", ")
+            encoded = column.fill_null("").dictionary_encode()
+            words = pc.utf8_trim_whitespace(encoded.dictionary)
+            if not words.equals(encoded.dictionary):
+                unique = words.dictionary_encode()
+                codes = unique.indices.take(encoded.indices)
+                encoded = pa.DictionaryArray.from_arrays(codes, unique.dictionary)
+            self.words[index] = encoded
+        return self.words[index]
+
+    def counts(self, index: int) -> dict[str, int]:
+        """How often each different cell of a column occurs."""
+        found = self.distinct(index)
+        counts = np.bincount(codes_of(found), minlength=len(found.dictionary)).tolist()
+        return {
+            word: count
+            for word, count in zip(found.dictionary.to_pylist(), counts, strict=True)
+            if count
+        }
+
+    def rows_with(self, index: int, word: str, most: int = 3) -> list[int]:
+        """Row numbers in the file of the first cells that hold a text."""
+        found = self.distinct(index)
+        code = found.dictionary.to_pylist().index(word)
+        return [self.row_of(int(row)) for row in np.flatnonzero(codes_of(found) == code)[:most]]
+
+
+def codes_of(column: pa.DictionaryArray) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The number of each cell's value in the dictionary."""
+    return np.asarray(column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def is_list(column: pa.Array) -> bool:
+    """Whether the cells of a column are lists."""
+    return bool(pa.types.is_list(column.type) or pa.types.is_large_list(column.type))
+
+
+def read_cells(source: Source, *, separator: str | None, sheet: str | None) -> Cells | None:
+    """Return the cells of a table; None if the source cannot be one.
+
+    Args:
+        source: The file or DataFrame.
+        separator: What separates the cells of a text; None finds it.
+        sheet: Name or number of the sheet of a workbook; None for the only one with a table.
+
+    Raises:
+        AmbiguousInputError: Several sheets hold a table, or several separators are possible.
+    """
+    key = ("cells", separator, sheet)
+    if key not in source.cache:
+        found = _read_cells(source, separator, sheet)
+        source.cache[key] = found
+        if found is not None:  # the layout will ask for it by what was found
+            source.cache["cells", found.separator, found.sheet] = found
+    cells: Cells | None = source.cache[key]
+    return cells
+
+
+def _read_cells(source: Source, separator: str | None, sheet: str | None) -> Cells | None:
+    if source.frame is not None:
+        return _frame_cells(source)
+    if source.is_folder:
+        return None
+    if source.suffix in SHEET_SUFFIXES:
+        return _sheet_cells(source, sheet)
+    if source.suffix in PARQUET_SUFFIXES:
+        return _parquet_cells(source)
+    start = source.head.lstrip()[:1]
+    if start == "{" or (start == "[" and re.match(r"\s*\[\s*[{\]]", source.head)):
+        return _json_cells(source)
+    if start == "<" or start == "[":
+        return None
+    return _text_cells(source, _NAMED.get(separator or "", separator))
+
+
+def apply_header(cells: Cells, header_row: int | None, skip_rows: Iterable[int]) -> Table:
+    """Return the rows below the header, without those that are left out and empty ones."""
+    key = header_row, frozenset(skip_rows)
+    if key not in cells.tables:
+        cells.tables[key] = _apply_header(cells, *key)
+    return cells.tables[key]
+
+
+def _apply_header(cells: Cells, header_row: int | None, skipped: frozenset[int]) -> Table:
+    if cells.names is not None:
+        names, first = cells.names, 0
+    elif header_row is None:
+        names, first = tuple(f"column {at}" for at in range(len(cells.columns))), 0
+    else:
+        rows = range(min(len(cells), header_row))
+        at = next((row for row in rows if cells.row_of(row) == header_row), None)
+        if at is None:
+            raise data_error(cells.path, f"there is no row {header_row} to be the header.")
+        names, first = (
+            _header_names([_shown(column[at].as_py()) for column in cells.columns]),
+            at + 1,
+        )
+    columns = [column[first:] for column in cells.columns]
+    used = [at for at, name in enumerate(names) if name or _filled(columns[at])]
+    names = tuple(names[at] or f"column {at}" for at in used)
+    columns = [columns[at] for at in used]
+    faults = {new: cells.faults[at] for new, at in enumerate(used) if at in cells.faults}
+    if not columns:
+        return Table(
+            cells.path, names, [], lambda row: cells.row_of(row + first), faults, tuple(used)
+        )
+    keep = np.zeros(len(columns[0]), dtype=bool)
+    for column in columns:
+        keep |= _filled_mask(column)
+        if keep.all():
+            break
+    if skipped:
+        here = [cells.row_of(first + row) not in skipped for row in range(len(keep))]
+        keep &= np.array(here, dtype=bool)
+    if keep.all():
+        return Table(
+            cells.path, names, columns, lambda row: cells.row_of(first + row), faults, tuple(used)
+        )
+    kept = np.flatnonzero(keep)
+    chosen = pa.array(kept)
+    return Table(
+        cells.path,
+        names,
+        [column.take(chosen) for column in columns],
+        lambda row: cells.row_of(first + int(kept[row])),
+        faults,
+        tuple(used),
+    )
+
+
+def _header_names(row: list[str]) -> tuple[str, ...]:
+    return tuple(cell.lstrip("#").strip() if at == 0 else cell for at, cell in enumerate(row))
+
+
+def _filled_mask(column: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    if is_list(column):
+        return np.ones(len(column), dtype=bool)
+    if not column.null_count and (pc.min(pc.binary_length(column)).as_py() or 0) > _LONGEST_BLANK:
+        return np.ones(len(column), dtype=bool)
+    filled = pc.not_equal(pc.utf8_trim_whitespace(column.fill_null("")), "")
+    return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _filled(column: pa.Array) -> bool:
+    return bool(_filled_mask(column).any())
+
+
+def _shown(cell: Any) -> str:
+    return "" if cell is None else cell.strip() if isinstance(cell, str) else str(cell)
+
+
+# Text
+
+
+def _text_cells(source: Source, separator: str | None) -> Cells | None:
+    if not source.head.strip() or "\0" in source.head:
+        return None
+    lines = source.head.split("\n")
+    comments = _comment_lines(lines)
+    if separator is None:
+        separator = find_separator(source, lines[comments:])
+        if separator is None:
+            return None
+    raw = source.raw
+    exact = (
+        not comments
+        and separator != " "
+        and source.encoding in ("utf-8", "utf-8-sig")
+        and (b"\r" not in raw or b"\r" not in raw.replace(b"\r\n", b""))
+        and (b'"' not in raw or (raw.count(b'"') % 2 == 0 and not _ODD_QUOTES.search(raw)))
+    )
+    table = _arrow_cells(raw, separator) if exact else None
+    if table is not None:
+        lines_all = raw.count(b"\n") + (not raw.endswith(b"\n"))
+        if lines_all == table.num_rows:
+            return Cells(
+                source.path,
+                [column.combine_chunks() for column in table.columns],
+                None,
+                lambda row: row + 1,
+                separator=separator,
+            )
+    return _csv_cells(source, separator, comments)
+
+
+def _arrow_cells(raw: bytes, separator: str) -> pa.Table | None:
+    """The rows as Arrow reads them; None where they differ in length or a quote is not closed."""
+    first = raw[: raw.find(b"\n") + 1 or len(raw)].decode("utf-8-sig", errors="replace")
+    width = len(next(csv.reader([first], delimiter=separator), []))
+    names = [str(at) for at in range(width)]
+    try:
+        return pa.csv.read_csv(
+            pa.BufferReader(raw),
+            read_options=pa.csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=pa.csv.ParseOptions(
+                delimiter=separator, newlines_in_values=b'"' in raw, ignore_empty_lines=False
+            ),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowException:
+        return None
+
+
+def _csv_cells(source: Source, separator: str, comments: int) -> Cells:
+    """The rows as Python's csv reads them: of any length, with the line on which each begins."""
+    lines = source.text.splitlines(keepends=True) if "\r" in source.text else None
+    feed = io.StringIO(source.text, newline="") if lines is None else iter(lines)
+    for _ in range(comments):
+        next(iter(feed), None)
+    rows: list[list[str]] = []
+    starts: list[int] = []
+    at = comments
+    if separator == " ":
+        for line in feed:
+            at += 1
+            rows.append(line.split())
+            starts.append(at)
+    else:
+        reader = csv.reader(feed, delimiter=separator, skipinitialspace=True, strict=True)
+        try:
+            while True:
+                begins = reader.line_num + comments + 1
+                row = next(reader, None)
+                if row is None:
+                    break
+                rows.append(row)
+                starts.append(begins)
+        except csv.Error as error:
+            raise data_error(
+                source.path,
+                f"this row is not valid CSV: {error}. Is a quote missing?",
+                line=reader.line_num + comments,
+            ) from None
+    filled = [_last_filled(row) for row in rows]
+    width = max(filled, default=0)
+    usual = next((len(row) for row, count in zip(rows, filled, strict=True) if count > 1), width)
+    widths = {
+        start: len(row)
+        for start, row, count in zip(starts, rows, filled, strict=True)
+        if count and (count > usual or len(row) < usual)
+    }
+    columns = [
+        pa.array([row[at] if at < len(row) else "" for row in rows], pa.string())
+        for at in range(width)
+    ]
+    found = tuple(starts)
+    return Cells(
+        source.path,
+        columns,
+        None,
+        lambda row: found[row],
+        widths,
+        usual,
+        separator,
+        comments=tuple(range(1, comments + 1)),
+    )
+
+
+def _last_filled(row: Sequence[str]) -> int:
+    return max((at for at, cell in enumerate(row, 1) if cell.strip()), default=0)
+
+
+def _comment_lines(lines: Sequence[str]) -> int:
+    """Number of lines before the first that is no comment; 0 if there is nothing else."""
+    for at, line in enumerate(lines):
+        if line.strip() and not line.startswith("#"):
+            return at if any(line.startswith("#") for line in lines[:at]) else 0
+    return 0
+
+
+def find_separator(source: Source, lines: Sequence[str]) -> str | None:
+    """What separates the cells: what every line has equally often, else what the first one has.
+
+    Raises:
+        AmbiguousInputError: Several characters are possible.
+    """
+    sample = [line for line in lines if line.strip()]
+    sample = (sample[:-1] if len(sample) > _SNIFFED else sample)[:_SNIFFED]
+    found = {mark: _split(sample, mark) for mark in SEPARATORS}
+    present = [mark for mark, rows in found.items() if any(len(row) > 1 for row in rows)]
+    if len(present) < 2:
+        return present[0] if present else None
+    at = next(at for at, line in enumerate(sample) if any(mark in line for mark in present))
+    first = [mark for mark in present if len(found[mark][at]) > 1]
+    naming = [mark for mark in first if any(map(names_a_column, found[mark][at]))]
+    even = [mark for mark in present if len({len(row) for row in found[mark][at:]}) == 1]
+    for only in (naming, even, first):
+        if len(only) == 1:
+            return only[0]
+    shown = " or ".join(repr(mark) for mark in first)
+    raise ask(
+        source.path,
+        f"The cells may be separated by {shown}. Pass --separator.",
+        separator={"\t": "tab"}.get(first[0], first[0]),
+    )
+
+
+def _split(lines: Sequence[str], mark: str) -> list[list[str]]:
+    """The cells of some lines; a quoted cell that spans lines may make rows of several."""
+    rows = []
+    for line in lines:
+        try:
+            rows += list(csv.reader([line], delimiter=mark, skipinitialspace=True))
+        except csv.Error:
+            rows.append(line.split(mark))
+    return rows
+
+
+# Workbooks
+
+
+def _sheet_cells(source: Source, wanted: str | None) -> Cells:
+    sheets = _read_sheets(source)
+    names = list(sheets)
+    if wanted is not None:
+        if wanted not in names and not (wanted.isdigit() and int(wanted) < len(names)):
+            raise data_error(
+                source.path,
+                f"there is no sheet {wanted!r}.{did_you_mean(wanted, names)}"
+                f" The sheets are {', '.join(names)}.",
+            )
+        chosen = wanted if wanted in names else names[int(wanted)]
+    else:
+        tables = [name for name in names if _holds_table(sheets[name])]
+        if len(tables) > 1:
+            told = ", ".join(f"{name!r} ({len(sheets[name])} rows)" for name in tables)
+            raise ask(
+                source.path,
+                f"{len(tables)} sheets hold a table: {told}. Pass --sheet with the one to read.",
+                sheet=tables[0],
+            )
+        chosen = (tables or names or [""])[0]
+    rows = sheets.get(chosen, [])
+    width = max((_last_filled(row) for row in rows), default=0)
+    columns = [
+        pa.array([row[at] if at < len(row) else "" for row in rows], pa.string())
+        for at in range(width)
+    ]
+    return Cells(source.path, columns, None, lambda row: row + 1, sheet=chosen)
+
+
+def _holds_table(rows: Sequence[Sequence[str]]) -> bool:
+    return sum(_last_filled(row) > 1 and sum(map(bool, row)) > 1 for row in rows) > 1
+
+
+def _read_sheets(source: Source) -> dict[str, list[list[str]]]:
+    try:
+        from python_calamine import CalamineWorkbook
+    except ImportError as error:
+        raise MissingExtra("Reading a spreadsheet", error.name, "xlsx") from None
+    try:
+        book = CalamineWorkbook.from_filelike(io.BytesIO(source.raw))
+        found = {}
+        for name in book.sheet_names:
+            sheet = book.get_sheet_by_name(name)
+            rows = [
+                [_sheet_text(cell) for cell in row]
+                for row in sheet.to_python(skip_empty_area=False)
+            ]
+            for (top, left), (bottom, right) in getattr(sheet, "merged_cell_ranges", None) or ():
+                if left == right:  # what stands in a merged cell holds for all rows that it spans
+                    for row in rows[top + 1 : bottom + 1]:
+                        row[left] = rows[top][left]
+            found[name] = rows
+    except Exception as error:  # the library passes on whatever its parsers raise
+        reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+        raise data_error(
+            source.path, f"this spreadsheet cannot be read: {reason}. Save it as CSV."
+        ) from None
+    return found
+
+
+def _sheet_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "" if value is None else str(value)
+
+
+# Parquet, JSON and DataFrames
+
+
+def _parquet_cells(source: Source) -> Cells:
+    try:
+        if source.path.is_file():
+            check_parquet(source.path)
+        content = pq.read_table(pa.BufferReader(source.raw))
+        content.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise data_error(source.path, f"this is not a whole Parquet file: {reason}.") from None
+    return _arrow_table_cells(source, content)
+
+
+def _arrow_table_cells(source: Source, content: pa.Table) -> Cells:
+    while any(pa.types.is_struct(column.type) for column in content.columns):
+        content = content.flatten()  # objects: {categories} -> objects.categories
+    faults: dict[int, str] = {}
+    columns = []
+    for at, (name, column) in enumerate(_named_columns(content)):
+        text, fault = as_text(column)
+        columns.append(text)
+        if fault:
+            faults[at] = f"column {name!r} {fault}"
+    names = tuple(content.column_names)
+    return Cells(source.path, columns, names, lambda row: row + 1, faults=faults)
+
+
+def _named_columns(content: pa.Table) -> Iterable[tuple[str, pa.Array]]:
+    for name, column in zip(content.column_names, content.columns, strict=True):
+        chunks = column.chunks
+        if len(chunks) == 1:
+            yield name, chunks[0]
+        else:
+            yield name, pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
+
+
+def as_text(column: pa.Array) -> tuple[pa.Array, str]:
+    """Return a column as text or lists of text, and what is wrong with it if it held labels."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return as_text(column.dictionary_decode())
+    if pa.types.is_string(kind):
+        return column, ""
+    if pa.types.is_fixed_size_list(kind):
+        column = column.cast(pa.list_(kind.value_type))
+    if is_list(column):
+        inner, fault = as_text(column.flatten())
+        lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        ends = np.cumsum(lengths)
+        if inner.null_count and not fault:
+            first = np.flatnonzero(np.asarray(inner.is_null()))[0]
+            row = int(np.searchsorted(ends, first, side="right")) + 1
+            fault = f"holds null in the list of row {row}, which is no label. Remove it."
+        if is_list(inner):
+            return pa.nulls(len(column), pa.string()), "holds lists of lists, which are no labels."
+        offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, inner), fault
+    if pa.types.is_floating(kind):
+        column = pc.if_else(pc.is_nan(column), None, column)
+        whole = pc.all(pc.equal(pc.floor(column), column), min_count=0).as_py()
+        most = pc.max(pc.abs(column)).as_py()
+        if whole and (most is None or most < 1 << 53):
+            column = column.cast(pa.int64())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind):
+        return pa.nulls(len(column), pa.string()), f"holds {kind}, which is no label."
+    return column.cast(pa.string()), ""
+
+
+def _json_cells(source: Source) -> Cells | None:
+    """Objects, one per line or in a list, as rows; None for other documents."""
+    records = json_records(source)
+    if records is None:
+        return None
+    errors = ErrorCollector(source.path)
+    keys: dict[str, None] = {}
+    flat: list[dict[str, Any]] = []
+    for line, record in records:
+        if not isinstance(record, dict):
+            errors.add(f"expected a JSON object, but got {record!r:.60}.", line=line)
+            continue
+        flat.append(_flat(record))
+        keys.update(dict.fromkeys(flat[-1]))
+    errors.check()
+    lines = [line for line, _ in records]
+    values = {key: [record.get(key) for record in flat] for key in keys}
+    return _value_cells(source, values, lines)
+
+
+def json_records(source: Source) -> list[tuple[int, Any]] | None:
+    """The records of JSON lines or of a JSON list, with their lines; None for other documents."""
+    if source.head.lstrip().startswith("["):
+        content = source.json
+        return [(at, record) for at, record in enumerate(content, 1)]
+    lines = [(at, line) for at, line in source.lines if line.strip()]
+    if source.suffix == ".json" or not _is_object(lines[0][1]):
+        if len(lines) > 1 and all(_is_object(line) for _, line in lines[:2]):
+            return [(at, parse_json(source.path, line, at)) for at, line in lines]
+        return None
+    return [(at, parse_json(source.path, line, at)) for at, line in lines]
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _flat(record: dict[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict):
+            found.update(_flat(value, f"{before}{key}."))
+        else:
+            found[f"{before}{key}"] = value
+    return found
+
+
+def _value_cells(source: Source, values: dict[str, list[Any]], lines: Sequence[int]) -> Cells:
+    columns, faults = [], {}
+    for at, (name, cells) in enumerate(values.items()):
+        column, fault = _value_column(cells, lines)
+        columns.append(column)
+        if fault:
+            faults[at] = f"column {name!r} {fault}"
+    return Cells(source.path, columns, tuple(values), lambda row: lines[row], faults=faults)
+
+
+def _value_column(values: Sequence[Any], lines: Sequence[int]) -> tuple[pa.Array, str]:
+    """Values of JSON or Python as text, or as lists of text where any of them is a list."""
+    if not any(isinstance(value, list | tuple | set | np.ndarray) for value in values):
+        return pa.array([_plain(value) for value in values], pa.string()), ""
+    cells: list[list[str | None]] = []
+    fault = ""
+    for line, value in zip(lines, values, strict=True):
+        parts = [value] if isinstance(value, str | int | float | np.generic) else list(value or ())
+        if isinstance(value, float) and math.isnan(value):
+            parts = []
+        cells.append([_plain(part) for part in parts])
+        if isinstance(value, str) and re.search(r"[;|,\s]", value) and not fault:
+            fault = f"holds lists, but the text {value!r:.40} in row {line}. Make it a list."
+        if None in cells[-1] and not fault:
+            wrong = next(part for part in parts if _plain(part) is None)
+            fault = f"holds {wrong!r:.60} in the list of row {line}, which is no label. Correct it."
+    return pa.array(cells, pa.list_(pa.string())), fault
+
+
+def _plain(value: Any) -> str | None:
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, float | np.floating):
+        if math.isnan(value):
+            return None
+        return str(int(value)) if float(value).is_integer() else repr(float(value))
+    if value is None or isinstance(value, dict | list):
+        return None
+    text = str(value)
+    return None if text in ("<NA>", "NaT") and not isinstance(value, str) else text
+
+
+def _frame_cells(source: Source) -> Cells:
+    frame = source.frame
+    try:
+        names = [str(name) for name in frame.columns]
+        columns = [frame[name].to_list() for name in frame.columns]
+    except (AttributeError, TypeError, KeyError) as error:
+        raise ArgumentTypeError(
+            f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
+        ) from error
+    index = getattr(frame, "index", None)
+    if index is not None and type(index).__name__ != "RangeIndex":  # names of rows are data too
+        names.insert(0, str(index.name) if index.name is not None else "index")
+        columns.insert(0, list(index))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise data_error(source.path, f"two columns are called {twice!r}. Rename one of them.")
+    rows = range(1, (len(columns[0]) if columns else 0) + 1)
+    return _value_cells(source, dict(zip(names, columns, strict=True)), rows)

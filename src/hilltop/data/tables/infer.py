@@ -1,0 +1,968 @@
+"""Finds the layout of a table, once: header, columns, delimiter and meaning of cells.
+
+A decision is taken only where names or cells leave no other. All else is a question, and all
+questions are asked together. What is decided never depends on how often something occurs, so that
+another row can lead to a question or an error, but never to another reading of the rows before it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import itertools
+import json
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.checks import pluralize
+from hilltop.data.content import Source, read_class_file
+from hilltop.data.data_errors import data_error
+from hilltop.data.layout import (
+    JSON_LISTS,
+    MULTI_HOT,
+    NO_DELIMITER,
+    ROW_NUMBER,
+    Ambiguous,
+    Layout,
+    Question,
+    ReadOptions,
+    ask,
+    row_words,
+    unlisted_question,
+)
+from hilltop.data.state import State
+from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, is_list, read_cells
+from hilltop.data.tables.column_names import (
+    FILE_ENDING,
+    image_candidates,
+    is_label_name,
+    is_no_class,
+    is_single_name,
+    is_state_name,
+    numbered_group,
+)
+from hilltop.data.tables.values import (
+    EMPTY,
+    SPREADSHEET_ERRORS,
+    canonical,
+    find_meanings,
+    is_value,
+    number_in,
+    odd_values_question,
+    parse_values,
+)
+
+FORMATS = ("wide", "list_column", "long")
+DELIMITERS = (";", "|", ",", "\n", "\t")
+_DELIMITER_WORDS = {"space": " ", "newline": "\n", "tab": "\t", "comma": ",", "semicolon": ";"}
+_PERHAPS = (" ", "/", "+", "&", "#")
+_SUMS = pa.array(
+    [
+        f"{form}{end}"
+        for word in ("total", "totals", "sum", "sums", "subtotal", "average", "mean", "count")
+        for form in (word, word.title(), word.upper())
+        for end in ("", ":")
+    ]
+)
+_TITLES = 8
+_NONE = "none"
+
+
+@dataclass
+class _Found:
+    """What was found of one table so far."""
+
+    source: Source
+    options: ReadOptions
+    cells: Cells
+    questions: list[Question] = field(default_factory=list)
+    header_row: int | None = None
+    skip_rows: tuple[int, ...] = ()
+    ragged: bool = False
+
+
+def detect_table(
+    source: Source,
+    options: ReadOptions,
+    *,
+    format: str | None = None,
+    classes: Sequence[str] | None = None,
+) -> Layout | Ambiguous | None:
+    """Find the layout of a table.
+
+    Args:
+        source: The file or DataFrame.
+        options: What the user said.
+        format: ``wide``, ``list_column`` or ``long``, if the user named it.
+        classes: The closed list of classes, if it does not come from a file.
+
+    Returns:
+        The layout; the questions that are open; or None if this is not a table.
+    """
+    cells = read_cells(source, separator=options.separator, sheet=options.sheet)
+    if cells is None or not cells.columns:
+        return None
+    found = _Found(source, options, cells)
+    _find_rows(found)
+    table = apply_header(_even(found), found.header_row, found.skip_rows)
+    if len(table.names) < 2 and options.image_column != ROW_NUMBER and cells.names is None:
+        return None
+    layout = _find_columns(found, table, format, classes)
+    if layout is None:
+        return Ambiguous(source.path, found.questions, options, format) if found.questions else None
+    if found.questions:
+        return Ambiguous(source.path, found.questions, options, format)
+    return layout
+
+
+# Rows
+
+
+def _find_rows(found: _Found) -> None:
+    """Find the header and the rows that are left out."""
+    options, cells = found.options, found.cells
+    found.skip_rows = parse_rows(options.skip_rows, found) or cells.comments
+    if cells.names is not None:
+        return
+    if options.header_row is not None:
+        found.header_row = _said_header(options.header_row, found)
+        if found.header_row in cells.comments:
+            found.skip_rows = tuple(row for row in found.skip_rows if row != found.header_row)
+            found.cells = with_comment_row(found.source, cells, found.header_row)
+        elif found.header_row is not None:
+            above = tuple(range(1, found.header_row))
+            found.skip_rows = tuple(sorted({*found.skip_rows, *above}))
+        return
+    rows = cells.first_rows(_TITLES + 1)
+    numbers = [cells.row_of(at) for at in range(len(rows))]
+    filled = [sum(map(bool, row)) for row in rows]
+    first = next((at for at, count in enumerate(filled) if count > 1), None)
+    if first is None:
+        first = next((at for at, count in enumerate(filled) if count), 0)
+    titles = [at for at in range(first) if filled[at]]
+    verdict = _is_header(found, rows, first)
+    likely = str(numbers[first]) if verdict is not False else _NONE
+    if titles and (
+        verdict is not True or any(_is_file(cell) for at in titles for cell in rows[at])
+    ):
+        found.questions.append(
+            Question(
+                f"Row {numbers[titles[0]]} holds {_one_cell(rows[titles[0]])!r} alone, and row"
+                f" {numbers[first]} several cells. Pass --header-row with the row that names the"
+                " columns, or --header-row none if there is none.",
+                {"header_row": likely},
+            )
+        )
+    elif verdict is None:
+        below = next((at for at in range(first + 1, len(rows)) if _names_image(rows[at])), None)
+        if below is not None:
+            likely = str(numbers[below])
+        elif any(cell and number_in(cell) is not None for cell in rows[first]):
+            likely = _NONE
+        found.questions.append(
+            Question(
+                f"Row {numbers[first]} ({_few(rows[first])}) may name the columns or be data. Pass"
+                f" --header-row {numbers[first]} or --header-row none.",
+                {"header_row": likely},
+            )
+        )
+    elif verdict is False and cells.comments and _names_image(_comment_cells(found)):
+        last = cells.comments[-1]
+        likely = str(last)
+        found.questions.append(
+            Question(
+                f"Row {last} is a comment that may name the columns. Pass --header-row {last} if it"
+                " does, or --header-row none.",
+                {"header_row": likely},
+            )
+        )
+        found.header_row = None
+        return
+    found.header_row = None if likely == _NONE else int(likely)
+    if found.header_row is not None:
+        over = [row for row in range(1, found.header_row) if row not in found.skip_rows]
+        blank = {numbers[at] for at in range(len(rows)) if not filled[at]}
+        found.skip_rows = (*found.skip_rows, *(row for row in over if row not in blank))
+
+
+def _said_header(said: str, found: _Found) -> int | None:
+    if said.lower() == _NONE:
+        return None
+    if said.isdigit() and int(said) > 0:
+        return int(said)
+    raise ask(
+        found.source.path,
+        f"--header-row must be a row number from 1, or none, but got {said!r}.",
+        found.options,
+        header_row="1",
+    )
+
+
+def _comment_cells(found: _Found) -> list[str]:
+    line = found.source.lines[found.cells.comments[-1] - 1][1].lstrip("#")
+    return [cell.strip() for cell in line.split(found.cells.separator or ",")]
+
+
+def with_comment_row(source: Source, cells: Cells, row: int) -> Cells:
+    """The cells, with a comment line before the table as their first row."""
+    line = source.lines[row - 1][1].lstrip("#")
+    names = [cell.strip() for cell in line.split(cells.separator or ",")]
+    columns = [
+        pa.concat_arrays([pa.array([names[at] if at < len(names) else ""], pa.string()), column])
+        for at, column in enumerate(cells.columns)
+    ]
+    return replace(
+        cells,
+        columns=columns,
+        row_of=lambda at: row if at == 0 else cells.row_of(at - 1),
+    )
+
+
+def parse_rows(said: str | None, found: _Found) -> tuple[int, ...] | None:
+    """The rows that the user leaves out: ``1-2,40``."""
+    if said is None:
+        return None
+    rows: set[int] = set()
+    for part in [] if said.lower() == _NONE else said.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
+        if match is None:
+            raise ask(
+                found.source.path,
+                f"--skip-rows must be row numbers such as 1-2,40, or none, but got {said!r}.",
+                found.options,
+                skip_rows="1",
+            )
+        rows |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(rows))
+
+
+def _is_header(found: _Found, rows: Sequence[Sequence[str]], at: int) -> bool | None:
+    """Whether a row names the columns; None if that cannot be told."""
+    row = rows[at] if rows else []
+    if any(_is_file(cell) for cell in row):
+        return False
+    if _names_image(row) or any(is_label_name(cell) for cell in row if cell):
+        return True
+    said = parse_values(found.options, found.source.path)
+    for column, cell in zip(found.cells.columns, row, strict=False):
+        if not cell or is_value(canonical(cell), {}, None) or number_in(cell) is not None:
+            continue
+        below = {canonical(word or "") for word in pc.unique(column[at + 1 :]).to_pylist()} - {""}
+        if below and all(
+            is_value(word, said, None) or number_in(word) is not None for word in below
+        ):
+            return True
+    return None
+
+
+def _names_image(row: Sequence[str]) -> bool:
+    return len([cell for cell in row if cell]) > 1 and bool(image_candidates([c for c in row if c]))
+
+
+def _is_file(cell: str) -> bool:
+    return FILE_ENDING.search(cell.strip()) is not None
+
+
+def _one_cell(row: Sequence[str]) -> str:
+    return next((cell for cell in row if cell), "")
+
+
+def _few(cells: Sequence[str]) -> str:
+    shown = ", ".join(repr(cell) for cell in cells[:4] if cell)
+    return f"{shown}, ..." if len(cells) > 4 else shown
+
+
+# Columns
+
+
+def _find_columns(
+    found: _Found, table: Table, format: str | None, classes: Sequence[str] | None
+) -> Layout | None:
+    options = found.options
+    codes: Mapping[str, int] = {}
+    closed = None if classes is None else tuple(classes)
+    if closed is None and options.classes is not None:
+        closed, codes = read_class_file(options.classes)
+    elif closed is not None and not any(name.isdigit() for name in closed):
+        codes = {str(at): at for at in range(len(closed))}
+    image = _image_column(found, table)
+    layout = Layout(
+        format=format or "",
+        classes=closed,
+        codes=tuple(codes.items()),
+        image_column=ROW_NUMBER if image is None else table.name(image),
+        header_row=found.header_row,
+        separator=found.cells.separator,
+        sheet=found.cells.sheet,
+        encoding=found.source.encoding if found.cells.separator else "utf-8",
+        threshold=options.label_threshold,
+    )
+    table = _without_strange(found, table, image)
+    labels = _label_columns(found, table, image, format, closed)
+    if labels is None:
+        return None
+    shape, columns = labels
+    _check_widths(found, shape)
+    layout = replace(layout, format=shape, ragged=found.ragged)
+    if shape == "wide":
+        layout = _wide(found, table, layout, columns)
+    else:
+        layout = _listed(found, table, layout, columns)
+    layout = replace(layout, skip_rows=tuple(found.skip_rows))
+    _check_repeated(found, table, image, layout)
+    return layout
+
+
+def _image_column(found: _Found, table: Table) -> int | None:
+    """Number of the column with the image ids; None for row numbers."""
+    said = found.options.image_column
+    if said == ROW_NUMBER and said not in table.names:
+        return None
+    if said is not None:
+        return table.index(said)
+    named = image_candidates(table.names)
+    if len(named) == 1:
+        return table.index(named[0])
+    pool = [table.names.index(name) for name in named] or range(len(table.names))
+    files = [at for at in pool if not is_list(table.columns[at]) and _all_files(table, at)]
+    if len(files) == 1:
+        return files[0]
+    candidates = [*files] or [*pool]
+    distinct = [at for at in candidates if _all_distinct(table, at)]
+    plain = [at for at in distinct if not any(" " in word for word in _sample(table, at))]
+    likely = next(iter([*plain, *distinct]), None)
+    shown = ", ".join(table.names[at] for at in candidates)
+    found.questions.append(
+        Question(
+            f"Which column holds the image names? Pass --image-column with one of {shown}, or"
+            f" {ROW_NUMBER} if rows have no names.",
+            {"image_column": ROW_NUMBER if likely is None else table.name(likely)},
+        )
+    )
+    return likely
+
+
+def _sample(table: Table, at: int) -> list[str]:
+    return [str(word) for word in table.distinct(at).dictionary[:100].to_pylist()]
+
+
+def _all_files(table: Table, at: int) -> bool:
+    words = table.distinct(at).dictionary.to_pylist()
+    return bool(words) and all(map(_is_file, words))  # an empty cell could be a file elsewhere
+
+
+def _all_distinct(table: Table, at: int) -> bool:
+    found = table.distinct(at)
+    words = found.dictionary.to_pylist()
+    return (
+        "" not in words
+        and len(words) == len(table)
+        and not all(is_value(canonical(word), {}, None) for word in words)
+    )
+
+
+def _label_columns(
+    found: _Found,
+    table: Table,
+    image: int | None,
+    format: str | None,
+    closed: tuple[str, ...] | None,
+) -> tuple[str, list[int]] | None:
+    """The shape of the table, and the columns of its labels or classes."""
+    options = found.options
+    others = [at for at in range(len(table.names)) if at != image]
+    if options.label_columns is not None:
+        columns = [at for at in table.indices(options.label_columns) if at != image]
+        found.ragged = options.label_columns.strip().endswith(":")
+        single = len(columns) == 1 and (
+            format == "long" or _state_column(found, table, columns[0], others) is not None
+        )
+        return ("long" if single else "list_column"), columns
+    if options.class_columns is not None or options.ignore_columns is not None or format == "wide":
+        return "wide", _class_columns(found, table, others, closed)
+    names = [table.names[at] for at in others]
+    group = numbered_group(names)
+    if group:
+        columns = [table.names.index(name) for name in group]
+        words = {word for at in columns for word in _words(table, at)} - EMPTY
+        values = {word for word in words if is_value(word, {}, None)}
+        if words and values == words:
+            return "wide", _class_columns(found, table, others, closed)
+        if len(table) and (values or not words):
+            _ask_binary(found, table, columns)
+        return "list_column", columns
+    labelled = [at for at in others if is_label_name(table.names[at])]
+    several = [at for at in labelled if not is_single_name(table.names[at])]
+    wordy = [at for at in (several or labelled) if not _holds_values(found, table, at)]
+    if len(wordy) == 1:
+        return _shape(found, table, wordy[0], others, format)
+    if len(wordy) > 1:
+        shown = ", ".join(table.names[at] for at in wordy)
+        found.questions.append(
+            Question(
+                f"Which column holds the labels? Pass --label-columns with one or several of"
+                f" {shown}.",
+                {"label_columns": table.name(wordy[0])},
+            )
+        )
+        return _shape(found, table, wordy[0], others, format)
+    rest = [at for at in others if at not in labelled]
+    if labelled:
+        silent = all(word in EMPTY for at in labelled for word in _words(table, at))
+        if format is None and not (silent and not _class_columns(found, table, rest, closed)):
+            _ask_binary(found, table, labelled[:1])
+        return _shape(found, table, labelled[0], others, format)
+    chosen = _class_columns(found, table, others, closed)
+    if chosen and format is None:
+        return "wide", chosen
+    return _ask_labels(found, table, image, others, format)
+
+
+def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
+    """Ask about columns called labels that hold 0 and 1: class numbers, or classes."""
+    name = ",".join(table.name(at) for at in columns)
+    found.questions.append(
+        Question(
+            f"Column {table.names[columns[0]]!r} is called like labels, but holds only values"
+            f" such as 0, 1 and empty cells. Pass --label-columns {name} if these are labels or"
+            " class numbers, or --class-columns with the columns that are classes.",
+            {"label_columns": name},
+        )
+    )
+
+
+def _shape(
+    found: _Found, table: Table, column: int, others: list[int], format: str | None
+) -> tuple[str, list[int]]:
+    state = _state_column(found, table, column, others)
+    single = is_single_name(table.names[column]) and not is_list(table.columns[column])
+    if format is not None:
+        return format, [column]
+    return ("long" if state is not None or single else "list_column"), [column]
+
+
+def _ask_words(found: _Found, table: Table, others: list[int]) -> bool:
+    """Ask about columns that all hold the same few words: a value for each class."""
+    words = Counter(word for at in others for word in _words(table, at).elements())
+    alike = [at for at in others if set(_words(table, at)) & set(words)]
+    few = len(words) <= 5 and len(alike) > 1 and all(len(word) <= 12 for word in words)
+    shared = few and any(
+        set(_words(table, one)) & set(_words(table, other)) - {""}
+        for one in others
+        for other in others
+        if one < other
+    )
+    if shared:
+        odd = {word: count for word, count in words.items() if not is_value(word, {}, None)}
+        names = [table.name(at) for at in others]
+        found.questions.append(odd_values_question(odd, names, [], len(others), votes=False))
+    return shared
+
+
+def _ask_labels(
+    found: _Found, table: Table, image: int | None, others: list[int], format: str | None
+) -> tuple[str, list[int]] | None:
+    if not others:
+        return None
+    if len(others) == 1 and image is not None:
+        return _shape(found, table, others[0], others, format)
+    if format is None and _ask_words(found, table, others):
+        return "wide", others
+    # Labels come back, alone or in lists; texts and ids differ in every row.
+    lists = [at for at in others if any(_mix(_sample(table, at), mark) for mark in ";|,")]
+    many = [at for at in others if len(table.distinct(at).dictionary) > 1]
+    likely = min(lists or many or others, key=lambda at: len(table.distinct(at).dictionary))
+    shown = ", ".join(table.names[at] for at in others)
+    found.questions.append(
+        Question(
+            f"Which column holds the labels? Pass --label-columns with one or several of {shown},"
+            " or --class-columns if every class has a column of its own.",
+            {"label_columns": table.name(likely)},
+        )
+    )
+    return _shape(found, table, likely, others, format)
+
+
+def _state_column(found: _Found, table: Table, labels: int, others: Sequence[int]) -> int | None:
+    said = found.options.state_column
+    if said is not None:
+        return None if said == _NONE and said not in table.names else table.index(said)
+    named = [at for at in others if at != labels and is_state_name(table.names[at])]
+    exact = [at for at in named if table.names[at].strip().lower() == "state"]
+    if len(exact) == 1:
+        return exact[0]
+    return named[0] if len(named) == 1 and not is_list(table.columns[labels]) else None
+
+
+def _words(table: Table, at: int) -> Counter[str]:
+    """How often each word of a column occurs, in canonical form."""
+    counted: Counter[str] = Counter()
+    for word, count in table.counts(at).items():
+        counted[canonical(word)] += count
+    return counted
+
+
+def _holds_values(found: _Found, table: Table, at: int) -> bool:
+    """Whether a column holds nothing but 1, 0, -1, yes, no, x and empty cells."""
+    if is_list(table.columns[at]):
+        return False
+    said = parse_values(found.options, found.source.path)
+    return all(is_value(word, said, None) for word in _words(table, at))
+
+
+def _class_columns(
+    found: _Found, table: Table, others: list[int], closed: tuple[str, ...] | None
+) -> list[int]:
+    """The columns that are classes: as the user says, else all that hold mostly values."""
+    options = found.options
+    if options.ignore_columns is not None:
+        gone = set(table.indices(options.ignore_columns))
+        others = [at for at in others if at not in gone]
+    if options.class_columns is not None:
+        return [at for at in table.indices(options.class_columns) if at in others]
+    if closed is not None and any(table.names[at] in closed for at in others):
+        return [at for at in others if table.names[at] in closed]
+    said = parse_values(options, found.source.path)
+    chosen = []
+    for at in others:
+        if is_no_class(table.names[at]) or is_list(table.columns[at]):
+            continue
+        words = _words(table, at)
+        odd = sum(
+            n for word, n in words.items() if not is_value(word, said, options.label_threshold)
+        )
+        numbers = sum(n for word, n in words.items() if number_in(word) is not None)
+        # A column of which most rows hold something else is no class; a few such cells are asked
+        # about. Numbers may be votes or confidences, which are asked about too.
+        if 2 * odd <= len(table) or (numbers == sum(words.values()) and _are_votes(words)):
+            chosen.append(at)
+    return chosen
+
+
+def _are_votes(words: Mapping[str, int]) -> bool:
+    """Whether numbers are shares from 0 to 1 or small whole numbers with 0 or 1 among them."""
+    numbers = [number_in(word) for word in words if word not in EMPTY]
+    if not numbers or any(number is None for number in numbers):
+        return False
+    found = [number for number in numbers if number is not None]
+    shares = all(0 <= number <= 1 for number in found)
+    votes = all(number == int(number) and 0 <= number <= 20 for number in found)
+    return shares or (votes and min(found) <= 1)
+
+
+# Wide tables
+
+
+def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
+    options = found.options
+    said = parse_values(options, found.source.path)
+    odd: Counter[str] = Counter()
+    where: dict[int, str] = {}
+    for at in columns:
+        for word, count in _words(table, at).items():
+            if not is_value(word, said, options.label_threshold):
+                odd[word] += count
+                where.setdefault(at, word)
+    few = 2 * len(where) < len(columns)  # likely no classes, so their cells need no meaning
+    counts: Counter[str] = Counter()
+    for at in columns:
+        if not (few and at in where):
+            counts.update(_words(table, at))
+    if not columns:
+        found.questions.append(
+            Question(
+                "No column besides the images holds 1, 0, -1, yes, no or x. Pass --class-columns"
+                f" with the classes among {', '.join(table.names)}.",
+                {"class_columns": "1:"},
+            )
+        )
+    if odd and not any("values" in question.answers for question in found.questions):
+        rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
+        found.questions.append(
+            odd_values_question(
+                odd,
+                [table.name(at) for at in where],
+                sorted(set(rows))[:5],
+                len(columns),
+                votes="0" in counts or "1" in counts,
+            )
+        )
+    names = [table.names[at] for at in columns]
+    closed = layout.classes
+    missing = closed is not None and len(set(closed) - set(names)) > 0 and len(names) < len(closed)
+    meanings = find_meanings(counts, options, said, silent=missing and bool(len(table)))
+    found.questions += meanings.questions
+    used = {layout.image_column, *(table.name(at) for at in columns)}
+    ignored = [name for at, name in enumerate(table.names) if table.name(at) not in used]
+    return replace(
+        layout,
+        unlisted=meanings.unlisted,
+        label_columns=tuple(table.name(at) for at in columns),
+        values=tuple(meanings.values.items()),
+        ignored=tuple(ignored),
+    )
+
+
+def _rows_of(table: Table, at: int, word: str) -> list[int]:
+    raw = next(cell for cell in table.counts(at) if canonical(cell) == word)
+    return table.rows_with(at, raw, 2)
+
+
+# Tables that list labels
+
+
+def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
+    options = found.options
+    others = [at for at in range(len(table.names)) if at not in columns]
+    state = _state_column(found, table, columns[0], others) if layout.format == "long" else None
+    beside: dict[str, str | None] = {"absent": None, "unknown": None}
+    if layout.format == "list_column":
+        for name in beside:
+            if name in table.names and table.index(name) not in columns:
+                beside[name] = name
+    for at in columns:
+        if at in table.faults:
+            raise data_error(found.source.path, table.faults[at])
+    every = [*columns, *(table.index(name) for name in beside.values() if name is not None)]
+    delimiter = _delimiter(found, table, every, layout, single=len(columns) > 1)
+    values, unlisted = {}, State.parse(options.unlisted or "unknown")
+    values.update(_label_words(found, table, every, delimiter))
+    if state is not None:
+        values.update(_state_values(found, table, state, options))
+    elif delimiter == MULTI_HOT:
+        meanings = find_meanings(_vector_words(table, columns), options, {})
+        found.questions += meanings.questions
+        values.update(meanings.values)
+        unlisted = meanings.unlisted
+    if delimiter != MULTI_HOT and options.unlisted is None:
+        found.questions.append(unlisted_question())
+    used = {layout.image_column, table.name(state) if state is not None else None}
+    used |= {table.name(at) for at in columns} | set(beside.values())
+    return replace(
+        layout,
+        unlisted=unlisted,
+        label_columns=tuple(table.name(at) for at in columns),
+        state_column=None if state is None else table.name(state),
+        absent_column=beside["absent"],
+        unknown_column=beside["unknown"],
+        delimiter=delimiter,
+        values=tuple(values.items()),
+        ignored=tuple(name for at, name in enumerate(table.names) if table.name(at) not in used),
+    )
+
+
+def _state_values(found: _Found, table: Table, state: int, options: ReadOptions) -> dict[str, str]:
+    said = parse_values(options, found.source.path)
+    counts = _words(table, state)
+    odd = Counter(
+        {word: n for word, n in counts.items() if not is_value(word, said, options.label_threshold)}
+    )
+    if odd:
+        word = next(iter(odd))
+        rows = _rows_of(table, state, word)
+        found.questions.append(odd_values_question(odd, [table.name(state)], rows, 2, votes=True))
+        if not all(number_in(one) is not None for one in odd):
+            raise data_error(
+                found.source.path,
+                f"column {table.names[state]!r} says of a pair {word!r}, which is none of present,"
+                " absent, unknown, 1, 0 and -1. Correct it, or say with --values what it means.",
+                line=rows[0],
+            )
+    # Rows and pairs without a row are different things: each is asked for by its own option.
+    meanings = find_meanings(counts, replace(options, unlisted=None), said)
+    found.questions += meanings.questions
+    return meanings.values
+
+
+def _delimiter(
+    found: _Found, table: Table, columns: list[int], layout: Layout, *, single: bool
+) -> str | None:
+    said = found.options.delimiter
+    if said is not None:
+        word = _DELIMITER_WORDS.get(said, said)
+        return None if word == NO_DELIMITER else word
+    if all(is_list(table.columns[at]) for at in columns):
+        return JSON_LISTS
+    cells = [word for at in columns for word in table.distinct(at).dictionary.to_pylist() if word]
+    bracketed = [cell for cell in cells if cell[0] in "[({<" and cell[-1] in "])}>"]
+    if bracketed:
+        return _brackets(found, cells, bracketed)
+    single = single or layout.format == "long"
+    here = [mark for mark in DELIMITERS if any(mark in cell for cell in cells)]
+    if here and any(re.fullmatch(r"[0-9]+( +[0-9]+)+", cell) for cell in cells):
+        here.append(" ")  # numbers with spaces between them are a list of their own
+    if len(here) == 1 and not single:
+        return here[0]
+    if here:
+        often = Counter({mark: _rows_holding(table, columns, mark) for mark in here})
+        likely = max(here, key=lambda mark: often[mark])
+        return _ask_delimiter(found, cells, here, None if single and likely == "," else likely)
+    if single:
+        return None
+    spaced = [cell for cell in cells if " " in cell]
+    if spaced and all(re.fullmatch(r"[0-9]+( +[0-9]+)*", cell) for cell in cells):
+        return " "
+    if spaced:
+        return _ask_delimiter(found, cells, [" "], " " if _mix(cells, " ") else None)
+    perhaps = [mark for mark in _PERHAPS[1:] if _mix(cells, mark)]
+    if perhaps:
+        return _ask_delimiter(found, cells, perhaps, perhaps[0])
+    return None
+
+
+def _rows_holding(table: Table, columns: Sequence[int], mark: str) -> int:
+    return sum(n for at in columns for cell, n in table.counts(at).items() if mark in cell)
+
+
+def _ask_delimiter(
+    found: _Found, cells: Sequence[str], marks: Sequence[str], likely: str | None
+) -> str | None:
+    counts = [
+        f"{len({p.strip() for c in cells for p in c.split(m)} - {''})} classes with"
+        f" --delimiter {_delimiter_word(m)}"
+        for m in marks
+    ]
+    example = next(cell for cell in cells if any(mark in cell for mark in marks))
+    found.questions.append(
+        Question(
+            f"Is {example!r:.60} one label or several? There are {', '.join(counts)} and"
+            f" {len(set(cells))} with --delimiter none (one label per cell).",
+            {"delimiter": _delimiter_word(likely)},
+        )
+    )
+    return likely
+
+
+def _delimiter_word(mark: str | None) -> str:
+    if mark is None:
+        return NO_DELIMITER
+    return {" ": "space", "\n": "newline", "\t": "tab"}.get(mark, mark)
+
+
+def _mix(cells: Sequence[str], mark: str) -> bool:
+    """Whether parts come back alone or in other places, as labels do and parts of names do not."""
+    split = [[part.strip() for part in cell.split(mark)] for cell in cells]
+    several = [parts for parts in split if len(parts) > 1]
+    first = {parts[0] for parts in split}
+    later = {part for parts in several for part in parts[1:]}
+    counts = Counter(part for parts in split for part in set(parts))
+    back = sum(count > 1 for count in counts.values())
+    return len(several) > 1 and bool(first & later) and 3 * back >= len(counts)
+
+
+def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> str | None:
+    """What cells in brackets are: lists as JSON or Python writes them, or a question."""
+    lists = [parse_list(cell) for cell in cells]
+    if any(parsed is None for parsed in lists):
+        odd = next(cell for cell, parsed in zip(cells, lists, strict=True) if parsed is None)
+        found.questions.append(
+            Question(
+                f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
+                " is not one that JSON or Python writes. Pass --delimiter json, and correct such"
+                " cells; or the delimiter between labels, with which brackets are part of names.",
+                {"delimiter": JSON_LISTS},
+            )
+        )
+        return JSON_LISTS
+    filled = [parsed for parsed in lists if parsed]
+    lengths = {len(parsed) for parsed in filled}
+    words = {word for parsed in filled for word in parsed}
+    if (
+        len(lengths) == 1
+        and max(lengths) > 1
+        and words <= {"0", "1", "0.0", "1.0"}
+        and any(len(set(parsed)) < len(parsed) for parsed in filled)
+    ):
+        found.questions.append(
+            Question(
+                f"Is {bracketed[0]!r:.60} a list of class numbers, or a 0 or 1 for each class? Pass"
+                " --delimiter json or --delimiter multi-hot.",
+                {"delimiter": MULTI_HOT},
+            )
+        )
+        return MULTI_HOT
+    return JSON_LISTS
+
+
+def parse_list(cell: str) -> list[str] | None:
+    """The names in a list as JSON or Python writes it; None if the text is none.
+
+    Example:
+        >>> parse_list('["cat", "dog"]'), parse_list("['cat']"), parse_list("['a' 'b']")
+        (['cat', 'dog'], ['cat'], None)
+    """
+    text = cell.strip()
+    if not text.startswith(("[", "(", "{")):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = _python_list(text)
+    if not isinstance(value, list | tuple | set):
+        return None
+    items = sorted(value, key=str) if isinstance(value, set) else list(value)
+    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in items):
+        return None
+    return [
+        str(int(one)) if isinstance(one, float) and one.is_integer() else str(one) for one in items
+    ]
+
+
+def _python_list(text: str) -> Any:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        kinds = [token.type for token in tokens]
+        if any(one == two == tokenize.STRING for one, two in itertools.pairwise(kinds)):
+            return None  # Python would join neighbours without a comma into one
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
+        return None
+
+
+def _vector_words(table: Table, columns: Sequence[int]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for at in columns:
+        for cell, count in table.counts(at).items():
+            for word in parse_list(cell) or ():
+                counts[canonical(word)] += count
+    return counts
+
+
+def _label_words(
+    found: _Found, table: Table, columns: Sequence[int], delimiter: str | None
+) -> dict[str, str]:
+    """Labels that look like nothing: what the user says of them, or the question."""
+    options = found.options
+    said = parse_values(options, found.source.path)
+    said = {word: meaning for word, meaning in said.items() if meaning in ("empty", "label")}
+    strange = (EMPTY - {"", "none"}) | SPREADSHEET_ERRORS
+    seen: dict[str, int] = {}
+    for at in columns:
+        if is_list(table.columns[at]) or delimiter in (JSON_LISTS, MULTI_HOT):
+            continue
+        for cell in table.distinct(at).dictionary.to_pylist():
+            parts = [cell] if delimiter is None else cell.split(delimiter)
+            for part in parts:
+                word = part.strip().lower()
+                if word in strange and word not in said and word not in seen:
+                    seen[word] = table.rows_with(at, cell, 1)[0]
+    if seen:
+        shown = ", ".join(f"{word!r} (row {row})" for word, row in seen.items())
+        likely = [f"{word}=empty" for word in seen] + [f"{w}={m}" for w, m in said.items()]
+        word = next(iter(seen))
+        found.questions.append(
+            Question(
+                f"Among the labels are {shown}. Pass --values {word}=empty if that means nothing,"
+                f" or {word}=label if it is a class.",
+                {"values": ",".join(likely)},
+            )
+        )
+    return said
+
+
+# What rows must be
+
+
+def _even(found: _Found) -> Cells:
+    """The cells without those of rows that are too long, which are asked about."""
+    cells = found.cells
+    said = found.options.label_columns
+    if not cells.widths or cells.usual is None or (said is not None and said.endswith(":")):
+        return cells
+    longer = [row for row in cells.widths if row not in found.skip_rows]
+    return replace(cells, columns=cells.columns[: cells.usual], tables={}) if longer else cells
+
+
+def _check_widths(found: _Found, shape: str) -> None:
+    """Ask about rows that have more or fewer cells than the others."""
+    widths = {
+        row: width
+        for row, width in found.cells.widths.items()
+        if row not in found.skip_rows and row != found.header_row
+    }
+    if not widths or found.ragged:
+        return
+    header = found.header_row
+    rows = [*widths]
+    shown = ", ".join(f"row {row} has {widths[row]}" for row in rows[:3])
+    more = f" and {pluralize(len(rows) - 3, 'more row', 'more rows')}" if len(rows) > 3 else ""
+    longer = max(widths.values()) > 1
+    likely = {"skip_rows": row_words(sorted({*found.skip_rows, *rows}))}
+    rest = ""
+    if shape != "wide" and longer and header is None:
+        likely = {"label_columns": "1:"}
+        rest = " --label-columns 1: reads all cells behind the image as labels."
+    found.questions.append(
+        Question(
+            f"Rows differ in length: {shown}{more} cells, unlike the rows before. Correct them, or"
+            f" leave them out with --skip-rows {row_words(rows[:20])}.{rest}",
+            likely,
+        )
+    )
+
+
+def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
+    """The table without rows that look like sums or remarks, which are asked about."""
+    if found.options.skip_rows is not None or image is None or found.cells.names is not None:
+        return table
+    strange: dict[int, str] = {}
+    ids = table.distinct(image)
+    for word in ids.dictionary.filter(pc.is_in(ids.dictionary, value_set=_SUMS)).to_pylist():
+        strange[table.rows_with(image, word, 1)[0]] = word
+    if len(table):
+        last = len(table) - 1
+        remark = ids[last].as_py()
+        alone = all(
+            not table.distinct(at)[last].as_py() for at in range(len(table.names)) if at != image
+        )
+        if len(remark.split()) > 2 and alone and not _is_file(remark) and _only_spaced(ids):
+            strange[table.row_of(last)] = remark
+    if strange:
+        rows = sorted(strange)
+        shown = ", ".join(f"row {row} ({strange[row]!r:.40})" for row in rows[:3])
+        found.questions.append(
+            Question(
+                f"Is this no image but a sum or a remark: {shown}? Pass --skip-rows"
+                f" {row_words(rows)} to leave it out, or --skip-rows none to read it.",
+                {"skip_rows": row_words(sorted({*found.skip_rows, *rows}))},
+            )
+        )
+        return apply_header(_even(found), found.header_row, [*found.skip_rows, *rows])
+    return table
+
+
+def _only_spaced(ids: pa.DictionaryArray) -> bool:
+    """Whether one id alone holds a space."""
+    return bool(pc.sum(pc.match_substring(ids.dictionary, " ")).as_py() == 1)
+
+
+def _check_repeated(found: _Found, table: Table, image: int | None, layout: Layout) -> None:
+    """Ask before rows of one image are merged, unless that is what the table is for."""
+    if image is None or layout.format == "long" or found.options.image_column is not None:
+        return
+    ids = table.distinct(image)
+    counts = np.bincount(codes_of(ids), minlength=len(ids.dictionary))
+    twice = np.flatnonzero(counts > 1)
+    if not len(twice):
+        return
+    words = ids.dictionary.to_pylist()
+    word = words[int(twice[0])]
+    if not word:
+        return  # an empty name is an error of its own
+    rows = table.rows_with(image, word, 3)
+    found.questions.append(
+        Question(
+            f"{pluralize(len(twice), 'name is', 'names are')} in several rows of column"
+            f" {table.names[image]!r}, such as {word!r} in rows {', '.join(map(str, rows))}. Pass"
+            f" --image-column {table.name(image)} to merge their labels, or name another column.",
+            {"image_column": table.name(image)},
+        )
+    )

@@ -1,0 +1,561 @@
+"""Changes some labels of a table and leaves all else alone, wherever the table is stored."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hilltop.data.annotations.json_text import (
+    Edit,
+    dump_like,
+    elements,
+    first_value,
+    members,
+    replace_spans,
+)
+from hilltop.data.content import Source
+from hilltop.data.data_errors import data_error
+from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
+from hilltop.data.patching import Change, Original, Patched, by_image, without_absents
+from hilltop.data.state import State
+from hilltop.data.tables.cells import (
+    PARQUET_SUFFIXES,
+    SHEET_SUFFIXES,
+    Table,
+    codes_of,
+    is_list,
+)
+from hilltop.data.tables.csv_text import CsvText
+from hilltop.data.tables.infer import parse_list
+from hilltop.data.tables.read import cell_state, open_table
+from hilltop.data.tables.values import canonical
+from hilltop.errors import MissingExtra
+
+Cell = str | list[str]
+
+
+@dataclass
+class _Edits:
+    """New cells by row and column, rows at the end, and columns at the end."""
+
+    cells: dict[tuple[int, int], Cell] = field(default_factory=dict)
+    rows: list[dict[int, Cell]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+
+
+class _TablePatch:
+    """One table with the cells that are to change."""
+
+    def __init__(self, original: Original, changes: Sequence[Change]) -> None:
+        self.source, self.layout, self.old = original.source, original.layout, original.table
+        self.table = open_table(original.source, original.layout)
+        self.changes = changes
+        self.edits = _Edits()
+        self.notes: list[str] = []
+        self.absents = True
+        self.further: dict[int, str] = {}
+        self.rows_of = self._rows_by_image()
+
+    def _rows_by_image(self) -> dict[str, list[int]]:
+        wanted = {change.image for change in self.changes}
+        if self.layout.image_column == ROW_NUMBER:
+            return {image: [int(image)] for image in wanted}
+        ids = self.table.distinct(self.table.index(self.layout.image_column or ""))
+        place = {word: code for code, word in enumerate(ids.dictionary.to_pylist())}
+        codes = codes_of(ids)
+        return {image: np.flatnonzero(codes == place[image]).tolist() for image in wanted}
+
+    def said(self) -> list[Change]:
+        """The changes that the table can express."""
+        if self.absents:
+            return list(self.changes)
+        return without_absents(self.changes, self.layout.unlisted)
+
+    # Wide
+
+    def wide(self) -> None:
+        """Put the word for the new state into the cells of the pairs."""
+        words = self._state_words([self.table.index(name) for name in self.layout.label_columns])
+        words = self._with_absent(words)
+        for change in self.said():
+            at = self.table.index(self._column_of(change))
+            if change.state not in words:
+                raise self._refused(f"nothing in it says {change.state.name.lower()}")
+            for row in self.rows_of[change.image]:
+                self.edits.cells[row, at] = words[change.state]
+
+    def _column_of(self, change: Change) -> str:
+        names = [self.table.names[self.table.index(name)] for name in self.layout.label_columns]
+        if change.class_name in names:
+            return self.layout.label_columns[names.index(change.class_name)]
+        codes = {at: code for code, at in self.layout.codes}
+        if codes.get(change.column) in names:
+            return codes[change.column]
+        if all(name.startswith("column ") for name in names):
+            return self.layout.label_columns[change.column]
+        raise self._refused(f"it has no column for {change.class_name!r}")
+
+    def _state_words(self, columns: Sequence[int]) -> dict[State, str]:
+        """How the file writes each state: the commonest word for it."""
+        known, counts = dict(self.layout.values), dict[State, dict[str, int]]()
+        for at in columns:
+            for cell, count in self.table.counts(at).items():
+                state = cell_state(canonical(cell), known, None)
+                if state is not None:
+                    seen = counts.setdefault(state, {})
+                    seen[cell] = seen.get(cell, 0) + count
+        words = {State.PRESENT: "1"}
+        for word in ("", "0", "-1"):
+            meaning = self.layout.state_of(word)
+            if meaning is not None:
+                words.setdefault(meaning, word)
+        words.update(
+            {state: max(seen, key=lambda cell: seen[cell]) for state, seen in counts.items()}
+        )
+        return words
+
+    def _with_absent(self, words: dict[State, str]) -> dict[State, str]:
+        """The words with one for absent: -1 or 0, if that has no other meaning in the file."""
+        if State.ABSENT in words or all(one.state != State.ABSENT for one in self.changes):
+            return words
+        known = dict(self.layout.values)
+        if words[State.PRESENT].lower() == "present":
+            return {**words, State.ABSENT: "absent"}
+        mark = next((one for one in ("-1", "0") if one not in known), None)
+        if mark is None:
+            self.absents = False
+            return words
+        option = {"-1": "--minus-one absent", "0": "--zero absent"}[mark]
+        self.notes.append(f"{mark} means confirmed absent; read the file with {option}.")
+        more = {mark: "absent"} if mark == "-1" else dict.fromkeys(("0", "no", "false"), "absent")
+        self.layout = replace(self.layout, values=(*self.layout.values, *more.items()))
+        return {**words, State.ABSENT: mark}
+
+    # Long
+
+    def long(self) -> None:
+        """Change the state of a pair, empty its cell, or add a row."""
+        table, layout = self.table, self.layout
+        label = table.index(layout.label_columns[0])
+        names = table.distinct(label)
+        place = {word: code for code, word in enumerate(names.dictionary.to_pylist())}
+        codes = codes_of(names)
+        state = None if layout.state_column is None else table.index(layout.state_column)
+        words = {State.PRESENT: ""}
+        if state is None:
+            self.absents = layout.unlisted == State.ABSENT
+        else:
+            words = self._with_absent(self._state_words([state]))
+        for change in self.said():
+            calls = self._calls(change)
+            rows = [
+                row
+                for row in self.rows_of[change.image]
+                if any(codes[row] == place.get(word, -1) for word in calls)
+            ]
+            if state is not None:
+                self._set_state(change, rows, state, label, words, calls)
+            elif change.state == State.PRESENT:
+                self._add_row(change, {label: calls[0]})
+            else:
+                for row in rows:
+                    self.edits.cells[row, label] = ""
+
+    def _set_state(
+        self,
+        change: Change,
+        rows: Sequence[int],
+        state: int,
+        label: int,
+        words: Mapping[State, str],
+        calls: Sequence[str],
+    ) -> None:
+        if change.state not in words:
+            if change.state != self.layout.unlisted:
+                raise self._refused(f"nothing in it says {change.state.name.lower()}")
+            for row in rows:
+                self.edits.cells[row, label] = ""
+            return
+        for row in rows:
+            self.edits.cells[row, state] = words[change.state]
+        if not rows:
+            self._add_row(change, {label: calls[0], state: words[change.state]})
+
+    def _add_row(self, change: Change, cells: dict[int, Cell]) -> None:
+        if self.layout.image_column == ROW_NUMBER:
+            raise self._refused("its rows have no names")
+        image = self.table.index(self.layout.image_column or "")
+        self.edits.rows.append({image: change.image, **self.further, **cells})
+
+    # Lists
+
+    def lists(self) -> None:
+        """Add names to the cells of the images, and take others out."""
+        layout, table = self.layout, self.table
+        labels = [table.index(name) for name in layout.label_columns]
+        places = {State.PRESENT: labels}
+        for state, name in (
+            (State.ABSENT, layout.absent_column),
+            (State.UNKNOWN, layout.unknown_column),
+        ):
+            if name is not None:
+                places[state] = [table.index(name)]
+        wants = {change.state for change in self.changes}
+        if State.ABSENT in wants - {layout.unlisted} and State.ABSENT not in places:
+            if "absent" in table.names or self.layout.ragged or len(labels) > 1:
+                self.absents = False
+            else:
+                self.edits.columns.append("absent")
+                places[State.ABSENT] = [len(table.names)]
+                self.layout = replace(layout, absent_column="absent")
+                kept = tuple(name for name in self.layout.ignored if name != "absent")
+                self.layout = replace(self.layout, ignored=kept)
+        for image, changes in by_image(self.said()).items():
+            for change in changes:
+                self._change_lists(change, self.rows_of[image], places)
+
+    def _change_lists(
+        self, change: Change, rows: Sequence[int], places: Mapping[State, Sequence[int]]
+    ) -> None:
+        calls = self._calls(change)
+        for state, columns in places.items():
+            if state == change.state:
+                continue
+            for row in rows:
+                for at in columns:
+                    self._edit_list(row, at, remove=calls)
+        if change.state == self.layout.unlisted and change.state not in places:
+            return
+        if change.state not in places:
+            raise self._refused(f"nothing in it says {change.state.name.lower()}")
+        columns = places[change.state]
+        if len(columns) == 1:
+            self._edit_list(rows[0], columns[0], add=calls[0])
+            return
+        free = [(row, at) for row in rows for at in columns if not self._text(row, at).strip()]
+        if not free:
+            raise self._refused(
+                f"row {self.table.row_of(rows[0])} has no empty cell for {change.class_name!r}"
+            )
+        self.edits.cells[free[0]] = calls[0]
+
+    def _calls(self, change: Change) -> list[str]:
+        """What cells call a class: by number where the file has numbers for it, else by name."""
+        codes = [code for code, at in self.layout.codes if at == change.column]
+        if codes and self._uses_codes():
+            return [*codes, change.class_name]
+        return [change.class_name, *codes]
+
+    def _uses_codes(self) -> bool:
+        known = set(dict(self.layout.codes))
+        for name in self.layout.label_columns:
+            for cell in self.table.counts(self.table.index(name)):
+                words = parse_list(cell) or cell.replace(self.layout.delimiter or " ", " ").split()
+                if words:
+                    return set(words) <= known
+        return False
+
+    def _cell(self, row: int, at: int) -> Cell | None:
+        if (row, at) in self.edits.cells:
+            return self.edits.cells[row, at]
+        if at >= len(self.table.columns):
+            return None
+        value: Cell | None = self.table.columns[at][row].as_py()
+        return value
+
+    def _text(self, row: int, at: int) -> str:
+        value = self._cell(row, at)
+        return value if isinstance(value, str) else ""
+
+    def _edit_list(self, row: int, at: int, *, add: str = "", remove: Sequence[str] = ()) -> None:
+        value = self._cell(row, at)
+        if value is None and self._typed_lists(at):
+            value = []
+        if isinstance(value, list):
+            new: Cell = [name for name in value if name.strip() not in remove]
+            new = [*new, add] if add else new
+        else:
+            new = self._joined(value or "", add, remove)
+        if new != value and (new or value):
+            self.edits.cells[row, at] = new
+
+    def _typed_lists(self, at: int) -> bool:
+        label = self.table.columns[self.table.index(self.layout.label_columns[0])]
+        return is_list(self.table.columns[at] if at < len(self.table.columns) else label)
+
+    def _joined(self, cell: str, add: str, remove: Sequence[str]) -> str:
+        mark = self.layout.delimiter
+        if mark == JSON_LISTS:
+            return self._json_cell(cell, add, remove)
+        if mark is None or mark == MULTI_HOT:
+            if add and cell.strip():
+                raise self._refused("a cell holds one label, and there is one already")
+            return add or ("" if cell.strip() in remove else cell)
+        parts = cell.split(mark)
+        if remove and any(part.strip() in remove for part in parts):
+            kept = [part for part in parts if part.strip() not in remove]
+            cell = mark.join(kept).strip()
+        if not add:
+            return cell
+        if mark in add:
+            raise self._refused(f"{add!r} holds the delimiter {mark!r}")
+        body = cell.rstrip()
+        if not body:
+            return add
+        ended = body.endswith(mark.strip() or mark) and mark.strip() != ""
+        spaced = f"{mark} " in cell and mark != " "
+        return f"{body}{'' if ended else mark}{' ' if spaced else ''}{add}"
+
+    def _json_cell(self, cell: str, add: str, remove: Sequence[str]) -> str:
+        before: list[Any] = []
+        if cell.strip():
+            try:
+                before = list(json.loads(cell))
+            except ValueError:
+                before = list(parse_list(cell) or ())
+        python = cell.strip() and '"' not in cell and "'" in cell
+        new = [one for one in before if str(one) not in remove]
+        if new == before and not add:
+            return cell
+        numbers = bool(before) and all(isinstance(one, int) for one in before)
+        if add:
+            new.append(int(add) if numbers and add.isdigit() else add)
+        return str(new) if python else json.dumps(new, ensure_ascii=False)
+
+    def _refused(self, why: str) -> Any:
+        return data_error(
+            self.source.path,
+            f"this file cannot be changed in place: {why}. Write the labels in another format with"
+            " --format, such as --format hilltop.",
+        )
+
+
+def patch_table(
+    original: Original, changes: Sequence[Change], *, further: Mapping[str, str] | None = None
+) -> Patched:
+    """Change some labels of a table; all other cells, columns and rows stay as they are.
+
+    Args:
+        original: The table as it was read.
+        changes: What changes.
+        further: Other cells of rows that are added, by column.
+    """
+    if original.layout.delimiter == MULTI_HOT:
+        raise data_error(
+            original.source.path,
+            "lists of 0 and 1 in cells are read, but not changed. Pass --format hilltop.",
+        )
+    patch = _TablePatch(original, changes)
+    patch.further = {patch.table.index(name): cell for name, cell in (further or {}).items()}
+    {"wide": patch.wide, "long": patch.long}.get(original.layout.format, patch.lists)()
+    content = _store(original.source)(original.source, patch.layout, patch.table, patch.edits)
+    return Patched({"": content}, patch.layout, patch.said(), tuple(patch.notes))
+
+
+_Store = Callable[[Source, Layout, Table, _Edits], bytes]
+
+
+def _store(source: Source) -> _Store:
+    if source.is_packed:
+        raise data_error(
+            source.path, "a compressed file cannot be changed in place. Unpack it first."
+        )
+    if source.suffix in SHEET_SUFFIXES:
+        return _store_sheet
+    if source.suffix in PARQUET_SUFFIXES:
+        return _store_parquet
+    return _store_json if source.head.lstrip()[:1] in ("{", "[") else _store_text
+
+
+def _store_text(source: Source, layout: Layout, table: Table, edits: _Edits) -> bytes:
+    comments = 0
+    lines = source.text.removeprefix("\ufeff").split("\n")
+    while comments < len(lines) and (
+        lines[comments].startswith("#") or not lines[comments].strip()
+    ):
+        comments += 1
+    if not any(line.startswith("#") for line in lines[:comments]):
+        comments = 0
+    text = CsvText(source.text, layout.separator or ",", comments)
+    place = {at: table.places[at] for at in range(len(table.places))}
+    width = max((len(record.cells) for record in text.records), default=0)
+    for number, name in enumerate(edits.columns):
+        place[len(table.places) + number] = width + number
+        if layout.header_row is None:
+            raise data_error(source.path, "a file without column names cannot take a new column.")
+        for record in text.records:
+            if record.row == layout.header_row:
+                text.set_cell(record.row, width + number, name)
+            elif any(cell.strip() for cell in record.cells) and record.row not in layout.skip_rows:
+                text.set_cell(record.row, width + number, "")
+    for (row, at), cell in edits.cells.items():
+        text.set_cell(table.row_of(row), place[at], str(cell))
+    for cells in edits.rows:
+        new = [""] * max(width, max(place[at] for at in cells) + 1)
+        for at, cell in cells.items():
+            new[place[at]] = str(cell)
+        text.append(new)
+    encoding = source.encoding
+    return text.text().encode(encoding)
+
+
+def _store_sheet(source: Source, layout: Layout, table: Table, edits: _Edits) -> bytes:
+    try:
+        from openpyxl import load_workbook
+    except ImportError as error:
+        raise MissingExtra("Changing a spreadsheet", error.name, "xlsx") from None
+    if source.suffix not in (".xlsx", ".xlsm"):
+        raise data_error(
+            source.path,
+            f"{source.suffix} files are read, but not changed. Save it as .xlsx, or pass --format.",
+        )
+    with zipfile.ZipFile(io.BytesIO(source.raw)) as archive:
+        if any(name.startswith(("xl/drawings", "xl/media")) for name in archive.namelist()):
+            raise data_error(
+                source.path,
+                "this workbook holds pictures or charts, which would be lost. Save the sheet alone"
+                " as .xlsx or .csv.",
+            )
+    book = load_workbook(io.BytesIO(source.raw), keep_vba=source.suffix == ".xlsm")
+    sheet = book[layout.sheet] if layout.sheet in book.sheetnames else book.worksheets[0]
+    place = {at: number + 1 for at, number in enumerate(table.places)}
+
+    def put(row: int, column: int, cell: Cell) -> None:
+        written = sheet.cell(row=row, column=column)
+        text = str(cell)
+        written.value = int(text) if text in ("0", "1", "-1") else text or None
+        if isinstance(written.value, str):
+            written.data_type = "s"  # a name that begins with = is no formula
+
+    for number, name in enumerate(edits.columns):
+        place[len(table.places) + number] = sheet.max_column + 1
+        put(layout.header_row or 1, sheet.max_column + 1, name)
+    for (row, at), cell in edits.cells.items():
+        put(table.row_of(row), place[at], cell)
+    last = table.row_of(len(table) - 1) if len(table) else layout.header_row or 0
+    for number, cells in enumerate(edits.rows, max(last, sheet.max_row) + 1):
+        for at, cell in cells.items():
+            put(number, place[at], cell)
+    content = io.BytesIO()
+    book.save(content)
+    return content.getvalue()
+
+
+def _store_parquet(source: Source, layout: Layout, table: Table, edits: _Edits) -> bytes:
+    content = pq.read_table(pa.BufferReader(source.raw))
+    if any(pa.types.is_struct(column.type) for column in content.columns):
+        raise data_error(source.path, "a Parquet file with nested columns cannot be changed.")
+    if edits.rows:
+        names = content.column_names
+        new = [
+            {names[table.places[at]]: cell for at, cell in cells.items()} for cells in edits.rows
+        ]
+        rows = pa.Table.from_pylist(
+            [
+                {name: _typed(row.get(name), content.schema.field(name).type) for name in names}
+                for row in new
+            ],
+            schema=content.schema,
+        )
+        content = pa.concat_tables([content, rows])
+    by_column: dict[int, dict[int, Cell]] = {}
+    for (row, at), cell in edits.cells.items():
+        by_column.setdefault(at, {})[row] = cell
+    for at, cells in by_column.items():
+        if at >= len(table.places):
+            continue
+        number = table.places[at]
+        kind = content.schema.field(number).type
+        values = content.column(number).to_pylist()
+        for row, cell in cells.items():
+            values[table.row_of(row) - 1] = _typed(cell, kind)
+        content = content.set_column(number, content.schema.field(number), pa.array(values, kind))
+    for number, name in enumerate(edits.columns):
+        cells = by_column.get(len(table.places) + number, {})
+        lists = [cells.get(row, []) for row in range(len(content))]
+        content = content.append_column(name, pa.array(lists, pa.list_(pa.string())))
+    stored = io.BytesIO()
+    pq.write_table(content, stored)
+    return stored.getvalue()
+
+
+def _typed(cell: Cell | None, kind: pa.DataType) -> Any:
+    """A cell as a column of this type holds it."""
+    if isinstance(cell, list):
+        return [_typed(one, kind.value_type) for one in cell]
+    if cell is None or (cell == "" and not pa.types.is_string(kind)):
+        return None
+    if pa.types.is_integer(kind):
+        return int(cell)
+    if pa.types.is_floating(kind):
+        return float(cell)
+    if pa.types.is_boolean(kind):
+        return canonical(cell) in ("1", "true")
+    return cell
+
+
+def _store_json(source: Source, layout: Layout, table: Table, edits: _Edits) -> bytes:
+    changed: dict[int, dict[str, Cell]] = {}
+    names = [*table.names, *edits.columns]
+    for (row, at), cell in edits.cells.items():
+        changed.setdefault(table.row_of(row), {})[names[at]] = cell
+    text = source.text
+    spans: list[Edit] = []
+    if source.head.lstrip().startswith("["):
+        start = first_value(text)
+        found = list(elements(text, start))
+        records = {at: (span.start, span.end) for at, span in enumerate(found, 1)}
+    else:
+        records, at = {}, 0
+        for number, line in enumerate(text.split("\n"), 1):
+            body = line.strip(" \t\r\ufeff")
+            records[number] = at + line.index(body), at + line.index(body) + len(body)
+            at += len(line) + 1
+    for row, values in changed.items():
+        spans += [_key_edit(text, records[row], name, cell) for name, cell in values.items()]
+    text = replace_spans(text, spans)
+    for new_row in edits.rows:
+        record = {names[at]: cell for at, cell in new_row.items()}
+        if source.head.lstrip().startswith("["):
+            raise data_error(source.path, "a JSON list of rows cannot take further rows.")
+        text = text if text.endswith("\n") or not text else f"{text}\n"
+        text += json.dumps(record, ensure_ascii=False) + "\n"
+    return text.encode(source.encoding)
+
+
+def _key_edit(text: str, record: tuple[int, int], name: str, cell: Cell) -> Edit:
+    """The change of a value by its key, which may be a path of keys with dots between."""
+    start, end = record
+    keys = dict(members(text, start))
+    while name not in keys and "." in name and name.split(".", 1)[0] in keys:
+        outer, name = name.split(".", 1)
+        start, end = keys[outer].start, keys[outer].end
+        keys = dict(members(text, start))
+    like = text[start:end]
+    if name not in keys:
+        new = dump_like(like, {name: cell})[1:-1].strip()
+        between = ", " if ", " in like or ": " in like else ","
+        return end - 1, end - 1, f"{between if keys else ''}{new}"
+    old = keys[name]
+    style = text[old.start : old.end] if "\n" in like else like
+    return old.start, old.end, dump_like(style, _like(old.value, cell))
+
+
+def _like(old: Any, cell: Cell) -> Any:
+    """A cell as a value of the type that the file has."""
+    if isinstance(cell, list):
+        numbers = isinstance(old, list) and bool(old) and all(isinstance(one, int) for one in old)
+        if isinstance(old, str) and len(cell) == 1:
+            return cell[0]
+        return [int(one) if numbers and one.isdigit() else one for one in cell]
+    if isinstance(old, int | float) and cell in ("0", "1", "-1"):
+        return bool(int(cell)) if isinstance(old, bool) else int(cell)
+    return cell

@@ -1,0 +1,117 @@
+"""AudioSet's segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.errors import AmbiguousInputError, DataError
+from tests.data.conftest import write
+from tests.data.fuzz import survives
+from tests.data.patched import PatchCase, check_patch, found_format
+
+P, U = State.PRESENT, State.UNKNOWN
+UNKNOWN = ReadOptions(unlisted="unknown")
+SEGMENTS = ReadOptions(unlisted="unknown", image_column="segment")
+CONTENT = """# Segments csv created Sun Mar  5 10:54:25 2017
+# num_ytids=2, num_segs=3
+# YTID, start_seconds, end_seconds, positive_labels
+--PJHxphWEs, 30.000, 40.000, "/m/09x0r,/t/dd00088"
+-0abc, 0.000, 10.000, "/m/09x0r"
+-0abc, 50.500, 60.500, "/m/04rlf"
+"""
+INDEX = """index,mid,display_name
+0,/m/09x0r,"Speech"
+1,/t/dd00088,"Gush, spray"
+2,/m/04rlf,"Music"
+3,/m/0jbk,"Animal"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path / "segments.csv", CONTENT)
+
+
+def message(path: Path, options: ReadOptions = UNKNOWN) -> str:
+    with pytest.raises(DataError) as caught:
+        read_labels(path, format="audioset", options=options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("mark", ["# ", "#", ""])
+def test_segments_are_named_by_video_and_start_where_needed(file: Path, mark: str) -> None:
+    file.write_text(CONTENT.replace("# YTID", f"{mark}YTID"))
+    assert found_format(file) == "audioset"
+    with pytest.raises(AmbiguousInputError, match="'-0abc' has several segments"):
+        read_labels(file, options=UNKNOWN)
+    table = read_labels(file, options=SEGMENTS)
+    assert table.images.to_pylist() == ["--PJHxphWEs_30", "-0abc_0", "-0abc_50"]
+    assert table.classes == ("/m/04rlf", "/m/09x0r", "/t/dd00088")
+    assert table.dense().tolist() == [[U, P, P], [U, P, U], [P, U, U]]
+    with pytest.raises(AmbiguousInputError, match="--unlisted"):
+        read_labels(file)
+
+
+def test_names_come_from_the_index_of_classes(file: Path, tmp_path: Path) -> None:
+    index = write(tmp_path / "class_labels_indices.csv", INDEX)
+    options = ReadOptions(unlisted="unknown", classes=index, image_column="segment")
+    table = read_labels(file, options=options)
+    assert table.classes == ("Speech", "Gush, spray", "Music", "Animal")
+    assert table.labels_of(0) == ("Speech", "Gush, spray")
+    index.write_text("/m/09x0r\n/m/04rlf\n")
+    assert "line 4: class '/t/dd00088' is not in the class list (2 names)" in message(file, options)
+    index.write_text(INDEX + "4,/m/x\n")
+    assert "expected index, mid, display_name on every line" in message(file, options)
+    index.write_bytes(INDEX.encode() + b"4,/m/x\r,y\n")
+    assert "this is not valid CSV" in message(file, options)
+
+
+@pytest.mark.parametrize("line", ["abc", "abc, x, 10, /m/a", 'abc, 0, 10, "/m/a', 'a, 0, "/m/a"'])
+def test_a_faulty_line_is_named(file: Path, line: str) -> None:
+    file.write_text(CONTENT + line + "\n")
+    assert "segments.csv, line 7: expected a video, start, end and labels" in message(file)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    images = ["v_1", "abc_30", "abc_40", "plain"]
+    table = assemble(images, ["/m/a", "/m/b"], [0, 1, 3], [1, 0, 0], P, unlisted=U)
+    write_labels(table, tmp_path / "out.csv", format="audioset")
+    assert read_labels(tmp_path / "out.csv", options=UNKNOWN) == table
+
+
+def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="1 pair that is absent"):
+        write_labels(small, tmp_path / "out.csv", format="audioset")
+    with pytest.raises(DataError, match="the image name 'd, e"):
+        write_labels(small, tmp_path / "out.csv", format="audioset", lossy=True)
+
+
+def test_a_patch_adds_labels_to_the_answered_lines(tmp_path: Path) -> None:
+    header = "# YTID, start_seconds, end_seconds, positive_labels\n"
+    case = PatchCase(
+        "segments",
+        "audioset",
+        f'{header}a.jpg, 0.000, 10.000, "cow,dog"\nb.jpg, 1.000, 9.000, cat\n',
+        [
+            '- a.jpg, 0.000, 10.000, "cow,dog"\n',
+            '+ a.jpg, 0.000, 10.000, "dog"\n',
+            "- b.jpg, 1.000, 9.000, cat\n",
+            '+ b.jpg, 1.000, 9.000, "cat,dog"\n',
+        ],
+        absents=False,
+    )
+    check_patch(case, tmp_path)
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_damaged_files_end_in_a_table_or_in_words(file: Path, count: int, tmp_path: Path) -> None:
+    tables, faults = survives(file, count, "audioset", SEGMENTS)
+    assert tables > 0
+    assert faults > 0
+    index = write(tmp_path / "index.csv", INDEX)
+    options = ReadOptions(unlisted="unknown", classes=index)
+    tables, faults = survives(file, count, "audioset", options, file=index)
+    assert faults > 0
