@@ -32,55 +32,34 @@ class Mutant:
     tests: str
 
 
-CALIBRATION = "tests/calibration/test_keep_posterior.py tests/calibration/test_belief.py"
+MODEL = "tests/missing/test_model.py"
 MUTANTS = (
-    Mutant("calibration/keep_posterior.py", "(0.05, 0.5, 0.95)", "(0.2, 0.5, 0.8)", CALIBRATION),
+    Mutant("missing/model.py", "(0.05, 0.5, 0.95)", "(0.4, 0.5, 0.6)", MODEL),
+    Mutant("missing/model.py", "expit(-in_common) * (", "(", MODEL),
+    Mutant("missing/frequency.py", "fit.integrated_loss - lost", "fit.integrated_loss", MODEL),
+    Mutant("missing/frequency.py", "labels_of_image > 0", "labels_of_image >= 0", MODEL),
+    Mutant("missing/frequency.py", "worse >= priors.MAX_CONTRADICTION", "False", MODEL),
+    Mutant("missing/priors.py", "MIN_LOGLIK_GAIN = 2.0", "MIN_LOGLIK_GAIN = -1.0", MODEL),
     Mutant(
-        "calibration/keep_posterior.py", "(0.05, 0.5, 0.95)", "(0.001, 0.5, 0.999)", CALIBRATION
+        "missing/logistic.py", "loss + determinant / 2", "loss", "tests/missing/test_logistic.py"
     ),
     Mutant(
-        "calibration/keep_posterior.py",
-        "COMMON_ERROR * down, COMMON_ERROR * up)",
-        "2 * COMMON_ERROR * down, 2 * COMMON_ERROR * up)",
-        CALIBRATION,
+        "missing/decision.py",
+        "counts.present.max(axis=0)",
+        "1e9 * counts.present.max(axis=0)",
+        "tests/missing/test_decision.py",
     ),
     Mutant(
-        "calibration/keep_posterior.py",
-        "logs[1:] -= EXTRA_NATS",
-        "logs[1:] += EXTRA_NATS",
-        CALIBRATION,
-    ),
-    Mutant("calibration/keep_posterior.py", "against_none > least and", "", CALIBRATION),
-    Mutant("calibration/keep_posterior.py", "NATS_A_LABEL * total", "0.0", CALIBRATION),
-    Mutant(
-        "calibration/belief.py",
-        "if gain <= LEAST_GAIN:",
-        "if gain <= -LEAST_GAIN:",
-        "tests/calibration/test_belief.py",
+        "missing/interval.py",
+        "total + largest, variance + largest**2",
+        "total, variance",
+        "tests/missing/test_interval.py",
     ),
     Mutant(
-        "calibration/scaling.py",
-        "SHIFT_SPREAD = 0.5",
-        "SHIFT_SPREAD = 1.0",
-        "tests/calibration/test_scaling.py tests/test_defaults.py",
-    ),
-    Mutant(
-        "calibration/scaling.py",
-        "+ (numbers[2:] / SHIFT_SPREAD).square().sum()",
-        "",
-        "tests/calibration/test_scaling.py",
-    ),
-    Mutant(
-        "calibration/intervals.py",
-        "spread + one_more**2, Z_90",
-        "spread + one_more**2, 2 * Z_90",
-        "tests/calibration/test_intervals.py",
-    ),
-    Mutant(
-        "calibration/intervals.py",
-        "total + one_more, spread + one_more**2",
-        "total, spread",
-        "tests/calibration/test_intervals.py",
+        "missing/answers.py",
+        "share / self.sampled_with[mine]",
+        "share",
+        "tests/missing/test_evaluation.py",
     ),
     Mutant(
         "training/optim.py",
@@ -97,8 +76,8 @@ MUTANTS = (
     ),
     Mutant(
         "training/evidence.py",
-        "(absent_probs >= least_absent).float()",
-        "absent_probs",
+        "1 - present < least_absent",
+        "1 - present < 2 * least_absent",
         "tests/training/test_evidence.py",
     ),
     Mutant(
@@ -115,8 +94,8 @@ MUTANTS = (
     ),
     Mutant(
         "losses/watch.py",
-        "sure > 0.05 + 3 * density",
-        "sure > 0.5 + 3 * density",
+        "sure > 0.05 + 3 * rate",
+        "sure > 0.5 + 3 * rate",
         "tests/losses/test_watch.py",
     ),
     Mutant(

@@ -20,7 +20,7 @@ from hilltop.training import ModelConfig, Recipe, TrainConfig
 
 TABLE = Path(__file__).with_name("defaults.txt")
 PACKAGE = Path(hilltop.__file__).parent
-DECIDING = ("audit", "calibration", "metrics", "studies/advise", "training")
+DECIDING = ("audit", "metrics", "missing", "studies/advise", "training")
 RUNS = {
     "images": TrainConfig(images=Path("photos")),
     "images with weights": TrainConfig(images=Path("photos"), model=ModelConfig(weights="timm")),

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 _ROOMS = (
     "audit",
-    "calibration",
+    "missing",
     "data",
     "errors",
     "inputs",

@@ -47,11 +47,11 @@ def test_what_is_still_missing_after_a_review_is_found(simulated: Simulated) -> 
     labels, seen = put_back(simulated, 350)
     missing = ((simulated.true.numpy() == 1) & (labels == 0)).sum()
     assert missing < 0.8 * simulated.missing.sum()
-    found = find_missing_labels(labels, features=simulated.features, observed=seen)
-    assert 0.6 * missing < found.total.missing < 1.6 * missing
+    found = find_missing_labels(labels, features=simulated.features, verified=seen)
+    assert 0.6 * missing < found.missing.value < 1.6 * missing
     # What the review took is gone from where labels are expected: it seems that none was lost.
     misled = find_missing_labels(labels, features=simulated.features)
-    assert misled.total.missing < 0.5 * missing
+    assert misled.missing.value < 0.5 * missing
 
 
 def row(image: str, name: str, outcome: Outcome) -> ReviewRecord:
@@ -148,7 +148,7 @@ def test_audit_review_apply_and_audit_again(
     estimates = read_estimates(tmp_path / "audit1" / "estimates.csv")
     labelled = sum(one.labelled for one in estimates)
     missing = float(simulated.true.sum()) - labelled
-    assert 0.6 * missing < sum(one.missing for one in estimates) < 1.6 * missing
+    assert 0.6 * missing < sum(one.missing.value for one in estimates) < 1.6 * missing
 
 
 def test_training_asks_about_the_labels_that_were_there_before(
@@ -171,5 +171,5 @@ def test_training_asks_about_the_labels_that_were_there_before(
     words += ["--features", features, "--out", run]
     options = ["--unlisted", "unknown", "--epochs", "1"]
     assert main(["train", *map(str, words), *options]) == 0
-    assert "of the true labels were written down, each by itself" in capsys.readouterr().out
+    assert "of the true labels were recorded" in capsys.readouterr().out
     assert read_provenance(RunFolder(run).train_labels) == sorted(answers, key=ReviewRecord.format)

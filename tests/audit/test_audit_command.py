@@ -78,7 +78,7 @@ def test_features_become_an_audit_that_can_be_reviewed(
     assert run(labels, tmp_path / "audit", "--features", features) == 0
     said = capsys.readouterr().out
     assert "heads on 400 images, none on its own fold" in said
-    assert "of the true labels were written down" in said
+    assert "of the true labels were recorded" in said
     assert "Classes with most missing labels" in said
     assert f"next: hilltop review {tmp_path / 'audit'}" in said
     folder = AuditFolder.read(tmp_path / "audit")
@@ -102,7 +102,7 @@ def test_scores_are_ranked_as_they_are(
     assert run(labels, tmp_path / "audit", *words, "--keep", "0.4") == 0
     said = capsys.readouterr().out
     assert "did not learn from these labels" in said
-    assert "ranked by scar_likelihood(label_frequency=0.4), as asked." in said
+    assert "40% of the true labels were recorded" in said
     folder = AuditFolder.read(tmp_path / "audit")
     assert len(CandidateIndex.read(folder, folder.table())) == 7
 
@@ -120,7 +120,7 @@ def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
     assert main(["estimate", str(out)]) == 0
     said = capsys.readouterr().out
     assert "random samples (60 pairs, 1 class):" in said
-    assert "by random samples" in said
+    assert "random samples (" in said
     assert run(labels, out, "--features", features) == 0
     by_sample = [one for one in read_estimates(out / "estimates.csv") if one.source == "sample"]
     name = folder.table().classes[0]

@@ -63,7 +63,7 @@ def test_answers_to_a_plan_narrow_the_interval_around_the_truth(
     after = json.loads(capsys.readouterr().out)
     exact = mean_average_precision(np.load("one.npy"), true)
     for found in (before["mAP"], after["mAP"]):
-        assert found["low"] < found["estimate"] < found["high"]
+        assert found["low"] < found["value"] < found["high"]
         assert found["low"] < exact < found["high"]
     widths = [one["mAP"]["high"] - one["mAP"]["low"] for one in (before, after)]
     assert widths[1] < widths[0] / 2
@@ -77,7 +77,7 @@ def test_labels_that_list_positives_alone_give_no_number_without_an_estimate(
     assert evaluate("--json") == 0
     found = json.loads(capsys.readouterr().out)
     exact, beside = mean_average_precision(np.load("one.npy"), true), found["estimates"]["mAP"]
-    assert found["mAP"] < beside["estimate"]
+    assert found["mAP"] < beside["value"]
     assert beside["low"] < exact < beside["high"]
     assert evaluate() == 0
     assert "the true values are about: mAP " in capsys.readouterr().out

@@ -152,7 +152,7 @@ def test_auto_believes_in_missing_labels_only_where_labels_can_be_missing(
     true = features @ rng.standard_normal((8, 6)) > 1
     thin = HilltopClassifier(random_state=0).fit(features, true & (rng.random(true.shape) < 0.4))
     assert thin.loss_.correction is not None
-    assert "of the true labels were written down" in thin.loss_.describe()
+    assert "of the true labels were recorded" in thin.loss_.describe()
     whole = HilltopClassifier(random_state=0).fit(features, true.astype(int))
     assert whole.loss_.correction is None
     complete = Quick(unlisted="absent").fit(small.X, several)

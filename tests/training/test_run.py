@@ -210,8 +210,7 @@ def test_predict_evaluate_and_export(
     card, exported = (folder / "README.md").read_text(), folder / "config.json"
     assert "| mAP |" in card
     assert (
-        "thresholds for the best F1 of all tags and of each class, in the mean; expected: precision"
-        in card
+        "thresholds for the best mean of overall F1 and per-class F1; expected: precision" in card
     )
     config = json.loads(exported.read_text())
     assert config["classes"] == list(CLASSES)
@@ -255,9 +254,8 @@ def test_predict_writes_tags_by_what_is_wanted(
 
     usual = tags("usual")
     assert len(usual) == 401
-    assert (
-        "thresholds for the best F1 of all tags and of each class, in the mean; expected: precision"
-        in (capsys.readouterr().out)
+    assert "thresholds for the best mean of overall F1 and per-class F1; expected: precision" in (
+        capsys.readouterr().out
     )
     counts = [row["tags"].count(";") + bool(row["tags"]) for row in usual]
     assert sum(counts) > 100

@@ -91,10 +91,11 @@ class Predict:
                 explained += (
                     f"; at most {pluralize(self.top, 'tag', 'tags')} an image, the most probable"
                 )
-            said = choose_tags(probs, -1.0 if alone else thresholds, top=self.top)
             labelled, absent = run_labels(RunFolder(self.run_folder), probs)
-            said = (said & ~absent) | labelled
-            own = labelled if labelled.any() else None
+            known = np.where(labelled, 1.0, np.where(absent, -2.0, probs.values))
+            chosen = dataclasses.replace(probs, values=known)
+            said = choose_tags(chosen, -1.0 if alone else thresholds, top=self.top)
+            own = labelled & said if labelled.any() else None
             write_tags(self.out, probs, said, labelled=own, to=self.to)
             print(f"{self.out}: {images}, {pluralize(int(said.sum()), 'tag', 'tags')}")
             print(explained)

@@ -121,7 +121,7 @@ def classification_report(
     judged = ScoredTargets(scores, targets, known, class_names)
     thresholds = _thresholds(threshold, judged.classes)
     if incomplete:
-        from hilltop.missing.as_report import estimated_report
+        from hilltop.metrics.estimated import estimated_report
 
         return estimated_report(
             scores, targets, thresholds, known, judged.names, answers, harmonic=cf1 == "harmonic"

@@ -18,7 +18,7 @@ from hilltop.losses.init import head_start, log_odds
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead, Features, input_rows
 from hilltop.progress import ProgressLog
-from hilltop.training.learner import Learner
+from hilltop.training.learner import Learner, skip_safe_start
 from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.threads import step_threads
 
@@ -79,6 +79,7 @@ def out_of_fold_logits(
         usual = head_start(plain, targets, verified=observed) - log_odds(targets)
         starts = [log_odds(targets[mine]) + usual for mine in learns.T]
         head.last.bias.copy_(torch.cat(starts))
+    skip_safe_start(loss)
     # A batch is so much larger that each head sees as many rows of it as if it were alone.
     batch_size = recipe.batch_size * folds // (folds - 1)
     recipe = dataclasses.replace(recipe, batch_size=batch_size).for_head(

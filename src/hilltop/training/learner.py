@@ -171,3 +171,14 @@ def start_head(
     start = head_start(loss, targets, verified=observed, weight=weight)
     with torch.no_grad():
         bias.copy_(start.to(bias))
+    skip_safe_start(loss)
+
+
+def skip_safe_start(loss: Loss) -> None:
+    """Train by the equation from the first step, as a head that starts at the label rate can.
+
+    Left to the loss, processes that train together could decide differently by their own batches.
+    """
+    inner = loss.inner if isinstance(loss, RowWeighted) else loss
+    if inner.safe_start is not None:
+        inner.safe_start.skip()

@@ -84,7 +84,8 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
             if fabric.is_global_zero:
                 _keep(folder, task, kept, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
-                if calibrate and epoch + 1 == config.epochs:
+                wanted = calibrate or lists_positives_alone(task.val)  # estimates need it
+                if wanted and epoch + 1 == config.epochs:
                     keep_truth(config, folder, task, scores)
                     rows = with_estimates(task, folder, rows)
                     folder.record(rows)

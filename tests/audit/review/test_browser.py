@@ -16,6 +16,7 @@ from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
 from hilltop.data import State, read_labels
+from hilltop.missing import Interval
 from tests.audit.made_up import write_candidates
 from tests.audit.review.serving import free_port, serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
@@ -221,8 +222,8 @@ def test_all_but_these_a_search_without_matches_and_labels_that_are_wrong(
     pairs = [(names[row], name, 0.3) for row in range(60) for name in labels.labels_of(row)]
     write_candidates(audit.suspects, pairs)
     *others, last = labels.classes
-    said = [Estimate(name, 9, 0.0, 0.0, 4.2, "model", wrong=1.0) for name in others]
-    said.append(Estimate(last, 9, 0.0, 0.0, 4.2, "model", wrong=7.0))
+    said = [Estimate(name, 9, Interval(0.0, 0.0, 4.2), "model", wrong=1.0) for name in others]
+    said.append(Estimate(last, 9, Interval(0.0, 0.0, 4.2), "model", wrong=7.0))
     write_estimates(said, audit.path / "estimates.csv")
     tab = Tab(browser)
     with serving(audit.path) as server:

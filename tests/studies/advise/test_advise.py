@@ -14,9 +14,15 @@ import hilltop
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, assemble, drop_positives, keep_each, write_labels
 from hilltop.errors import DataError
-from hilltop.losses import ScarLikelihood, build
-from hilltop.losses.likelihood import count_nll, scar_nll
+from hilltop.losses import build
 from hilltop.losses.likelihood.count_rule import CountRule
+from hilltop.missing import (
+    Calibration,
+    ExpectedCounts,
+    Interval,
+    MissingCounts,
+    MissingLabelModel,
+)
 from hilltop.studies.advise import (
     Advice,
     LabelFacts,
@@ -101,7 +107,22 @@ def simulation(*, r: float = 0.8) -> Simulation:
     table, _ = made_up()
     thin = drop_positives(table, r, seed=0).table
     present = (table.dense() == State.PRESENT).astype(np.float32)  # sure, and right
-    return Simulation(thin, count_nll(r), present, "as probable")
+    return Simulation(thin, lost_by(ratio=f"{r:g}"), present)
+
+
+def lost_by(*, ratio: str | None = None, frequency: float = 0.5) -> MissingLabelModel:
+    """A model of labels that were lost in this way."""
+    labelled, none = np.ones(3), np.zeros(3)
+    missing = labelled / frequency - labelled
+    total = Interval(*[float(missing.sum())] * 3)
+    return MissingLabelModel(
+        "scar" if ratio is None else "count",
+        MissingCounts(total, np.stack([missing] * 3), labelled),
+        Calibration(labelled, none, none, none),
+        ExpectedCounts(np.zeros((3, 1)), np.zeros((1, 3, 1)), np.zeros((1, 3))),
+        images=1,
+        ratio=ratio,
+    )
 
 
 def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rule() -> None:
@@ -125,7 +146,7 @@ def test_complete_labels_are_drawn_as_they_are_probable_and_lost_by_the_same_rul
 
 
 def test_labels_kept_by_themselves_are_lost_by_themselves() -> None:
-    held = dataclasses.replace(simulation(), loss=scar_nll(0.25))
+    held = dataclasses.replace(simulation(), model=lost_by(frequency=0.25))
     complete = held.draw([0])
     share = held.lose(complete, 0).count(State.PRESENT) / complete.count(State.PRESENT)
     assert 0.2 < share < 0.3
@@ -135,7 +156,7 @@ def test_confirmed_absents_stay_absent_in_what_is_drawn() -> None:
     states = np.array([State.PRESENT, State.ABSENT])
     table = assemble(["a"], ["x", "y", "z"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN)
     present = np.array([[1.0, 0.0, 1.0]], dtype=np.float32)
-    held = Simulation(table, count_nll(1), present, "as probable")
+    held = Simulation(table, lost_by(ratio="1"), present)
     complete = held.draw([0])
     assert complete.labels_of(0) == ("x", "z")
     assert held.lose(complete, 0).labels_of(0, State.ABSENT) == ("y",)
@@ -145,7 +166,7 @@ def test_how_labels_were_lost_is_found_out() -> None:
     table, features = made_up(800)
     kept = keep_each(table, 0.5, seed=0).table
     found = simulation_of(kept, torch.from_numpy(features), seed=0)
-    assert isinstance(found.loss, ScarLikelihood)
+    assert found.model.kind == "scar"
     assert found.share == pytest.approx(0.5, abs=0.1)
 
 

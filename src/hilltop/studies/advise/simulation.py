@@ -46,7 +46,7 @@ class Simulation:
         if self.model.kind not in ("scar", "count"):
             return "nothing is missing"
         if self.model.ratio is not None:
-            return f"count_likelihood(missing_ratio={self.model.ratio})"
+            return f"count_likelihood(r={self.model.ratio})"
         return f"scar_likelihood(label_frequency={self.model.missing.frequency.value:.2g})"
 
     def __str__(self) -> str:

@@ -75,9 +75,9 @@ def estimated_sheet(level: Level, lines: Sequence[tuple[str, Sequence[Result]]])
 
 
 def _found(row: dict[str, float], metric: str) -> Interval:
-    value = judged_value(row, metric)
     if not is_estimated(row, metric):
-        return Interval(value, math.nan, math.nan)
+        return Interval(row.get(metric, math.nan), math.nan, math.nan)
+    value = judged_value(row, metric)
     return Interval(value, row.get(f"{metric}_low", math.nan), row.get(f"{metric}_high", math.nan))
 
 
