@@ -1,10 +1,10 @@
 """Extra scores in the audit: none, those of another network, and the same ones shuffled.
 
 Extra scores are the logits of EfficientNet-Lite0 for ImageNet's 1,000 classes, mapped by name to
-those of COCO (``NAMES``; 16 of COCO's classes have no counterpart). The features of the development data are
-the last layer before these logits, so that the logits follow from them without the pictures. Heads
-that never saw the labels of a row are trained once for each way of losing labels and number of
-images; the average precision is that of missing labels among all unlabelled pairs.
+those of COCO (``NAMES``; 16 of COCO's classes have no counterpart). The features of the development
+data are the last layer before these logits, so that the logits follow from them without the
+pictures. Cross-validated heads are trained once for each way of losing labels and number of images;
+the average precision is that of missing labels among all unlabelled pairs.
 
 Run it with: python reproduction/extra_scores.py coco16k_lite0.npz [--images 1000,4000,12000]
     [--left Y_04left,Y_single] [--seeds 0,1,2] [--out extra_scores.csv]
