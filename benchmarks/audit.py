@@ -54,7 +54,7 @@ def by_hilltop(labels: LabelTable, probs: Floats) -> Audited:
     """The whole audit of given scores."""
     scores = ScoreTable(labels.images, labels.classes, probs)
     scored = Scored(score_blocks(scores, labels), np.arange(len(labels)))
-    return audit(labels, scored, given=None, top=None)
+    return audit(labels, scored)
 
 
 def in_place(found: Candidates, shape: tuple[int, ...]) -> Floats:
@@ -77,7 +77,7 @@ def measure(images: int, seconds: float) -> list[Row]:
     labels = table_of(left)
     blocks = score_blocks(ScoreTable(labels.images, labels.classes, probs), labels)
     audited = by_hilltop(labels, probs)
-    model = audited.belief.model
+    model = audited.model
     works: dict[str, Work] = {
         "hilltop audit": lambda: by_hilltop(labels, probs),
         "hilltop ranking": lambda: rank_candidates(labels, blocks, model),

@@ -44,9 +44,7 @@ def main() -> None:
     print(f"{missing.sum():,} missing labels among {(~left).sum():,} unlabelled pairs")
     logits = timed(
         "heads, trained",
-        lambda: score_by_folds(
-            labels, features, rows, given=None, folds=4, seed=0, say=lambda _: None
-        ),
+        lambda: score_by_folds(labels, features, rows, folds=4, seed=0, say=lambda _: None),
     )
     probs = torch.sigmoid(logits).numpy()
     show("the scores themselves", probs, left, missing)
@@ -69,18 +67,16 @@ def by_hilltop(labels: LabelTable, probs: Floats, left: Flags, missing: Flags) -
     rows = np.arange(len(labels))
     found = timed(
         "hilltop audit, given scores",
-        lambda: audit(labels, Scored(score_blocks(scores, labels), rows), given=None, top=None),
+        lambda: audit(labels, Scored(score_blocks(scores, labels), rows)),
     )
-    print(f"  {found.belief.sentence}")
+    print(f"  {found.describe()}")
     ranked = np.zeros(left.shape, dtype=np.float32)
     ranked[found.candidates.rows(), found.candidates.columns()] = found.candidates.probabilities()
     show("hilltop audit", ranked, left, missing)
-    total, truth = found.total, missing.sum(axis=0)
-    inside = [one.low <= t <= one.high for one, t in zip(found.estimates, truth, strict=True)]
-    print(
-        f"  estimate {total.missing:,.0f} ({total.low:,.0f} to {total.high:,.0f});"
-        f" 90% intervals that hold: {sum(inside)} of {len(inside)} classes"
-    )
+    intervals, truth = [one.missing for one in found.estimates], missing.sum(axis=0)
+    inside = [one.low <= t <= one.high for one, t in zip(intervals, truth, strict=True)]
+    held = f"{sum(inside)} of {len(inside)} classes"
+    print(f"  estimate {found.missing.count()}; 90% intervals that hold: {held}")
 
 
 def by_cleanlab(probs: Floats, left: Flags, missing: Flags) -> None:

@@ -178,10 +178,8 @@ def audited(cell: Cell, left: Array, seed: int) -> dict[str, Any]:
     """What the audit is worth."""
     rows, features = np.arange(len(left)), torch.from_numpy(cell.features)
     table = table_of(left)
-    plain = score_by_folds(
-        table, features, rows, given=None, folds=4, seed=seed, say=lambda _: None
-    )
-    found = audit(table, Scored(blocks_of(plain), rows), given=None, top=None)
+    plain = score_by_folds(table, features, rows, folds=4, seed=seed, say=lambda _: None)
+    found = audit(table, Scored(blocks_of(plain), rows))
     missing, open_pairs = cell.labels & ~left, ~left
     ours = np.zeros(left.shape)
     places = found.candidates.rows(), found.candidates.columns()
@@ -197,17 +195,18 @@ def audited(cell: Cell, left: Array, seed: int) -> dict[str, Any]:
 
     some = bool(truth.any())
     by_class = missing.sum(axis=0)
-    covered = [e.low <= n <= e.high for e, n in zip(found.estimates, by_class, strict=True)]
+    intervals = [estimate.missing for estimate in found.estimates]
+    covered = [one.low <= n <= one.high for one, n in zip(intervals, by_class, strict=True)]
     return {
-        "found": found.belief.kind,
-        "estimated_kept": found.keep.keep,
+        "found": found.model.kind,
+        "estimated_kept": found.frequency.value,
         "oof_ap": ranked(plain.numpy()) if some else "",
         "audit_ap": ranked(ours) if some else "",
         "oof_first": precision(plain.numpy()),
         "audit_first": precision(ours),
-        "covered": int(found.total.low <= truth.sum() <= found.total.high),
+        "covered": int(found.missing.low <= truth.sum() <= found.missing.high),
         "covered_by_class": float(np.mean(covered)),
-        "width": (found.total.high - found.total.low) / max(1, left.sum()),
+        "width": (found.missing.high - found.missing.low) / max(1, left.sum()),
     }
 
 

@@ -32,13 +32,13 @@ import numpy as np
 import torch
 from growing_csv import add_lines, made_keys
 from heads_together import Task, own_recipe, train_side_by_side
-from hilltop.calibration.belief import Belief, believe
 from lost_labels import Cell
 from torch import Tensor
 
 from hilltop.audit.review.queues import model_values
 from hilltop.audit.run import REPEATS
 from hilltop.metrics import average_precision
+from hilltop.missing import MissingLabelModel
 from hilltop.training.evidence import LEAST_ABSENT
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
@@ -82,7 +82,7 @@ class Review:
     given: Tensor
     seed: int
 
-    def audit(self, answered: Tensor | None = None) -> tuple[Tensor, Belief]:
+    def audit(self, answered: Tensor | None = None) -> tuple[Tensor, MissingLabelModel]:
         """Out-of-fold logits of heads that know the answers, and what they say of the labels."""
         targets = self.given
         if answered is not None:
@@ -91,7 +91,7 @@ class Review:
         logits = out_of_fold_logits(
             self.features, targets, loss, observed=answered, repeats=REPEATS, seed=self.seed
         )
-        return logits, believe(logits, self.given)
+        return logits, MissingLabelModel.fit(logits, self.given)
 
     def ask(self, present: Tensor, number: int, rounds: int) -> Tensor:
         """Pairs of the queue for the model, in parts with an audit between them.
@@ -104,11 +104,18 @@ class Review:
         answered = torch.zeros(self.given.shape, dtype=torch.bool)
         for part in range(rounds):
             if part:
-                logits, belief = self.audit(answered)
-                present = belief.present_probability(logits, self.given)
+                logits, model = self.audit(answered)
+                present = torch.from_numpy(model.prob_present(logits, self.given))
             queue = orders((self.given == 1) | answered, present)["model"]
             answered.view(-1)[queue[: number // rounds]] = True
         return answered.flatten().nonzero().flatten()
+
+
+def weights_of(model: MissingLabelModel, present: Tensor, given: Tensor) -> Tensor:
+    """Which entries count in the loss of ``auto``: all but those that are probably missing."""
+    if model.kind not in ("scar", "count"):
+        return torch.ones(given.shape)
+    return ((given == 1) | (1 - present >= LEAST_ABSENT)).float()
 
 
 def answered(true: Tensor, given: Tensor, weight: Tensor, asked: Tensor) -> Task:
@@ -128,9 +135,9 @@ def tasks_of(
     asking = [line for line in lines if " " in line]
     if asking or "auto" in lines:
         review = Review(torch.from_numpy(cell.features), true, given, seed)
-        logits, belief = review.audit()
-        weight = (belief.absent_probability(logits, given) >= LEAST_ABSENT).float()
-        present = belief.present_probability(logits, given)
+        logits, model = review.audit()
+        present = torch.from_numpy(model.prob_present(logits, given))
+        weight = weights_of(model, present, given)
         queues = orders(given == 1, present)
         if before is not None:
             queues["before"] = orders(given == 1, before)["labels"]

@@ -23,8 +23,8 @@ import numpy as np
 import torch
 from lost_labels import Array, Cell
 
-from hilltop.calibration import TruthCalibrator
 from hilltop.metrics import classification_report, fit_thresholds
+from hilltop.missing import Calibrator
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.in_memory import fit_head
 from hilltop.training.learner import head_loss
@@ -135,15 +135,15 @@ def measure(path: Path) -> list[dict[str, Any]]:
     name, way, seed = split_name(path.stem)
     cell = np.load(path)
     s, kept, true, st, truth = (cell[key].astype(np.float32) for key in ("s", "Z", "Y", "st", "Yt"))
-    calibrator = TruthCalibrator().fit(s, kept)
+    calibrator = Calibrator().fit(s, kept)
     plain, probs = 1 / (1 + np.exp(-st)), calibrator.transform(st)
     one, complete = (fit_one(s, labels) for labels in (kept, true))
     rules: dict[str, tuple[Any, Any]] = {
         "0.5": (plain, 0.5),
         "fitted to what is left, by class": (st, fit_thresholds(s, kept)),
         "fitted to what is left, one": (st, one),
-        "expected f1": (probs, calibrator.truth_.decide("f1").thresholds),
-        "expected class_f1": (probs, calibrator.truth_.decide("class_f1").thresholds),
+        "expected f1": (probs, calibrator.model_.thresholds("f1").thresholds),
+        "expected class_f1": (probs, calibrator.model_.thresholds("class_f1").thresholds),
         OURS: (probs, calibrator.decision_.thresholds),
         "fitted to complete, by class": (st, fit_thresholds(s, true)),
         "fitted to complete, one": (st, complete),
@@ -163,7 +163,7 @@ def measure(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def intervals_held(calibrator: TruthCalibrator, report: Any) -> str:
+def intervals_held(calibrator: Calibrator, report: Any) -> str:
     """Which of precision, recall and F1 lie in their expected intervals, such as "PRF" or "P-F"."""
     expected = calibrator.decision_.expected
     pairs = zip(

@@ -30,10 +30,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hilltop.calibration import fit_truth
 from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import classification_report
+from hilltop.missing import MissingLabelModel
 from hilltop.studies.compare.method import Method
 from hilltop.training import ModelConfig, RunFolder, TrainConfig, resume, train
 from hilltop.training.decisions import score_logits
@@ -111,10 +111,10 @@ def own_decisions(words: argparse.Namespace, folder: Path, level: str) -> dict[s
     logits = score_logits(torch.from_numpy(np.array(scores.values)))
     judge = read_labels(words.out / "judge.parquet")
     aside = read_labels(words.out / f"aside-{level}.parquet")
-    targets, observed = (torch.from_numpy(part) for part in aside.batch())
+    targets, verified = (torch.from_numpy(part) for part in aside.batch())
     known = logits[judge.find(aside.images)]
-    truth = fit_truth(known, targets, observed=observed & (targets == 0))
-    probs, thresholds = truth.probs(logits).numpy(), truth.decide().thresholds
+    model = MissingLabelModel.fit(known, targets, verified=verified)
+    probs, thresholds = model.probs(logits).numpy(), model.thresholds().thresholds
     report = classification_report(probs, judge.eval_targets(), thresholds)
     return {"own_CF1": report.CF1, "own_OF1": report.OF1}
 

@@ -26,13 +26,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from hilltop.metrics.incomplete.judged_model import TOP_KS, top_pairs
 from incomplete_heads import Place, Tested, cells
 from incomplete_summary import draw_figure, print_table, read_rows, write_page
 from lost_labels import Array
 
 from hilltop.metrics import average_precision, classification_report
-from hilltop.metrics.incomplete import IncompleteTest, MetricEstimate, SampledAnswers
+from hilltop.missing import Evaluation, Interval, SampledAnswers
+from hilltop.missing.evaluation import TOP_KS
+from hilltop.missing.ranked import top_entries
 
 COLUMNS = (
     "set", "way", "seed", "model", "metric", "sample", "answers", "draw", "true", "naive",
@@ -48,7 +49,7 @@ SAMPLES = (("none", 0), *((sample, n) for sample in ("planned", "even") for n in
 def measured(probs: Array, labels: Array) -> dict[str, float]:
     """All metrics, by labels that are taken to be complete."""
     found = classification_report(probs, labels, THRESHOLD).as_dict()
-    tops = top_pairs(probs, np.ones(labels.shape, dtype=bool), TOP_KS)
+    tops = top_entries(probs, np.ones(labels.shape, dtype=bool), TOP_KS)
     for k, top in zip(TOP_KS, tops, strict=True):
         found[f"P@{k}"] = float(labels[top].mean())
     return found
@@ -67,7 +68,7 @@ def one_model(tested: Tested, name: str, turn: int) -> Iterator[dict[str, Any]]:
     probs, labels = tested.probs[name], tested.labels[turn]
     true, naive = measured(probs, tested.true), measured(probs, labels)
     by_class = average_precision(probs, tested.true)
-    test = IncompleteTest([probs], labels, threshold=THRESHOLD)
+    test = Evaluation([probs], labels, threshold=THRESHOLD)
     for sample, number in SAMPLES:
         answers = answered(test, tested, sample, number, turn)
         report = test.with_answers(answers).report()
@@ -87,7 +88,7 @@ def two_models(tested: Tested, first: str, second: str) -> Iterator[dict[str, An
         float(np.subtract(*(measured(probs, labels)["mAP"] for probs in both)))
         for labels in (tested.true, tested.labels[0])
     )
-    test = IncompleteTest(both, tested.labels[0], threshold=THRESHOLD)
+    test = Evaluation(both, tested.labels[0], threshold=THRESHOLD)
     for number in (0, 500):
         answers = answered(test, tested, "planned", number, 0)
         found = test.with_answers(answers).compare().differences["mAP"]
@@ -96,7 +97,7 @@ def two_models(tested: Tested, first: str, second: str) -> Iterator[dict[str, An
 
 
 def answered(
-    test: IncompleteTest, tested: Tested, sample: str, number: int, turn: int
+    test: Evaluation, tested: Tested, sample: str, number: int, turn: int
 ) -> SampledAnswers:
     """Answers of somebody who knows the truth."""
     if not number:
@@ -114,12 +115,12 @@ def answered(
     return SampledAnswers(rows, columns, present, sampled_with, np.zeros(len(rows), dtype=np.int64))
 
 
-def row(found: MetricEstimate, true: float, naive: float) -> dict[str, float]:
+def row(found: Interval, true: float, naive: float) -> dict[str, float]:
     """Numbers of one estimate."""
     return {
         "true": true,
         "naive": naive,
-        "estimate": found.estimate,
+        "estimate": found.value,
         "low": found.low,
         "high": found.high,
         "covered": float(found.low <= true <= found.high),

