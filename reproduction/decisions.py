@@ -30,7 +30,10 @@ from hilltop.training.in_memory import fit_head
 from hilltop.training.learner import head_loss
 
 BINS = 15
-COLUMNS = ("set", "way", "seed", "kept", "rule", "OF1", "CF1", "ECE", "held")
+COLUMNS = (
+    "set", "way", "seed", "kept", "rule", "OF1", "CF1", "ECE", "held", "kind", "covered",
+    "covered_by_class", "width",
+)  # fmt: skip
 OURS = "expected balanced_f1"
 
 
@@ -157,10 +160,25 @@ def measure(path: Path) -> list[dict[str, Any]]:
         made = values if rule.endswith(", 0.5") else plain
         made = probs if rule.startswith("expected") else made
         numbers = {"OF1": 100 * report.OF1, "CF1": 100 * report.CF1, "ECE": 100 * ece(made, truth)}
-        held = intervals_held(calibrator, report) if rule == OURS else ""
         rounded = {key: round(value, 2) for key, value in numbers.items()}
-        rows.append({**same, "rule": rule, **rounded, "held": held})
+        row = {**same, "rule": rule, **rounded}
+        if rule == OURS:
+            row |= {"held": intervals_held(calibrator, report), **missing_covered(calibrator, cell)}
+        rows.append({name: row.get(name, "") for name in COLUMNS})
     return rows
+
+
+def missing_covered(calibrator: Calibrator, cell: Any) -> dict[str, Any]:
+    """Whether the intervals of the number of missing labels hold, and their width in labels."""
+    model = calibrator.model_
+    truth = ((cell["Y"] == 1) & (cell["Z"] == 0)).sum(axis=0)
+    total, (_, low, high) = model.missing.total, model.missing.by_class
+    return {
+        "kind": model.kind,
+        "covered": int(total.low <= truth.sum() <= total.high),
+        "covered_by_class": round(float(((low <= truth) & (truth <= high)).mean()), 4),
+        "width": round((total.high - total.low) / float(cell["Z"].sum()), 4),
+    }
 
 
 def intervals_held(calibrator: Calibrator, report: Any) -> str:
@@ -214,6 +232,15 @@ def summary(rows: list[dict[str, Any]]) -> Iterator[str]:
     for name, letter in (("precision", "P"), ("recall", "R"), ("F1", "F")):
         share = np.mean([letter in one for one in held])
         yield f"the 90% interval of the expected {name} held in {share:.0%} of {len(held)} cells"
+    ours = [row for row in rows if row["rule"] == OURS]
+    total, by_class, width = (
+        np.array([float(row[key]) for row in ours])
+        for key in ("covered", "covered_by_class", "width")
+    )
+    yield (
+        f"90% intervals of the number of missing labels: {total.mean():.0%} hold in total,"
+        f" {by_class.mean():.0%} by class, median width {np.median(width):.2f} times the labels"
+    )
     yield from below_half(rows)
 
 
