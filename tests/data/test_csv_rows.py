@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hilltop.audit.find.second_opinion import read_names, read_opinion
 
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidates import Candidates, write_candidates
 from hilltop.audit.find.directions import read_directions
 from hilltop.audit.find.estimate import Estimate, read_estimates, write_estimates
+from hilltop.audit.find.extra_scores import read_extra_scores, read_names
 from hilltop.audit.review.queue_table import Queue, write_queue
 from hilltop.cli.main import main
 from hilltop.data import LabelTable
@@ -21,6 +21,7 @@ from hilltop.data.csv_rows import FORMULA_PATTERN, format_rows, mark_cell, read_
 from hilltop.data.scores import ScoreTable
 from hilltop.data.tags import choose_tags, write_tags
 from hilltop.errors import DataError
+from hilltop.missing import Interval
 from hilltop.report.tables import write_rows
 from hilltop.training.config import TrainConfig
 
@@ -51,7 +52,9 @@ def test_no_table_for_people_holds_a_formula(table: LabelTable, tmp_path: Path) 
     queue = Queue(np.array([0]), np.array([0]), np.array([0.5], dtype=np.float32))
     write_queue(queue, table, tmp_path / "queue.csv")
     write_class_map(table, tmp_path / "renames.csv", {"cat": EVIL})
-    write_estimates([Estimate(EVIL, 1, 2.0, 1.0, 3.0, "model")], tmp_path / "estimates.csv")
+    write_estimates(
+        [Estimate(EVIL, 1, Interval(2.0, 1.0, 3.0), "model")], tmp_path / "estimates.csv"
+    )
     keys = np.array([np.uint64(0)], dtype=np.uint64)
     write_candidates(Candidates(keys, 2), table, tmp_path)
     write_rows(tmp_path / "rows.csv", [{"method": EVIL, "mAP": -0.5}])
@@ -105,7 +108,7 @@ def test_damaged_archives_of_an_audit_give_a_sentence(content: bytes, tmp_path: 
     with pytest.raises(DataError, match="cut or damaged"):
         read_directions(path, 3)
     with pytest.raises(DataError, match="cut or damaged"):
-        read_opinion(path, pa.array(["a"]), ("cat",), names={})
+        read_extra_scores(path, pa.array(["a"]), ("cat",), names={})
 
 
 @pytest.mark.parametrize("rows", [np.array([7]), np.array([-1]), np.array([0.5]), np.array([[0]])])

@@ -164,7 +164,7 @@ class MissingLabelModel:
         images: Number of images.
         single_label_share: Share of the images with exactly one label.
         ratio: Missing ratio of the count rule.
-        answers: Verified answers that took part.
+        loglik_gain: Coarsened log-likelihood by which SCAR prefers missing labels to none.
     """
 
     kind: Kind
@@ -174,7 +174,7 @@ class MissingLabelModel:
     images: int
     single_label_share: float = 0.0
     ratio: str | None = None
-    answers: int = 0
+    loglik_gain: float = 0.0
     order: _Order | None = None
     draws: Floats | None = None
     profile: Profile | None = None
@@ -255,6 +255,7 @@ class MissingLabelModel:
             len(labels),
             single,
             None if rule is None else rule.ratio,
+            loglik_gain=gain,
             draws=draws,
             profile=profile,
             score_scale=(slope, shift),
@@ -277,7 +278,9 @@ class MissingLabelModel:
         odds = self.calibration(logits)
         return torch.sigmoid(odds) if isinstance(odds, torch.Tensor) else expit(odds)
 
-    def prob_present(self, logits: Any, targets: Any, *, verified: Any = None) -> Floats:
+    def prob_present(
+        self, logits: Any, targets: Any, *, verified: Any = None, by_rule: bool = True
+    ) -> Floats:
         r"""Return the probability that each entry is present, given the labels of its image.
 
         Labelled entries have 1, verified absent ones 0, entries that nobody was asked about
@@ -289,11 +292,18 @@ class MissingLabelModel:
         .. math:: \eta' = \eta_0 + (1 - \sigma(\eta_0)) (\eta_1 - \eta_0)
 
         with log odds calibrated for all classes in common, eta_0, and by class, eta_1.
+
+        Args:
+            logits: Out-of-fold scores ``(N, C)``.
+            targets: 1 labelled, 0 not labelled, NaN for entries that nobody was asked about.
+            verified: True where a person verified the target.
+            by_rule: Whether to use the count rule, where one was found; SCAR without it.
         """
         scores, labels, absent = _checked(logits, targets, verified)
         if self.kind == "complete" or self.order is None:
             return np.where(np.isnan(labels), self.probs(scores), labels)
-        present = expit(self._open_log_odds(scores, labels, absent) + self.order.odds_shift)
+        odds = self._open_log_odds(scores, labels, absent, by_rule=by_rule)
+        present = expit(odds + self.order.odds_shift)
         present = np.where(np.isnan(labels), self.probs(scores), present)
         present[labels == 1] = 1.0
         if absent is not None:
@@ -301,13 +311,15 @@ class MissingLabelModel:
         found: Floats = present
         return found
 
-    def _open_log_odds(self, scores: Floats, labels: Floats, absent: Any) -> Floats:
+    def _open_log_odds(
+        self, scores: Floats, labels: Floats, absent: Any, *, by_rule: bool = True
+    ) -> Floats:
         """Log odds that an entry without a label is present, before they are made to add up."""
         by = self.order
         assert by is not None
         in_common = by.slope * scores + by.shift
         adjusted = in_common + expit(-in_common) * (self.calibration(scores) - in_common)
-        if self.ratio is None:
+        if self.ratio is None or not by_rule:
             found: Floats = adjusted + np.log(-np.expm1(by.log_frequency))
             return found
         _, present = count_posterior(self.ratio, adjusted, labels, absent)

@@ -1,8 +1,9 @@
 """Every tuned constant of the missing-label model, with how it was chosen.
 
 "Held-out training rows" are splits of the training rows of fourteen public data sets (twelve of
-them small, COCO and VOC), with labels lost in up to eleven ways; no test row took part in any
-choice.
+them small, COCO and VOC), with labels lost in up to eleven ways. The constants of evaluation were
+chosen on another split (seed 5) of the nine sets that ``reproduction/incomplete_tests.md`` judges:
+the heads and the lost labels are others, but some rows are the same.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ EXPECTATION_ERROR = 0.045
 """Standard deviation of what the calibration alone puts expected
 precision, recall and F1 off by."""
 
-CALIBRATION_ERROR = 0.35
+CALIBRATION_ERROR = 0.37
 """Standard deviation of the error of the open pairs' log odds in a test
 set, before answers: of common slope and shift, of the bend, and of the shift of each class. With
 0.3 the intervals of mAP cover 75%, with 0.4 they cover 94% and are 32 points wide."""

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from hilltop.checks import pluralize
 from hilltop.losses import LabelStats, Loss
 from hilltop.losses.base import Evidence
 from hilltop.missing.model import MissingLabelModel
+from hilltop.missing.priors import MIN_LOGLIK_GAIN
 from hilltop.models import Features
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
@@ -120,7 +122,13 @@ def _weighted(
     model = asked.model
     if model.kind not in ("scar", "count"):
         return Evidence(None, f"{model.describe()} The loss is cross-entropy")
-    present = model.prob_present(asked.logits, targets, verified=absent)
+    if model.loglik_gain <= MIN_LOGLIK_GAIN:  # the number of labels alone is no evidence of which
+        return Evidence(None, f"{model.describe()} Scores do not show which: cross-entropy")
+    # An entry is masked only if the count rule and SCAR agree that it is probably present.
+    present = np.minimum(
+        model.prob_present(asked.logits, targets, verified=absent),
+        model.prob_present(asked.logits, targets, verified=absent, by_rule=False),
+    )
     open_entries = targets == 0 if absent is None else (targets == 0) & ~absent
     masked = torch.from_numpy(1 - present < least_absent) & open_entries
     left_out = pluralize(int(masked.sum()), "unlabelled entry", "unlabelled entries")
