@@ -127,7 +127,7 @@ def test_unlisted_pairs_of_a_joined_table_cannot_become_absent(joined: LabelTabl
 def test_pairs_nobody_looked_for_have_no_part_in_a_loss(joined: LabelTable) -> None:
     targets, observed = (torch.from_numpy(part) for part in joined.batch())
     logits = torch.randn(targets.shape, requires_grad=True)
-    bce(reduction="sum")(logits, targets, observed=observed).backward()
+    bce(reduction="sum")(logits, targets, verified=observed).backward()
     assert logits.grad is not None
     assert torch.equal(logits.grad == 0, targets.isnan())
 
@@ -167,8 +167,8 @@ def test_the_audit_ranks_what_nobody_looked_for_and_counts_it_apart(
     hidden = (true & beyond).sum(axis=0)
     assert [one.beyond for one in found.estimates] == pytest.approx(hidden.tolist(), rel=0.15)
     lost = (true & ~beyond).sum(axis=0) - joined.counts_by_class(State.PRESENT)
-    assert [one.missing for one in found.estimates] == pytest.approx(lost.tolist(), rel=0.35)
-    assert found.keep.keep == pytest.approx(0.7, abs=0.06)
+    assert [one.missing.value for one in found.estimates] == pytest.approx(lost.tolist(), rel=0.35)
+    assert found.frequency.value == pytest.approx(0.7, abs=0.06)
     ranked = found.candidates
     first = slice(int(hidden.sum() * 0.8))
     assert true[ranked.rows(first), ranked.columns(first)].mean() > 0.95
