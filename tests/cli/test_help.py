@@ -26,13 +26,17 @@ def options(text: str) -> set[str]:
     return set(re.findall(r"^\W*(--[a-z][a-z-]*)", text, re.MULTILINE))
 
 
+RENAMED = {"--also": "--extra-scores", "--also-names": "--extra-names"}
+"""Old names of options, which the parser prints first and our help not at all."""
+
+
 def parsed_by_tyro(name: str) -> set[str]:
     """Options in the help that the parser itself prints."""
     written = io.StringIO()
     settings = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
     with contextlib.redirect_stdout(written), contextlib.suppress(SystemExit):
         tyro.cli(load_command(name), args=["--help"], config=settings)
-    return options(written.getvalue()) - {"--help"}
+    return {RENAMED.get(one, one) for one in options(written.getvalue())} - {"--help"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,3 +113,9 @@ def test_what_may_be_given_without_an_option_stands_in_the_usage(
     assert shown("reproduce", capsys).startswith("usage: hilltop reproduce [NAMES ...] [options]\n")
     text = shown("resume", capsys)
     assert "  --quiet  No progress" in text  # beside it, not below
+
+
+def test_old_names_of_options_still_parse(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["audit", "--labels", "none.csv", "--scores", "none.npy", "--out", "a"]
+    assert main([*words, "--also", "extra.npz", "--also-names", "names.csv"]) == 1
+    assert "none.csv" in capsys.readouterr().err

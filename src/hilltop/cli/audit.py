@@ -6,10 +6,11 @@ import importlib.util
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
+import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.estimate import tell_estimates
@@ -54,9 +55,9 @@ class Audit:
     """Folder with the images; without features or scores a backbone takes features from them."""
     scores: Path | None = None
     """Out-of-sample probabilities, as written by predict."""
-    extra_scores: Path | None = None
+    extra_scores: Annotated[Path | None, tyro.conf.arg(aliases=["--also"])] = None
     """Scores of another model, such as another tagger's: .npz with ids, classes and scores."""
-    extra_names: Path | None = None
+    extra_names: Annotated[Path | None, tyro.conf.arg(aliases=["--also-names"])] = None
     """With --extra-scores: CSV of two columns, its class names and yours, where they differ."""
     loss: str = "auto"
     """How labels were lost: auto, count_likelihood or scar_likelihood."""
