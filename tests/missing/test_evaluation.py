@@ -276,3 +276,19 @@ def test_found_labels_rule_out_that_none_is_missing() -> None:
     assert asked.answers.present.sum() > 50
     assert "no sign" not in asked.describe()
     assert asked.missing.low <= true.sum() - labels.sum() <= asked.missing.high
+
+
+def test_two_models_are_compared_by_the_labels_and_not_by_each_other() -> None:
+    """A model that is too sure must not win because its own scores say what is true."""
+    right = 0
+    for seed in range(6):
+        probs, labels, true = simulated(seed, images=600)
+        noise = np.random.default_rng(seed + 100).normal(0, 1.5, probs.shape)
+        odds = np.log(probs) - np.log1p(-probs)
+        worse = expit(3 * (odds + noise))
+        compared = Evaluation([worse, probs], labels).compare()
+        exact = mean_average_precision(worse, true) - mean_average_precision(probs, true)
+        found = compared.differences["mAP"]
+        assert exact < 0
+        right += compared.first_better < 0.5 and found.low <= exact <= found.high
+    assert right >= 5

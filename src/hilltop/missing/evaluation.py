@@ -30,7 +30,7 @@ from hilltop.missing.extra_scores import combine_scores
 from hilltop.missing.interval import Z_90, Interval
 from hilltop.missing.logistic import Floats, as_floats
 from hilltop.missing.model import MissingCounts, MissingLabelModel, describe_missing
-from hilltop.missing.ranked import RankedColumn, top_entries
+from hilltop.missing.ranked import RankedColumn, scar_map, top_entries
 from hilltop.missing.truth import TruthPosterior
 
 TOP_KS = (1, 3, 5)
@@ -159,7 +159,7 @@ class Evaluation:
         self.models = [
             _Scored.of(one, limit, known) for one, limit in zip(scores, limits, strict=True)
         ]
-        self._harmonic = harmonic
+        self._harmonic, self._labels = harmonic, labels
 
     def with_answers(self, answers: SampledAnswers) -> Evaluation:
         """Return the same evaluation with other answers."""
@@ -212,12 +212,21 @@ class Evaluation:
         difference = self._difference(first, second)
         found = _estimate(self._sums, difference, shares=False)
         gradient, probs = self._open_gradients(difference)
+        if not len(self.answers) and self.model.kind != "complete":
+            # Scores that make up the truth would judge themselves; the labels do not.
+            found.mean[0] = self._scar_map(first) - self._scar_map(second)
         mean, error = float(found.mean[0]), float(found.error[0])
         sure = float(stats.norm.cdf(mean / error)) if error else float(mean > 0)
         needed = _answers_needed(mean, error, gradient[:, 0], probs)
         pairs = zip(METRICS, found.mean, found.error, strict=True)
         differences = {name: Interval.of_normal(value, one) for name, value, one in pairs}
         return ModelComparison(differences, sure, needed)
+
+    def _scar_map(self, model: int) -> float:
+        """The mAP of a model by the labels alone, at the label frequencies of classes."""
+        missing = self.model.missing
+        frequency = missing.labelled / np.maximum(missing.labelled + missing.by_class[0], 1e-9)
+        return scar_map(self.models[model].scores, self._labels, frequency)
 
     def plan(self, number: int, *, seed: int = 0) -> PlannedPairs:
         r"""Draw pairs to ask a person about, so that intervals become narrow soonest (Neyman).

@@ -77,3 +77,33 @@ def top_entries(
         np.put_along_axis(top, order[:, :k], True, axis=1)
         found.append(top & known)
     return tuple(found)
+
+
+def scar_map(scores: npt.NDArray[Any], targets: Floats, frequency: Floats) -> float:
+    r"""Return the mAP that incomplete labels imply at given label frequencies.
+
+    .. math:: AP = \frac{1}{|L|} \sum_{i \in L} \frac{1 + (h_i - 1) / c}{r_i}
+
+    Under SCAR the labels L are a random sample of the positives, so that the number of positives
+    above a label is that of labels divided by c. It needs no calibration: of two models that are
+    judged by the same labels, none has a part in what counts as true.
+
+    Args:
+        scores: Of one model ``(N, C)``.
+        targets: 1 labelled, 0 not labelled, NaN for entries that take no part.
+        frequency: Label frequency of each class.
+
+    Example:
+        >>> scores, labels = np.array([[0.9], [0.8], [0.1]]), np.array([[1.0], [0.0], [1.0]])
+        >>> round(scar_map(scores, labels, np.array([1.0])), 3)
+        0.833
+    """
+    found = []
+    for column, one in enumerate(frequency):
+        there = ~np.isnan(targets[:, column])
+        order = np.argsort(-scores[there, column], kind="stable")
+        labelled = targets[there, column][order] == 1
+        if labelled.any():
+            hits, rank = np.cumsum(labelled)[labelled], np.flatnonzero(labelled) + 1
+            found.append(np.minimum((1 + (hits - 1) / one) / rank, 1.0).mean())
+    return float(np.mean(found)) if found else 0.0
