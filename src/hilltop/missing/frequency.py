@@ -131,7 +131,7 @@ def fit_count_rule(scores: Any, targets: Any, verified: Any, profile: Profile) -
     every = max(1, len(annotated) * targets.shape[1] // _COUNT_ENTRIES)
     rows = annotated[::every]
     seen = None if verified is None else verified[rows]
-    fits = [_fit_ratio(ratio, scores[rows], targets[rows], seen) for ratio in COUNT_RATIOS]
+    fits = [fit_ratio(ratio, scores[rows], targets[rows], seen) for ratio in COUNT_RATIOS]
     at = int(np.argmin([loss for loss, _ in fits]))
     best_scar = float(profile.losses.min(axis=0).sum()) / len(annotated)
     gain = best_scar - fits[at][0] / len(rows)
@@ -145,7 +145,7 @@ def fit_count_rule(scores: Any, targets: Any, verified: Any, profile: Profile) -
     return CountRule(COUNT_RATIOS[at], missing, gain)
 
 
-def _fit_ratio(ratio: str, scores: Any, targets: Any, verified: Any) -> tuple[float, Floats]:
+def fit_ratio(ratio: str, scores: Any, targets: Any, verified: Any) -> tuple[float, Floats]:
     """Negative log-likelihood of a count rule, and missing labels of each class, by EM."""
     values = np.asarray(scores, dtype=np.float64)
     levels = Counts.of_labels(values, targets).levels()

@@ -26,6 +26,7 @@ from hilltop.missing.frequency import (
     draw_frequencies,
     fit_count_rule,
     fit_profile,
+    fit_ratio,
     loglik_gain,
     shape_features,
     shape_prior,
@@ -165,6 +166,10 @@ class MissingLabelModel:
         single_label_share: Share of the images with exactly one label.
         ratio: Missing ratio of the count rule.
         loglik_gain: Coarsened log-likelihood by which SCAR prefers missing labels to none.
+        order: How open entries are ranked; None in a model that was read from a file.
+        draws: Draws of log label frequencies from their posterior ``(draws, C)``; likewise.
+        profile: Calibrations at every label frequency; likewise.
+        score_scale: Slope and shifts that turn scores into logits of labels; likewise.
     """
 
     kind: Kind
@@ -603,9 +608,7 @@ def _known_draws(frequency: float, draws: Floats, rng: np.random.Generator) -> F
 
 def _given_rule(ratio: str, scores: Floats, labels: Floats, absent: Any) -> CountRule:
     """The count rule that is known to hold."""
-    from hilltop.missing.frequency import _fit_ratio
-
-    _, missing = _fit_ratio(ratio, scores, labels, absent)
+    _, missing = fit_ratio(ratio, scores, labels, absent)
     return CountRule(ratio, missing, float("inf"))
 
 
