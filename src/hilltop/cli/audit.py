@@ -121,7 +121,6 @@ class Audit:
         found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
-        print(found.describe())
         if found.model.kind == "none":
             print(
                 "Probabilities of candidates are as if 10% of the labels were missing, to give an"

@@ -132,12 +132,6 @@ def total_of_samples(pairs: Sequence[int], samples: Sequence[Sample]) -> Interva
     return Interval(missing, max(low, float(sum(found))), min(high, float(sum(pairs))))
 
 
-def frequency_of(labelled: int, missing: Interval) -> Interval:
-    """Return the label frequency: the share of the true labels that is there."""
-    ends = (missing.value, missing.high, missing.low)
-    return Interval(*(labelled / max(1.0, labelled + one) for one in ends))
-
-
 def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:
     """Write ``estimates.csv``, completely or not at all."""
     further = {name: values for name, values in _further(estimates).items() if any(values)}
