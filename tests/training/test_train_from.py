@@ -195,13 +195,13 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
         "out_of_fold_logits",
         lambda features, targets, *_, **__: features[:, :1].expand_as(targets).contiguous(),
     )
-    weigh, limits = evidence._weighted, []
+    weigh, limits = evidence.mask_evidence, []
 
-    def weighted(*given: Any) -> Evidence:
+    def weighted(*given: Any, **options: Any) -> Evidence:
         limits.append(given[-1])
-        return weigh(*given)
+        return weigh(*given, **options)
 
-    monkeypatch.setattr(evidence, "_weighted", weighted)
+    monkeypatch.setattr(evidence, "mask_evidence", weighted)
     weights, labels = tmp_path / "weights.safetensors", tmp_path / "left.parquet"
     save_file(build_image_model("test_resnet", 5, weights="none").state_dict(), weights)
     table = read_labels(pictures / "labels.parquet")
