@@ -75,8 +75,8 @@ def test_pycocotools_evaluates_against_what_is_written(table: LabelTable, tmp_pa
 
 def lvis_labels(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """Present and absent classes of every image, as LVIS's own interface finds them."""
-    LVIS = pytest.importorskip("lvis", exc_type=ImportError).LVIS  # it needs a graphics library
-    found = LVIS(str(path))
+    # Its drawing needs a graphics library, which a bare machine may lack.
+    found = pytest.importorskip("lvis", exc_type=ImportError).LVIS(str(path))
     names = {key: one["name"] for key, one in found.cats.items()}
     present: dict[str, set[str]] = {}
     absent: dict[str, set[str]] = {}
