@@ -17,9 +17,9 @@ from hilltop.cli.estimate import tell_estimates
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
 from hilltop.data import LabelTable, ReadOptions, ReviewRecord, before_review, read_provenance
-from hilltop.data.mistakes import name_mistakes
 from hilltop.data.review_record import provenance_path, with_answers
 from hilltop.data.scores import Places
+from hilltop.data.summary import name_mistakes
 from hilltop.errors import ArgumentError
 from hilltop.progress import say, say_of_inputs
 

@@ -14,8 +14,7 @@ from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import Force, check_written
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
-from hilltop.data.score_files import read_scores
-from hilltop.data.scores import ScoreTable
+from hilltop.data.scores import ScoreTable, read_scores
 from hilltop.errors import ArgumentError
 from hilltop.metrics import PerClass, classification_report, fit_thresholds
 from hilltop.missing import Interval

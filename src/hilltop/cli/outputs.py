@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from hilltop.data.files import check_outputs
-from hilltop.data.label_folders import IMAGE_ENDINGS
+from hilltop.data.folders import IMAGE_ENDINGS
 from hilltop.errors import ArgumentError
 
 Force = Annotated[

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hilltop.data import ReadOptions
-from hilltop.data.yaml_files import read_yaml
+from hilltop.data.small_files import read_yaml
 from hilltop.errors import ConfigError
 from hilltop.training.config_checks import name_faults, number_faults, part_faults
 from hilltop.training.config_values import build_dataclass, plain_value

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.audit.decisions.answers import Sample
-from hilltop.data.csv_rows import format_rows, read_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.small_files import format_rows, read_rows
 from hilltop.missing.interval import Interval, proportion_interval, weighted_count_interval
 
 Sums = npt.NDArray[np.float64]
