@@ -7,7 +7,7 @@ from typing import Any
 from hilltop.cli.help import render_help
 from hilltop.cli.main import COMMANDS, START, load_command
 
-WIDTH = 88
+WIDTH = 84
 
 
 def page() -> str:
