@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import tyro
 
 from hilltop.checks import check_number, check_whole, pluralize
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Force, Out
 from hilltop.data.files import check_folder
 from hilltop.data.tags import check_tag_file, choose_tags, write_tags
 from hilltop.errors import ArgumentError
@@ -34,9 +34,10 @@ class Predict:
     Example: hilltop predict runs/2026-01-31-labels-hill --images photos --out tags.csv
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: Path
     """The run folder."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The .csv, .jsonl or .parquet file with the tags, any file with --to, or .npy for scores."""
     images: Path | None = None
     """Folder with images; also for a run on features that hilltop features has computed."""
