@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from hilltop.data.missing import Thinned, keep_with
 
 from hilltop.data import (
     LabelTable,
@@ -31,7 +32,6 @@ from hilltop.data import (
     lose_by_class,
     lose_by_size,
 )
-from hilltop.data.missing import Thinned, keep_with
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 

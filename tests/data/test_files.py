@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hilltop.data import FORMATS, LabelTable, State, assemble, files, write_labels
+from hilltop.data import FORMATS, LabelTable, State, files, write_labels
 from hilltop.data.files import atomic_write, check_outputs, replacing, replacing_folder
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError, DataError
@@ -25,7 +25,7 @@ NAMES = {"huggingface": "metadata.csv"}
 
 
 def small_table() -> LabelTable:
-    return assemble(
+    return LabelTable.from_coo(
         ["a.jpg", "b.jpg"], ["cat", "dog"], [0, 1], [0, 1], State.PRESENT, unlisted=State.ABSENT
     )
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hilltop.data import FORMATS, ReadOptions, State, read_labels
-from hilltop.data.patching import Change, Original, Patched
+from hilltop.data.format import Change, Original, Patched
 from hilltop.errors import DataError
 from tests.data.patched import PatchCase, check_patch, diff, patched_file
 

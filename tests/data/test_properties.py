@@ -21,16 +21,15 @@ from hilltop.data import (
     Layout,
     ReadOptions,
     State,
-    assemble,
     detect,
     patch,
     read,
     write_labels,
 )
 from hilltop.data.content import Source
+from hilltop.data.format import Change
 from hilltop.data.formats import write_files
-from hilltop.data.patching import Change
-from hilltop.data.tables.csv_text import CsvText
+from hilltop.data.tables.patch import CsvText
 from hilltop.errors import DataError
 
 MANY = settings(
@@ -254,7 +253,9 @@ def tables(draw: st.DrawFn) -> LabelTable:
     )
     states = np.array(dense, dtype=np.int8).reshape(len(images), len(classes))
     rows, columns = np.nonzero(states != unlisted)
-    return assemble(images, classes, rows, columns, states[rows, columns], unlisted=unlisted)
+    return LabelTable.from_coo(
+        images, classes, rows, columns, states[rows, columns], unlisted=unlisted
+    )
 
 
 ENDINGS = {

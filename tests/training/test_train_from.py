@@ -72,7 +72,9 @@ def test_outputs_are_computed_once_for_runs_side_by_side(
     assert "crops and mirroring are applied to the outputs, not to the pixels" in said
 
 
-@pytest.mark.parametrize("more", [("--seed", 1), ("--image-size", 96), ("--freeze-below", "layer4")])
+@pytest.mark.parametrize(
+    "more", [("--seed", 1), ("--image-size", 96), ("--freeze-below", "layer4")]
+)
 def test_other_weights_sizes_and_blocks_have_outputs_of_their_own(
     unbroken: Path, pictures: Path, more: tuple[object, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,13 +197,13 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
         "out_of_fold_logits",
         lambda features, targets, *_, **__: features[:, :1].expand_as(targets).contiguous(),
     )
-    weigh, limits = evidence._weighted, []
+    weigh, limits = evidence.mask_evidence, []
 
-    def weighted(*given: Any) -> Evidence:
+    def weighted(*given: Any, **options: Any) -> Evidence:
         limits.append(given[-1])
-        return weigh(*given)
+        return weigh(*given, **options)
 
-    monkeypatch.setattr(evidence, "_weighted", weighted)
+    monkeypatch.setattr(evidence, "mask_evidence", weighted)
     weights, labels = tmp_path / "weights.safetensors", tmp_path / "left.parquet"
     save_file(build_image_model("test_resnet", 5, weights="none").state_dict(), weights)
     table = read_labels(pictures / "labels.parquet")

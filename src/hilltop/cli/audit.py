@@ -17,9 +17,9 @@ from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Out, Reading
 from hilltop.data import LabelTable, ReadOptions, ReviewRecord, before_review, read_provenance
-from hilltop.data.mistakes import name_mistakes
 from hilltop.data.review_record import provenance_path, with_answers
 from hilltop.data.scores import Places
+from hilltop.data.summary import name_mistakes
 from hilltop.errors import ArgumentError
 from hilltop.progress import say, say_of_inputs
 
@@ -122,7 +122,6 @@ class Audit:
         found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
-        print(found.describe())
         if found.model.kind == "none":
             print(
                 "Probabilities of candidates are as if 10% of the labels were missing, to give an"

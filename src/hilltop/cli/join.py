@@ -14,7 +14,7 @@ from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Force, Out, Reading, parse_words
 from hilltop.data import LabelSet, LabelTable, ReadOptions, join_tables, read_labels, write_labels
 from hilltop.data.content import read_class_file
-from hilltop.data.mistakes import likely_mistakes
+from hilltop.data.summary import likely_mistakes
 from hilltop.errors import ArgumentError
 
 _OPTION = re.compile(r":(?=[a-z][a-z-]*=)")

@@ -25,8 +25,7 @@ from hilltop.data import (
 from hilltop.data.class_names import write_class_map
 from hilltop.data.formats import named_table, open_source
 from hilltop.data.layout import Layout
-from hilltop.data.mistakes import likely_renames
-from hilltop.data.summary import statistics_row, summarise
+from hilltop.data.summary import likely_renames, statistics_row, summarise
 
 _KNOWN = f"Known: {', '.join(FORMATS)}."
 _READ = f"Name of the format; recognised from the content without it. {_KNOWN}"

@@ -14,8 +14,7 @@ from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Force, MaybeOut, Out, Reading
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
-from hilltop.data.score_files import read_scores
-from hilltop.data.scores import ScoreTable
+from hilltop.data.scores import ScoreTable, read_scores
 from hilltop.errors import ArgumentError
 
 if TYPE_CHECKING:

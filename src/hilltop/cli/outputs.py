@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hilltop.data.files import check_outputs
-from hilltop.data.label_folders import IMAGE_ENDINGS
+from hilltop.data.folders import IMAGE_ENDINGS
 from hilltop.errors import ArgumentError
 
 WRITTEN = ("out", "static", "write_class_map")

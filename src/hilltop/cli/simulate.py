@@ -38,9 +38,9 @@ from hilltop.data import (
 )
 from hilltop.data.annotations.coco import box_sizes
 from hilltop.data.content import Source
-from hilltop.data.csv_rows import read_rows
 from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats import find_format
+from hilltop.data.small_files import read_rows
 from hilltop.errors import ArgumentError
 
 By = Literal["class", "batch", "annotator", "clarity", "size"]

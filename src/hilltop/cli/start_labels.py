@@ -15,7 +15,7 @@ from hilltop.data import LabelTable, ReadOptions, State
 from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
 from hilltop.data.layout import Ambiguous, Layout, option_words
-from hilltop.data.mistakes import likely_mistakes
+from hilltop.data.summary import likely_mistakes
 from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.progress import say
 

@@ -2,20 +2,121 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from hilltop.checks import pluralize
 from hilltop.data.content import Source, read_class_file
-from hilltop.data.label_folders import choose_split
-from hilltop.data.label_table import LabelTable
+from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.folders import choose_split
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
-from hilltop.data.patching import Patch
-from hilltop.data.state import State
 from hilltop.errors import AmbiguousInputError
+
+
+@dataclass(frozen=True)
+class Change:
+    """One pair that has another state from now on.
+
+    Attributes:
+        row: Number of the image.
+        column: Number of the class.
+        image: Its id.
+        class_name: Its name.
+        state: The new state.
+        was: The state before.
+    """
+
+    row: int
+    column: int
+    image: str
+    class_name: str
+    state: State
+    was: State = State.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Original:
+    """A label file as it was read.
+
+    Attributes:
+        source: The file or folder.
+        layout: Its layout.
+        table: Its labels.
+    """
+
+    source: Source
+    layout: Layout
+    table: LabelTable
+
+
+@dataclass(frozen=True)
+class Patched:
+    """A file or folder with some pairs changed.
+
+    Attributes:
+        files: Content of each file by its path below the new folder; of a single file, by "".
+            Further files beside a single file are named by what is added to its name.
+        layout: How to read it.
+        changes: The changes that it expresses.
+        notes: What the user has to know.
+        images: Under which ids the images are read back, if other than before.
+    """
+
+    files: Mapping[str, bytes]
+    layout: Layout
+    changes: Sequence[Change]
+    notes: Sequence[str] = ()
+    images: Sequence[str] | None = field(default=None)
+
+
+Patch = Callable[[Original, Sequence[Change]], Patched]
+"""Changes some pairs of a file and leaves all else alone.
+
+Raises:
+    DataError: The file is of a kind that cannot be changed so.
+"""
+
+
+def without_absents(changes: Iterable[Change], unlisted: State) -> list[Change]:
+    """The changes for a format that cannot say "absent": labels come, and wrong ones go.
+
+    Args:
+        changes: All changes.
+        unlisted: What a pair is that the format does not list.
+    """
+    found = []
+    for one in changes:
+        if one.state == State.PRESENT or one.state == unlisted:
+            found.append(one)
+        elif one.was == State.PRESENT:
+            found.append(replace(one, state=unlisted))
+    return found
+
+
+def by_image(changes: Iterable[Change]) -> dict[str, list[Change]]:
+    """The changes of each image."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault(change.image, []).append(change)
+    return found
+
+
+def added(changes: Iterable[Change]) -> list[Change]:
+    """The changes that make a label present."""
+    return [change for change in changes if change.state == State.PRESENT]
+
+
+def struck(changes: Iterable[Change]) -> list[Change]:
+    """The changes that take a label away."""
+    return [change for change in changes if change.was == State.PRESENT != change.state]
 
 
 @dataclass(frozen=True)
@@ -152,4 +253,122 @@ def plain_layout(
             if said is not None
         ),
         encoding=options.encoding or "utf-8",
+    )
+
+
+_MOST_NAME_BYTES = 200
+
+
+def check_lossless(
+    table: LabelTable,
+    path: Path,
+    lossy: bool,
+    *,
+    states: tuple[State, ...] = tuple(State),
+    images_without_entries: bool = True,
+    unused_classes: bool = True,
+    unlisted: tuple[State, ...] = tuple(State),
+) -> None:
+    """Raise if the table says something that the format has no words for, unless ``lossy``.
+
+    Args:
+        table: What is to be written.
+        path: Where to, for the message.
+        lossy: Whether to leave it out instead.
+        states: The states that can be listed.
+        images_without_entries: Whether an image of which nothing is listed can be written.
+        unused_classes: Whether a class that no entry mentions can be written.
+        unlisted: What a reader can take pairs to be that are not written.
+    """
+    if lossy:
+        return
+    errors = ErrorCollector(path)
+    for state in State:
+        count = int(np.count_nonzero(table.states == state))
+        if state not in states and count:
+            errors.add(
+                _lost(f"{pluralize(count, 'pair that is', 'pairs that are')} {state.name.lower()}")
+            )
+    silent = int(np.count_nonzero(np.diff(table.indptr) == 0))
+    if silent and not images_without_entries:
+        errors.add(_lost(f"{pluralize(silent, 'image', 'images')} of which nothing is listed"))
+    unused = len(table.classes) - len(np.unique(table.columns))
+    if unused and not unused_classes:
+        errors.add(_lost(f"{pluralize(unused, 'class', 'classes')} that no image has"))
+    beyond = int(table.not_looked_for().sum())
+    if beyond:
+        errors.add(_lost(f"that nobody looked for {pluralize(beyond, 'pair', 'pairs')}"))
+    pairs = len(table) * len(table.classes) - len(table.states)
+    if pairs and table.unlisted not in unlisted:
+        unsaid = pluralize(pairs, "unlisted pair that is", "unlisted pairs that are")
+        errors.add(_lost(f"{unsaid} {table.unlisted.name.lower()}"))
+    errors.check()
+
+
+def with_listed_absents(table: LabelTable) -> LabelTable:
+    """Return the table with every absent pair listed and the others unknown.
+
+    For formats in which a pair that is not listed is unknown: what was confirmed absent all the
+    same has to be said pair by pair.
+    """
+    if table.unlisted != State.ABSENT:
+        return table
+    rows, columns = np.nonzero(table.dense() == State.ABSENT)
+    step = Step("list_absents", {"pairs": len(rows)})
+    return table.with_states(rows, columns, State.ABSENT, step=step, unlisted=State.UNKNOWN)
+
+
+def check_names(path: Path, kind: str, names: Iterable[str], without: str) -> None:
+    """Raise if a name cannot be written as one word of a text file.
+
+    Such a name cannot be left out either, so ``lossy`` does not help.
+
+    Args:
+        path: Where to write, for the message.
+        kind: What is named, for the message: image or class.
+        names: The names.
+        without: Characters that no name may hold, besides control characters and outer spaces.
+    """
+    errors = ErrorCollector(path)
+    banned = re.compile(f"[\\x00-\\x1f\\x7f{re.escape(without)}]")
+    for name in names:
+        if name != name.strip() or banned.search(name):
+            errors.add(
+                f"this format cannot express the {kind} name {name!r}: line ends, outer spaces"
+                f" and any of {without!r} are not possible. Rename it or write another format."
+            )
+    errors.check()
+
+
+def check_file_words(path: Path, names: tuple[str, ...], *, kind: str = "class") -> None:
+    """Raise if a name of this kind cannot be part of a file name."""
+    check_names(path, kind, names, without='/\\:*?"<>|')
+    errors = ErrorCollector(path)
+    for name in names:
+        if len(name.encode()) > _MOST_NAME_BYTES:
+            errors.add(f"the {kind} name {name!r:.60} is too long for the name of a file.")
+    errors.check()
+
+
+def check_cells(table: LabelTable, path: Path) -> None:
+    """Raise if a name cannot be a cell of a table: readers strip cells, and lines are rows."""
+    errors = ErrorCollector(path)
+    names = {"image": table.images, "class": pa.array(table.classes, pa.string())}
+    for kind, column in names.items():
+        odd = pc.or_(
+            pc.match_substring_regex(column, "[\n\r\\x00]"),
+            pc.not_equal(pc.utf8_trim_whitespace(column), column),
+        )
+        for name in column.filter(pc.or_(odd, pc.equal(column, ""))).to_pylist()[:3]:
+            errors.add(
+                f"a table cannot express the {kind} name {name!r}: it is empty, holds a line end,"
+                " or begins or ends with a space. Rename it, or write Hilltop's own .parquet file."
+            )
+    errors.check()
+
+
+def _lost(what: str) -> str:
+    return (
+        f"this format cannot express {what}."
+        " Write another format, or pass --lossy to leave this out."
     )

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hilltop.checks import did_you_mean
 from hilltop.data import native
 from hilltop.data.annotations import (
@@ -34,12 +36,10 @@ from hilltop.data.class_names import (
 from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_folder
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_folders import candidate_files
-from hilltop.data.label_table import LabelTable
+from hilltop.data.folders import candidate_files
+from hilltop.data.format import Change, Format, Original, Patched
+from hilltop.data.label_table import LabelTable, Step, check_class_names
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
-from hilltop.data.patching import Change, Original, Patched
 from hilltop.data.public import (
     audioset,
     celeba,
@@ -508,3 +508,50 @@ def _by_suffix(path: Path, table: LabelTable) -> Format:
             " .csv, .tsv, .xlsx, .jsonl and .parquet have one of their own."
         )
     return fitting[0]
+
+
+def table_from_dataframe(
+    frame: Any,
+    *,
+    image: str | None,
+    label: str | Sequence[str] | None,
+    classes: Sequence[str] | None,
+    delimiter: str | None,
+    format: str | None,
+    options: ReadOptions | None,
+    **keywords: Any,
+) -> LabelTable:
+    """Read a DataFrame as any other table; nothing is inferred that was given."""
+    said = read_options(keywords, options)
+    if not hasattr(frame, "columns"):
+        raise ArgumentTypeError(
+            f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
+        )
+    names = [str(name) for name in frame.columns]
+    if image is not None:
+        said = replace(said, image_column=str(image))
+    if label is not None:
+        columns = [label] if isinstance(label, str) else [str(one) for one in label]
+        said = replace(said, label_columns=columns[0] if len(columns) == 1 else _quoted(columns))
+    if delimiter is not None:
+        said = replace(said, delimiter=delimiter)
+    closed = None if classes is None else [str(name) for name in classes]
+    check_class_names(closed)
+    if closed is not None and label is None and set(closed) <= set(names) and format is None:
+        said = replace(said, class_columns=_quoted(closed))
+    source = Source(Path("the DataFrame"), frame=frame)
+    try:
+        found = detect(source, said, format=format, classes=closed)
+        if isinstance(found, Ambiguous):
+            raise found.error()
+        table = named_table(read(source, found), source.path, said)
+    except pa.ArrowException as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise DataError(f"the DataFrame holds a column that is no text: {reason}.") from None
+    step = Step("from_dataframe", {"rows": len(frame), "columns": len(names)})
+    return replace(table, history=(step, *table.history[1:]))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Names of columns as the options take them."""
+    return ",".join('"' + name.replace('"', '""') + '"' for name in names)

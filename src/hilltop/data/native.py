@@ -15,18 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hilltop.data.assemble import assemble
+from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import Change, Format, Original, Patched
+from hilltop.data.label_table import LabelTable, Scopes, State, Step
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.parquet_files import check_parquet
-from hilltop.data.patching import Change, Original, Patched
-from hilltop.data.scopes import Scopes
-from hilltop.data.state import State
 
 _KEY = b"hilltop"
 _VERSION = 1
@@ -94,7 +89,7 @@ def _table(path: Path, content: pa.Table, metadata: dict[str, Any]) -> LabelTabl
             rows.append(row)
             columns.append(column)
             states.append(np.full(len(row), state, dtype=np.int8))
-    table = assemble(
+    table = LabelTable.from_coo(
         content.column("image").combine_chunks().cast(pa.string()),
         metadata["classes"],
         np.concatenate(rows),

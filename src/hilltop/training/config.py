@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from hilltop.data import ReadOptions
-from hilltop.data.yaml_files import read_yaml
+from hilltop.data.small_files import read_yaml
 from hilltop.errors import ConfigError
 from hilltop.training.config_checks import name_faults, number_faults, part_faults
 from hilltop.training.config_values import build_dataclass, plain_value

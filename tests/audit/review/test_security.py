@@ -17,7 +17,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.security import Access, is_loopback
 from hilltop.audit.review.thumbnails import ImageStore, shrink
 from hilltop.cli.main import main
-from hilltop.data import State, assemble
+from hilltop.data import LabelTable, State
 from hilltop.errors import DataError
 from tests.audit.made_up import write_audit
 from tests.audit.review.serving import Server, serving
@@ -190,7 +190,7 @@ def test_a_short_token_is_refused(audit: AuditFolder, capsys: pytest.CaptureFixt
 
 
 def store_of(folder: Path, *names: str) -> ImageStore:
-    table = assemble(list(names), ["c"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(list(names), ["c"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
     return ImageStore(folder, table, np.arange(len(names)))
 
 

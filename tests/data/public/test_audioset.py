@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.conftest import write
 from tests.data.fuzz import survives
@@ -77,7 +77,7 @@ def test_a_faulty_line_is_named(file: Path, line: str) -> None:
 
 def test_round_trip(tmp_path: Path) -> None:
     images = ["v_1", "abc_30", "abc_40", "plain"]
-    table = assemble(images, ["/m/a", "/m/b"], [0, 1, 3], [1, 0, 0], P, unlisted=U)
+    table = LabelTable.from_coo(images, ["/m/a", "/m/b"], [0, 1, 3], [1, 0, 0], P, unlisted=U)
     write_labels(table, tmp_path / "out.csv", format="audioset")
     assert read_labels(tmp_path / "out.csv", options=UNKNOWN) == table
 

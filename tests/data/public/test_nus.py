@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.content import Source
 from hilltop.data.public import nus
 from hilltop.errors import AmbiguousInputError, DataError
@@ -153,7 +153,7 @@ def test_round_trip(folder: Path, tmp_path: Path, unlisted: Unlisted) -> None:
 def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="1 pair that is absent"):
         write_labels(small, tmp_path / "out", format="nus")
-    odd = assemble(["a"], ["x/../y"], [0], [0], P, unlisted=U)
+    odd = LabelTable.from_coo(["a"], ["x/../y"], [0], [0], P, unlisted=U)
     with pytest.raises(DataError, match=r"the class name 'x/../y'"):
         write_labels(odd, tmp_path / "out", format="nus")
     assert not (tmp_path / "out").exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.content import Source
 from hilltop.data.public import openimages
 from hilltop.errors import AmbiguousInputError, DataError
@@ -151,7 +151,9 @@ def test_round_trip(file: Path, tmp_path: Path) -> None:
 
 
 def test_names_with_commas_and_quotes_survive(tmp_path: Path) -> None:
-    table = assemble(["a, b", 'c"d'], ['"x",', "y z"], [0, 1], [0, 1], [P, A], unlisted=U)
+    table = LabelTable.from_coo(
+        ["a, b", 'c"d'], ['"x",', "y z"], [0, 1], [0, 1], [P, A], unlisted=U
+    )
     write_labels(table, tmp_path / "odd.csv", format="openimages")
     assert read_labels(tmp_path / "odd.csv") == table
 

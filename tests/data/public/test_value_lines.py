@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.content import Source
 from hilltop.data.public import celeba, multi_hot
 from hilltop.errors import AmbiguousInputError, DataError
@@ -127,11 +127,11 @@ def test_an_image_on_two_lines_must_not_contradict_itself(values: Path) -> None:
 
 
 def test_round_trips(tmp_path: Path) -> None:
-    absent = assemble(["b", "a"], ["cat", "red_fox"], [0, 1], [1, 0], P, unlisted=A)
+    absent = LabelTable.from_coo(["b", "a"], ["cat", "red_fox"], [0, 1], [1, 0], P, unlisted=A)
     write_labels(absent, tmp_path / "attr.txt", format="celeba")
     assert read_labels(tmp_path / "attr.txt") == absent
     for classes in (["0", "1"], ["cat", "red fox"]):
-        table = assemble(["b", "a"], classes, [0, 1], [1, 0], P, unlisted=U)
+        table = LabelTable.from_coo(["b", "a"], classes, [0, 1], [1, 0], P, unlisted=U)
         write_labels(table, tmp_path / f"{classes[0]}.txt", format="multi_hot")
         assert read_labels(tmp_path / f"{classes[0]}.txt", options=UNKNOWN) == table
 

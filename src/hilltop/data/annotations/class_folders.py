@@ -10,20 +10,18 @@ import re
 from pathlib import Path
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
-from hilltop.data.format import Format
-from hilltop.data.label_folders import (
+from hilltop.data.folders import (
     IMAGE_ENDINGS,
     choose_split,
     folders_in,
     image_files_in,
     need_folder,
 )
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import Format
+from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Layout
-from hilltop.data.state import State
 
 _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)\d*", re.IGNORECASE)
 _FEWEST_CLASSES = 2

@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.checks import pluralize
-from hilltop.data.annotations.json_text import (
+from hilltop.data.content import Source
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
+from hilltop.data.documents import (
     Edit,
     Span,
     edit_elements,
@@ -27,25 +29,21 @@ from hilltop.data.annotations.json_text import (
     members,
     replace_spans,
 )
-from hilltop.data.assemble import assemble
-from hilltop.data.content import Source
-from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_lossless, with_listed_absents
-from hilltop.data.patching import (
+from hilltop.data.format import (
     Change,
+    Format,
     Original,
     Patched,
     added,
     by_image,
+    check_lossless,
     struck,
+    with_listed_absents,
     without_absents,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.layout import Layout
 from hilltop.errors import DataError
 
 JsonObject = dict[str, Any]
@@ -65,7 +63,7 @@ def read_coco(source: Source, layout: Layout) -> LabelTable:
     skipped = sum(NEGATIVE in image for image in parsed.images)
     have = pluralize(skipped, "image has", "images have")
     notes = [f"{have} {NEGATIVE}, which only the format lvis reads."] if skipped else []
-    return assemble(
+    return LabelTable.from_coo(
         parsed.names,
         parsed.classes,
         parsed.rows,
@@ -84,7 +82,7 @@ def read_lvis(source: Source, layout: Layout) -> LabelTable:
     rows, columns = _negatives(parsed)
     parsed.errors.check()
     states = [State.PRESENT] * len(parsed.rows) + [State.ABSENT] * len(rows)
-    return assemble(
+    return LabelTable.from_coo(
         parsed.names,
         parsed.classes,
         parsed.rows + rows,

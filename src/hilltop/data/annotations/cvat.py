@@ -12,26 +12,25 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import quoteattr
 
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.documents import NOT_XML, edited, element_tree, parse_xml, with_line
 from hilltop.data.files import replacing
-from hilltop.data.format import Format
-from hilltop.data.label_folders import choose_split
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_lossless, check_names
-from hilltop.data.patching import (
+from hilltop.data.folders import choose_split
+from hilltop.data.format import (
     Change,
+    Format,
     Original,
     Patched,
     added,
     by_image,
+    check_lossless,
+    check_names,
     struck,
     without_absents,
 )
-from hilltop.data.state import State
-from hilltop.data.xml_text import NOT_XML, edited, element_tree, parse_xml, with_line
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Layout
 
 _DIGITS, _MOST_FRAMES = 9, 1_000_000
 _ROOT = re.compile(r"(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<annotations[\s>]", re.DOTALL)

@@ -12,32 +12,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hilltop.data.annotations.json_text import (
+from hilltop.data.content import Source
+from hilltop.data.data_errors import data_error
+from hilltop.data.documents import (
     dump_like,
     edit_elements,
     first_value,
     members,
     replace_spans,
 )
-from hilltop.data.assemble import Collector
-from hilltop.data.content import Source
-from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format, Handoff
-from hilltop.data.label_folders import file_to_write
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_lossless
-from hilltop.data.patching import (
+from hilltop.data.folders import file_to_write
+from hilltop.data.format import (
     Change,
+    Format,
+    Handoff,
     Original,
     Patched,
     added,
     by_image,
+    check_lossless,
     struck,
     without_absents,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Layout
 from hilltop.errors import DataError
 
 _IDS = "hilltop_images"

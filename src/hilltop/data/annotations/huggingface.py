@@ -19,14 +19,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hilltop.data.assemble import assemble
+from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.history import Step
-from hilltop.data.label_folders import choose_split, file_to_write, files_in
-from hilltop.data.label_table import LabelTable
+from hilltop.data.folders import choose_split, file_to_write, files_in
+from hilltop.data.format import (
+    Change,
+    Format,
+    Original,
+    Patched,
+    by_image,
+    check_cells,
+    check_lossless,
+    plain_layout,
+    without_absents,
+)
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import (
     ROW_NUMBER,
     Ambiguous,
@@ -35,15 +44,11 @@ from hilltop.data.layout import (
     ReadOptions,
     unlisted_question,
 )
-from hilltop.data.lossless import check_cells, check_lossless
-from hilltop.data.parquet_files import check_parquet
-from hilltop.data.patching import Change, Original, Patched, by_image, without_absents
-from hilltop.data.state import State
 from hilltop.data.tables.cells import read_cells
-from hilltop.data.tables.column_names import image_candidates, is_label_name
 from hilltop.data.tables.infer import detect_table
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
+from hilltop.data.tables.words import image_candidates, is_label_name
 from hilltop.data.tables.write import lists_of, write_lists
 from hilltop.errors import MissingExtra
 
@@ -148,7 +153,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
     if ids.null_count:
         raise data_error(source.path, f"some rows have no image name in the column {named!r}.")
     rows, columns, classes = _labels(source.path, content.column(label), layout)
-    return assemble(
+    return LabelTable.from_coo(
         ids.dictionary,
         classes,
         np.asarray(ids.indices)[rows],

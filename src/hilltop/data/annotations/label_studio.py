@@ -17,25 +17,25 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from hilltop.checks import did_you_mean, pluralize
-from hilltop.data.annotations.json_text import dump_like, elements, first_value, replace_spans
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
+from hilltop.data.documents import dump_like, elements, first_value, replace_spans
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format, Handoff, plain_layout
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
-from hilltop.data.lossless import check_lossless
-from hilltop.data.patching import (
+from hilltop.data.format import (
     Change,
+    Format,
+    Handoff,
     Original,
     Patched,
     added,
     by_image,
+    check_lossless,
+    plain_layout,
     struck,
     without_absents,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
 from hilltop.data.tables.cells import apply_header, read_cells
 
 IMAGE_ID = "hilltop_image"

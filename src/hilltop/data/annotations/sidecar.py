@@ -12,11 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.label_folders import (
+from hilltop.data.folders import (
     files_in,
     folders_in,
     image_files_in,
@@ -24,19 +22,22 @@ from hilltop.data.label_folders import (
     new_folder,
     write_lines,
 )
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
-from hilltop.data.lossless import check_file_words, check_lossless, check_names
-from hilltop.data.patching import (
+from hilltop.data.format import (
     Change,
+    Format,
     Original,
     Patched,
     added,
     by_image,
+    check_file_words,
+    check_lossless,
+    check_names,
+    plain_layout,
     struck,
     without_absents,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
 
 _SUFFIXES = (".txt", ".caption", ".tags")
 _NUMBERS = re.compile(r"[0-9.\s-]+")

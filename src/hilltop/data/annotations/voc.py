@@ -18,12 +18,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import Collector, assemble
 from hilltop.data.content import Source, read_lines, read_names
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_folders import (
+from hilltop.data.documents import NOT_XML, Element, edited, element_tree, parse_xml, with_line
+from hilltop.data.folders import (
     choose_split,
     files_in,
     folders_in,
@@ -31,20 +29,21 @@ from hilltop.data.label_folders import (
     new_folder,
     write_lines,
 )
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout, ask
-from hilltop.data.lossless import check_file_words, check_lossless, check_names
-from hilltop.data.patching import (
+from hilltop.data.format import (
     Change,
+    Format,
     Original,
     Patched,
     added,
     by_image,
+    check_file_words,
+    check_lossless,
+    check_names,
     struck,
     without_absents,
 )
-from hilltop.data.state import State
-from hilltop.data.xml_text import NOT_XML, Element, edited, element_tree, parse_xml, with_line
+from hilltop.data.label_table import Collector, LabelTable, State, Step
+from hilltop.data.layout import Layout, ask
 from hilltop.errors import DataError
 
 SETS = Path("ImageSets") / "Main"
@@ -103,7 +102,7 @@ def read_sets(source: Source, layout: Layout) -> LabelTable:
     states = np.array(columns, dtype=np.int8).reshape(len(classes), -1).T
     states = np.where(states < 0, absent, states)
     rows, numbers = np.indices(states.shape)
-    return assemble(
+    return LabelTable.from_coo(
         images or [],
         classes,
         rows.ravel(),

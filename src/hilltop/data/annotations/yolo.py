@@ -18,11 +18,9 @@ from typing import Any
 import yaml
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source, read_class_file, read_lines
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.format import Format
-from hilltop.data.label_folders import (
+from hilltop.data.folders import (
     choose_split,
     files_in,
     folders_in,
@@ -30,11 +28,20 @@ from hilltop.data.label_folders import (
     new_folder,
     write_lines,
 )
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import (
+    Change,
+    Format,
+    Original,
+    Patched,
+    added,
+    by_image,
+    check_file_words,
+    check_lossless,
+    check_names,
+    without_absents,
+)
+from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_file_words, check_lossless, check_names
-from hilltop.data.patching import Change, Original, Patched, added, by_image, without_absents
-from hilltop.data.state import State
 
 LABELS, IMAGES = "labels", "images"
 _SPLIT = "train"

@@ -13,24 +13,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source, read_class_file, read_lines
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
-from hilltop.data.lossless import check_lossless, check_names
-from hilltop.data.patching import (
+from hilltop.data.format import (
     Change,
+    Format,
     Original,
     Patched,
     added,
     by_image,
+    check_lossless,
+    check_names,
+    plain_layout,
     struck,
     without_absents,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
 
 _HEADER = re.compile(
     r"^#?\s*YTID\s*,\s*start_seconds\s*,\s*end_seconds\s*,\s*positive_labels", re.MULTILINE

@@ -12,11 +12,18 @@ from pathlib import Path
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import (
+    Change,
+    Format,
+    Original,
+    Patched,
+    check_lossless,
+    check_names,
+    plain_layout,
+    without_absents,
+)
+from hilltop.data.label_table import LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.lossless import check_lossless, check_names
-from hilltop.data.patching import Change, Original, Patched, without_absents
 from hilltop.data.public.class_file import class_names, numbered_names
 from hilltop.data.public.value_lines import (
     VALUES,
@@ -24,8 +31,7 @@ from hilltop.data.public.value_lines import (
     parse_value_lines,
     patch_value_lines,
 )
-from hilltop.data.state import State
-from hilltop.data.tables.column_names import image_candidates
+from hilltop.data.tables.words import image_candidates
 
 _WRITTEN = {State.PRESENT: "1", State.ABSENT: "-1"}
 _HEADER_LINES = 2

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from hilltop.data.content import read_class_file
 from hilltop.data.files import atomic_write, check_no_folder
+from hilltop.data.format import Original, check_names
 from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_names
-from hilltop.data.patching import Original
 
 BESIDE = ".classes.txt"
 """What is added to the name of a list for the file with the names of its classes."""

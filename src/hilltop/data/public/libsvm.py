@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.format import Format, InFile
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import Change, Format, InFile, Original, Patched, without_absents
+from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Layout
-from hilltop.data.patching import Change, Original, Patched, without_absents
 from hilltop.data.public.class_file import class_names, kept_class_names, numbered_names
 from hilltop.data.public.feature_matrix import feature_matrix
-from hilltop.data.state import State
 
 _HEADER = re.compile(r"\s*([0-9]{1,9})\s+([0-9]{1,9})\s+([0-9]{1,9})\s*", re.ASCII)
 _LABELS = re.compile(r"[0-9]{1,9}(?:\s*,\s*[0-9]{1,9})*", re.ASCII)

@@ -13,19 +13,24 @@ from pathlib import Path
 
 import numpy as np
 
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.format import Format, InFile, plain_layout
-from hilltop.data.label_table import LabelTable
+from hilltop.data.documents import parse_xml
+from hilltop.data.format import (
+    Change,
+    Format,
+    InFile,
+    Original,
+    Patched,
+    plain_layout,
+    without_absents,
+)
+from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions
-from hilltop.data.patching import Change, Original, Patched, without_absents
 from hilltop.data.public.arff import MISSING, ArffFile, read_arff
 from hilltop.data.public.feature_matrix import feature_matrix
-from hilltop.data.state import State
 from hilltop.data.tables.cells import Table
-from hilltop.data.tables.values import find_meanings
-from hilltop.data.xml_text import parse_xml
+from hilltop.data.tables.words import find_meanings
 
 _START = re.compile(r"(?:\s|%[^\n]*\n)*@relation\b", re.IGNORECASE)
 _PART = re.compile(r"[-_.](train|test|all|dense|sparse)$", re.IGNORECASE)

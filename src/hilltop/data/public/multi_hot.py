@@ -12,11 +12,18 @@ from hilltop.checks import pluralize
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import (
+    Change,
+    Format,
+    Original,
+    Patched,
+    check_lossless,
+    check_names,
+    plain_layout,
+    without_absents,
+)
+from hilltop.data.label_table import LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.lossless import check_lossless, check_names
-from hilltop.data.patching import Change, Original, Patched, without_absents
 from hilltop.data.public.class_file import (
     class_names,
     kept_class_names,
@@ -29,8 +36,7 @@ from hilltop.data.public.value_lines import (
     parse_value_lines,
     patch_value_lines,
 )
-from hilltop.data.state import State
-from hilltop.data.tables.column_names import names_a_column
+from hilltop.data.tables.words import names_a_column
 
 _FEWEST_VALUES = 2
 

@@ -15,18 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import assemble
 from hilltop.data.content import Source, read_class_file, read_lines, read_names
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.folder_tree import FolderTree
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_folders import choose_split, files_in, need_folder, new_folder, write_lines
-from hilltop.data.label_table import LabelTable
+from hilltop.data.folders import (
+    FolderTree,
+    choose_split,
+    files_in,
+    need_folder,
+    new_folder,
+    write_lines,
+)
+from hilltop.data.format import (
+    Change,
+    Format,
+    Original,
+    Patched,
+    check_file_words,
+    check_lossless,
+    check_names,
+    without_absents,
+)
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_file_words, check_lossless, check_names
-from hilltop.data.patching import Change, Original, Patched, without_absents
-from hilltop.data.state import State
 
 _CONCEPTS = "Concepts81.txt"
 _LISTS = {"all": "Imagelist.txt", "train": "TrainImagelist.txt", "test": "TestImagelist.txt"}
@@ -72,7 +82,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
             columns.append(_read_ones(path, len(images), errors.found))
     errors.check()
     rows = np.concatenate([*columns, np.empty(0, dtype=np.int64)])
-    return assemble(
+    return LabelTable.from_coo(
         images,
         classes,
         rows,

@@ -18,16 +18,23 @@ import pyarrow.csv
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import (
+    Change,
+    Format,
+    Original,
+    Patched,
+    check_cells,
+    check_lossless,
+    plain_layout,
+    with_listed_absents,
+    without_absents,
+)
+from hilltop.data.label_table import LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions
-from hilltop.data.lossless import check_cells, check_lossless, with_listed_absents
-from hilltop.data.patching import Change, Original, Patched, without_absents
-from hilltop.data.state import State
 from hilltop.data.tables.cells import Table, apply_header, read_cells
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
-from hilltop.data.tables.values import canonical, number_in
+from hilltop.data.tables.words import canonical, number_in
 
 IMAGE, SOURCE, LABEL, CONFIDENCE = "ImageID", "Source", "LabelName", "Confidence"
 _HEADER = ("LabelName", "DisplayName")

@@ -14,33 +14,31 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.data.assemble import assemble
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_lossless, check_names
-from hilltop.data.patching import (
+from hilltop.data.format import (
     Change,
+    Format,
     Original,
     Patched,
     added,
     by_image,
+    check_lossless,
+    check_names,
     struck,
     without_absents,
 )
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.layout import Layout
 from hilltop.data.public.class_file import (
     class_names,
     kept_class_names,
     numbered_names,
     write_class_names,
 )
-from hilltop.data.state import State
-from hilltop.data.tables.column_names import names_a_column
 from hilltop.data.tables.read import duplicate_ids
+from hilltop.data.tables.words import names_a_column
 
 _LINE = re.compile(r"([^,]+),\s*((?:[0-9]{1,9}(?:\s+[0-9]{1,9})*)?)\s*", re.ASCII)
 _MOST_CLASSES = 100_000
@@ -68,7 +66,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
     rows = np.fromiter((row_of[image] for image in images), dtype=np.int64, count=len(images))
     ids = pa.array(row_of, pa.string())
     lines = np.repeat(np.arange(len(labels)), [len(numbers) for numbers in labels])
-    return assemble(
+    return LabelTable.from_coo(
         ids,
         names,
         rows[lines],

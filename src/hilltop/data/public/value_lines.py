@@ -11,15 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import assemble
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import Change, by_image
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.patching import Change, by_image
-from hilltop.data.state import State
 from hilltop.data.tables.read import duplicate_ids
-from hilltop.data.tables.values import find_meanings
+from hilltop.data.tables.words import find_meanings
 
 VALUES = {"1": 1, "0": 0, "-1": -1}
 """What may stand for a class."""
@@ -70,7 +67,7 @@ class ValueLines:
         rows = np.array([row_of[image] for image in self.images], dtype=np.int64)
         ids = pa.array(row_of, pa.string())
         line, column = (at.ravel() for at in np.indices(states.shape))
-        return assemble(
+        return LabelTable.from_coo(
             ids,
             classes,
             rows[line],

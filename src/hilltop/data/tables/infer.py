@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.data_errors import data_error
+from hilltop.data.label_table import State
 from hilltop.data.layout import (
     JSON_LISTS,
     MULTI_HOT,
@@ -38,24 +39,21 @@ from hilltop.data.layout import (
     row_words,
     unlisted_question,
 )
-from hilltop.data.state import State
 from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, is_list, read_cells
-from hilltop.data.tables.column_names import (
+from hilltop.data.tables.words import (
+    EMPTY,
     FILE_ENDING,
+    SPREADSHEET_ERRORS,
+    canonical,
+    find_meanings,
     image_candidates,
     is_label_name,
     is_no_class,
     is_single_name,
     is_state_name,
-    numbered_group,
-)
-from hilltop.data.tables.values import (
-    EMPTY,
-    SPREADSHEET_ERRORS,
-    canonical,
-    find_meanings,
     is_value,
     number_in,
+    numbered_group,
     odd_values_question,
     parse_values,
 )

@@ -1,4 +1,4 @@
-"""Small CSV tables that people open, fill in and give back: how they are written and read.
+"""Small CSV, JSON and YAML files of settings, notes and answers, which people open and edit.
 
 A name that begins like a formula would be run by a spreadsheet, so such a cell gets an apostrophe
 before it, which reading takes off again. Label files are not written here: their names are data.
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from hilltop.data.data_errors import data_error
 
@@ -104,3 +107,49 @@ def csv_text(path: Path) -> str:
         raise data_error(path, "there is no such file.") from None
     except UnicodeDecodeError:
         raise data_error(path, "this is not UTF-8 text. Save it as CSV in UTF-8.") from None
+
+
+def read_json(path: Path, remedy: str) -> Any:
+    """Return what a file of ours says.
+
+    Args:
+        path: The file.
+        remedy: A sentence that says what to do if it is damaged.
+
+    Raises:
+        DataError: It is cut or damaged.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise data_error(path, f"this is not valid JSON. {remedy}") from None
+
+
+MOST_VALUES = 100_000
+"""More than any settings have; names of parts (``*``) can make billions of a few lines."""
+
+
+def read_yaml(path: Path) -> Any:
+    """Return what a file says.
+
+    Raises:
+        ValueError: It is no YAML, or repeats its own parts without end.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ValueError(f"this is not YAML: {' '.join(str(error).split())}.") from None
+    waiting, seen = [content], 0
+    while waiting:
+        value = waiting.pop()
+        seen += 1
+        if seen > MOST_VALUES:
+            raise ValueError(
+                f"this YAML holds more than {MOST_VALUES:,} values, or repeats its own parts (*)"
+                " without end."
+            )
+        if isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple | set):
+            waiting += value
+    return content
