@@ -7,14 +7,16 @@ from typing import Any
 from hilltop.cli.main import COMMANDS, START, load_command
 from hilltop.cli.parser import render_help
 
+WIDTH = 88
+
 
 def page() -> str:
     """All help texts, one heading for each command."""
     parts = ["# The command line", f"```text\n{START}```"]
     for name in COMMANDS:
-        text = render_help(load_command(name), name)
+        text = render_help(load_command(name), name, width=WIDTH)
         parts.append(f"## hilltop {name}\n\n```text\n{text}```")
-    labels = render_help(load_command("inspect"), "inspect", labels=True)
+    labels = render_help(load_command("inspect"), "inspect", labels=True, width=WIDTH)
     parts.append(f"## How label files are read (--help-labels)\n\n```text\n{labels}```")
     return "\n\n".join(parts) + "\n"
 

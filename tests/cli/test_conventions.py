@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import typing
@@ -66,6 +67,26 @@ def test_what_is_far_from_every_option_has_no_suggestion(
 ) -> None:
     assert main(["inspect", "x.csv", "--lr", "1"]) == 2
     assert "Did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("device", ["gpu", "cpu:1", "cuda:x"])
+def test_an_unknown_device_is_told(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["features", "photos", "--out", "f.npz", "--device", device]) == 2
+    assert f"--device must be auto, cpu, cuda or cuda:1, but got {device!r}." in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_device_hides_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert main(["features", "photos", "--out", "f.txt", "--device", "cpu"]) == 2
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["features", "photos", "--out", "f.txt", "--device", "cuda:3"]) == 2
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
+    assert "torch finds no such GPU" in capsys.readouterr().err
 
 
 def test_json_has_standard_output_for_itself(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.cli.main import main
-from hilltop.data import State, read_labels
+from hilltop.data import ReadOptions, State, read_labels
 from tests.data.patched import found_format
 
 
@@ -143,3 +143,10 @@ def test_a_lossy_conversion_says_what_the_output_holds(
     again = ["convert", str(out), str(tmp_path / "c.json"), "--unlisted", "unknown", "--to", "coco"]
     assert main(again) == 0
     assert "boxes, segmentations and sizes of images are left out" in capsys.readouterr().out
+
+
+def test_classes_with_numbers_stand_in_the_order_of_the_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("image,labels\na.jpg,c10;c2\nb.jpg,c1;c2;a\n", encoding="utf-8")
+    table = read_labels(path, options=ReadOptions(unlisted="unknown"))
+    assert table.classes == ("a", "c1", "c2", "c10")

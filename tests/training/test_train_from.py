@@ -37,7 +37,7 @@ def words(pictures: Path, out: Path, *more: object) -> list[str]:
 
 @pytest.fixture(scope="module")
 def unbroken(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("runs") / "unbroken"
+    out = tmp_path_factory.mktemp("folder") / "runs" / "unbroken"
     assert main(words(pictures, out)) == 0
     return out
 
@@ -51,6 +51,7 @@ def test_what_lies_below_keeps_its_weights_and_statistics(
     for name, value in one.items():
         if name.endswith(("weight", "running_mean")):
             assert torch.equal(value, three[name]) == name.startswith(below), name
+    assert [path.name for path in tmp_path.iterdir()] == ["run"], "nothing is left beside a run"
 
 
 def test_the_model_that_is_kept_is_whole(unbroken: Path, pictures: Path, tmp_path: Path) -> None:

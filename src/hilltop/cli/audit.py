@@ -15,7 +15,7 @@ from hilltop.checks import pluralize
 from hilltop.cli.estimate import tell_estimates
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
-from hilltop.cli.parser import Out, Reading
+from hilltop.cli.parser import Device, Out, Reading
 from hilltop.data import LabelTable, ReadOptions, ReviewRecord, before_review, read_provenance
 from hilltop.data.review_record import provenance_path, with_answers
 from hilltop.data.scores import Places
@@ -89,6 +89,7 @@ class Audit:
     """With images: pairs in review.html, for people without Python (30 kB each); 0 for none."""
     shard: int | None = None
     """Images that are ranked between two saves; by default those of 270 million pairs."""
+    device: Device = "auto"
     format: ReadFormat = None
     reading: Reading = field(default_factory=ReadOptions)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hilltop.cli.outputs import check_written
-from hilltop.cli.parser import Out
+from hilltop.cli.parser import Device, Out
 from hilltop.cli.train import GROUPS, RunOptions
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.progress import say
@@ -62,6 +62,7 @@ class Compare:
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
     run_options: RunOptions = field(default_factory=TrainConfig)
+    device: Device = "auto"
     groups: ClassVar = {"Comparison": ("methods", "keep", "reduced", "seeds", "jobs"), **GROUPS}
     hidden: ClassVar = SET_HERE
     prints_answer: ClassVar = True

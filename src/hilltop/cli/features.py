@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import check_written
-from hilltop.cli.parser import Force, Out
+from hilltop.cli.parser import Device, Force, Out
 from hilltop.errors import ArgumentError
 from hilltop.progress import say
 
@@ -51,6 +51,7 @@ class Features:
     """With --labels: go on without rows that have no image."""
     skip_broken: bool = False
     """Leave out images that cannot be read, and list them, instead of stopping."""
+    device: Device = "auto"
     force: Force = False
     shard: int = 4096
     """Images in a shard, a multiple of 64; what a command that was stopped may have to do again."""

@@ -275,6 +275,22 @@ def check_counts(command: Any) -> None:
             raise ArgumentError(f"--{option} must be {bound}, but got {value}.")
 
 
+def use_device(device: str) -> None:
+    """Let torch see the device that was asked for, and no other; it is not at work yet."""
+    if device == "auto":
+        return
+    kind, _, number = device.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+        raise ArgumentError(f"--device must be auto, cpu, cuda or cuda:1, but got {device!r}.")
+    if kind == "cpu" or number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = number
+    if kind == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ArgumentError(f"--device {device}: torch finds no such GPU. Drop it, or use cpu.")
+
+
 def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] | None:
     """Run a command and return what it found; None from all processes but the first.
 
@@ -284,6 +300,7 @@ def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] 
     """
     command = parse(words)
     check_counts(command)
+    use_device(getattr(command, "device", "auto"))
     if not quiet or getattr(command, "prints_answer", False):
         return command.run()  # type: ignore[no-any-return]
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):

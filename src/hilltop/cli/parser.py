@@ -31,8 +31,10 @@ MaybeOut = Annotated[Path | None, Parameter(alias="--output")]
 Force = Annotated[
     bool, Parameter(help="Replace a file of that name; what is read is never replaced.")
 ]
+Device = Annotated[
+    str, Parameter(help="auto (a GPU if there is one), cpu, cuda, or one GPU, such as cuda:1.")
+]
 
-_WIDTH = 100
 _EVERY = "Every command has --json (prints the result alone, for scripts), --quiet and --debug."
 _LABEL_FILES = ("format", *(one.name for one in dataclasses.fields(ReadOptions)))
 _SHOWN = ("format", "unlisted")
@@ -104,13 +106,13 @@ def _merged(base: Any, parsed: Any, given: Collection[str]) -> Any:
     return dataclasses.replace(base, **changed)
 
 
-def render_help(command: type, name: str, *, labels: bool = False) -> str:
+def render_help(command: type, name: str, *, labels: bool = False, width: int = 100) -> str:
     """Return the help of a command; with ``labels``, of options that say how labels are read."""
     from rich.console import Console
 
     written = io.StringIO()
     app = _app(command, name, help_formatter=_Pages(command, labels))
-    app.help_print([], console=Console(file=written, width=_WIDTH, highlight=False))
+    app.help_print([], console=Console(file=written, width=width, highlight=False))
     return "\n".join(line.rstrip() for line in written.getvalue().splitlines()) + "\n"
 
 

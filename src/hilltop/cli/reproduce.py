@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from hilltop.cli.compare import SET_HERE, check_common, parse_seeds
 from hilltop.cli.outputs import check_written
-from hilltop.cli.parser import Out
+from hilltop.cli.parser import Device, Out
 from hilltop.cli.train import GROUPS, RunOptions
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.machine import usable_cores
@@ -63,6 +63,7 @@ class Reproduce:
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
     run_options: RunOptions = field(default_factory=TrainConfig)
+    device: Device = "auto"
     groups: ClassVar = {
         "What to make": (
             "all", "list", "root", "source", "dry_run", "name", "reduced", "seeds", "jobs",

@@ -12,7 +12,7 @@ from typing import Any
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
-from hilltop.cli.parser import Out, Reading
+from hilltop.cli.parser import Device, Out, Reading
 from hilltop.cli.start_labels import StartLabels
 from hilltop.cli.start_notes import StepNotes
 from hilltop.data import ReadOptions, State
@@ -67,6 +67,7 @@ class Start:
     """The network these weights belong to, by timm's name."""
     seed: int = 0
     """The same seed gives the same result."""
+    device: Device = "auto"
     format: ReadFormat = None
     reading: Reading = field(default_factory=ReadOptions)
 

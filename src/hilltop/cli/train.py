@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from cyclopts import Parameter
 
-from hilltop.cli.parser import MaybeOut
+from hilltop.cli.parser import Device, MaybeOut
 from hilltop.training.config import TrainConfig
 from hilltop.training.run_folder import RunFolder, default_folder
 
@@ -20,7 +20,7 @@ GROUPS = {
     ),
     "Loss": ("loss", "pseudo_label", "ema_teacher"),
     "Training": (
-        "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
+        "device", "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
         "schedule_epochs", "ema", "ema_ramp", "ema_choice", "augment", "precision", "seed",
         "workers", "skip_broken",
     ),
@@ -47,6 +47,7 @@ class Train:
     """The run folder; without it runs/<date>-<name of the label file>-<loss>."""
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
+    device: Device = "auto"
     groups: ClassVar = GROUPS
 
     def base(self) -> Train | None:
@@ -71,6 +72,8 @@ class Resume:
 
     folder: Path
     """The run folder."""
+    _: KW_ONLY
+    device: Device = "auto"
 
     def run(self) -> dict[str, Any]:
         """Resume."""
