@@ -17,7 +17,19 @@ from hilltop.errors import ArgumentError, DataError
 from tests.processes import start, wait_until
 
 NOT_FILES = {
-    *("class_folders", "libsvm", "mulan", "nus", "sidecar", "voc", "voc_xml", "yolo"),
+    *(
+        "class_folders",
+        "libsvm",
+        "mulan",
+        "nus",
+        "openimages",
+        "celeba",
+        "audioset",
+        "sidecar",
+        "voc",
+        "voc_xml",
+        "yolo",
+    ),
 }
 """Formats that are written as a folder, or not at all."""
 NAMES = {"huggingface": "metadata.csv"}

@@ -17,7 +17,6 @@ from tests.docs.hooks import load_hook
 from tests.docs.pages import PAGES, ROOT
 
 formulas, methods, evidence = map(load_hook, ("formulas", "method_pages", "evidence"))
-readme = load_hook("readme_table")
 SOURCES = [*(ROOT / "src").rglob("*.py"), *PAGES]
 
 
@@ -81,20 +80,14 @@ def test_only_losses_in_which_pairs_stand_for_themselves_have_a_gradient_picture
         assert methods.gradient_picture(name) is None
 
 
-def test_lines_on_losses_in_the_readme_say_what_the_losses_say() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (lines,) = readme.TABLE.findall(text)
-    rows = lines.removeprefix(readme.HEAD).splitlines(keepends=True)
-    assert len(rows) > 20
-    assert set(rows) <= {readme.row(name) for name in LOSSES}
-
-
-def test_the_table_of_the_readme_is_written_from_the_losses() -> None:
-    text = f"before\n\n{readme.HEAD}| `old` | gone | |\n\nafter\n"
-    table = readme.HEAD + "".join(readme.row(name) for name in LOSSES)
-    assert readme.filled(text) == f"before\n\n{table}\nafter\n"
-    with pytest.raises(SystemExit, match="one table of losses, but has 0"):
-        readme.filled("before")
+def test_the_table_of_losses_has_a_row_for_each_with_its_equation_and_paper() -> None:
+    rows = re.findall(r"^\| \[`(\w+)`\]\((\w+)\.md\) \| (.+?) \| (.+) \| (.*) \|$",
+                      methods.overview(list(LOSSES)), re.MULTILINE)  # fmt: skip
+    assert [row[0] for row in rows] == [row[1] for row in rows] == list(LOSSES)
+    table = {row[0]: row for row in rows}
+    assert r"$`\ell^- = (\lambda - p)\,p^2`$" in table["hill"][3]
+    assert "ICCV 2021" in table["asl"][4]
+    assert all(row[2] and row[3] for row in rows)
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> None:

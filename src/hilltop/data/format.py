@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,11 @@ import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
 from hilltop.data.content import Source, read_class_file
-from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.folders import choose_split
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
-from hilltop.errors import AmbiguousInputError
+from hilltop.errors import AmbiguousInputError, DataError
 
 
 @dataclass(frozen=True)
@@ -42,19 +43,21 @@ class Change:
     was: State = State.UNKNOWN
 
 
-@dataclass(frozen=True)
-class Original:
-    """A label file as it was read.
+BOX_NOTE = "Labels that were added have the box of the whole image."
 
-    Attributes:
-        source: The file or folder.
-        layout: Its layout.
-        table: Its labels.
-    """
 
-    source: Source
-    layout: Layout
-    table: LabelTable
+class Changes(tuple[Change, ...]):
+    """Changes of a file or of one image, with the names of the labels that come and go."""
+
+    @property
+    def added(self) -> list[str]:
+        """Classes that become present."""
+        return [one.class_name for one in self if one.state == State.PRESENT]
+
+    @property
+    def struck(self) -> set[str]:
+        """Classes that were present and no longer are."""
+        return {one.class_name for one in self if one.was == State.PRESENT != one.state}
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,66 @@ class Patched:
     images: Sequence[str] | None = field(default=None)
 
 
-Patch = Callable[[Original, Sequence[Change]], Patched]
-"""Changes some pairs of a file and leaves all else alone.
+@dataclass(frozen=True)
+class FilePatch:
+    """A label file as it was read, and the pairs that are to change in it.
 
-Raises:
-    DataError: The file is of a kind that cannot be changed so.
-"""
+    Attributes:
+        source: The file or folder.
+        layout: Its layout.
+        table: Its labels.
+        changes: What is to be said in it.
+    """
+
+    source: Source
+    layout: Layout
+    table: LabelTable
+    changes: Changes
+
+    def without_absents(self) -> FilePatch:
+        """The same for a format that cannot say "absent": labels come, and wrong ones go."""
+        said = without_absents(self.changes, self.layout.unlisted)
+        return replace(self, changes=Changes(said))
+
+    @cached_property
+    def _by_image(self) -> dict[str, list[Change]]:
+        found: dict[str, list[Change]] = {}
+        for change in self.changes:
+            found.setdefault(change.image, []).append(change)
+        return found
+
+    def of(self, image: str) -> Changes:
+        """The changes of one image."""
+        return Changes(self._by_image.get(image, ()))
+
+    @property
+    def text(self) -> str:
+        """The text of the file, in which single places can be changed.
+
+        Raises:
+            DataError: The file is compressed.
+        """
+        self.check_plain()
+        return self.source.text
+
+    def check_plain(self) -> None:
+        """Raise if the file is compressed, so that it cannot be changed in place."""
+        if self.source.is_packed:
+            raise self.refused("a compressed file cannot be changed in place. Unpack it first.")
+
+    def refused(self, why: str) -> DataError:
+        """The error for a file that cannot be changed so."""
+        other = "" if "--format" in why else " Or write the labels anew with --format hilltop."
+        return data_error(self.source.path, f"{why}{other}")
+
+    def patched(
+        self, content: str | bytes | Mapping[str, bytes], *, notes: Sequence[str] = ()
+    ) -> Patched:
+        """What is to be written: the text of the file, its bytes, or the files of a folder."""
+        if isinstance(content, str):
+            content = content.encode(self.source.encoding)
+        files = {"": content} if isinstance(content, bytes) else content
+        return Patched(files, self.layout, self.changes, notes)
 
 
 def without_absents(changes: Iterable[Change], unlisted: State) -> list[Change]:
@@ -101,22 +158,14 @@ def without_absents(changes: Iterable[Change], unlisted: State) -> list[Change]:
     return found
 
 
-def by_image(changes: Iterable[Change]) -> dict[str, list[Change]]:
-    """The changes of each image."""
-    found: dict[str, list[Change]] = {}
-    for change in changes:
-        found.setdefault(change.image, []).append(change)
-    return found
-
-
-def added(changes: Iterable[Change]) -> list[Change]:
-    """The changes that make a label present."""
-    return [change for change in changes if change.state == State.PRESENT]
-
-
-def struck(changes: Iterable[Change]) -> list[Change]:
-    """The changes that take a label away."""
-    return [change for change in changes if change.was == State.PRESENT != change.state]
+def with_changes(table: LabelTable, changes: Sequence[Change], *, step: str) -> LabelTable:
+    """Return the table with the changes made."""
+    return table.with_states(
+        [change.row for change in changes],
+        [change.column for change in changes],
+        [int(change.state) for change in changes],
+        step=Step(step, {"changes": len(changes)}),
+    )
 
 
 @dataclass(frozen=True)
@@ -187,7 +236,7 @@ class Format:
     detect: Detect | None = None
     unlisted: State | None = None
     write: Callable[[LabelTable, Path, bool], Layout] | None = None
-    patch: Patch | None = None
+    patch: Callable[[FilePatch], Patched] | None = None
     hand_off: Callable[[LabelTable, Path, Handoff], list[Path]] | None = None
     instructions: Callable[[Handoff], str] | None = None
     features: Callable[[Source, Layout], InFile] | None = None
@@ -303,6 +352,24 @@ def check_lossless(
         unsaid = pluralize(pairs, "unlisted pair that is", "unlisted pairs that are")
         errors.add(_lost(f"{unsaid} {table.unlisted.name.lower()}"))
     errors.check()
+
+
+def check_present_only(
+    table: LabelTable, path: Path, lossy: bool, *, unused_classes: bool = True
+) -> None:
+    """Raise if a table says more than what is present, unless ``lossy``.
+
+    For formats that list labels, of which a reader is told what all other pairs are.
+    """
+    said = (State.ABSENT, State.UNKNOWN)
+    check_lossless(
+        table,
+        path,
+        lossy,
+        states=(State.PRESENT,),
+        unlisted=said,
+        unused_classes=unused_classes,
+    )
 
 
 def with_listed_absents(table: LabelTable) -> LabelTable:

@@ -37,23 +37,15 @@ from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_folder
 from hilltop.data.folders import candidate_files
-from hilltop.data.format import Change, Format, Original, Patched
+from hilltop.data.format import Change, Changes, FilePatch, Format, Patched, with_changes
 from hilltop.data.label_table import LabelTable, Step, check_class_names
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
-from hilltop.data.public import (
-    audioset,
-    celeba,
-    libsvm,
-    mulan,
-    multi_hot,
-    nus,
-    openimages,
-    paper_list,
-)
+from hilltop.data.public import audioset, features, lists, nus, openimages
 from hilltop.data.review_record import read_provenance
 from hilltop.data.tables.infer import detect_table
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
+from hilltop.data.tables.words import word_set
 from hilltop.data.tables.write import write_lists, write_long, write_wide
 from hilltop.deprecation import warn_renamed
 from hilltop.errors import AmbiguousInputError, ArgumentTypeError, DataError
@@ -106,12 +98,12 @@ _ALL = (
     sidecar.FORMAT,
     nus.FORMAT,
     openimages.FORMAT,
-    paper_list.FORMAT,
-    celeba.FORMAT,
+    lists.PAPER_LIST,
+    lists.CELEBA,
     audioset.FORMAT,
-    mulan.FORMAT,
-    libsvm.FORMAT,
-    multi_hot.FORMAT,
+    features.MULAN,
+    features.LIBSVM,
+    lists.MULTI_HOT,
 )
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 """Every format by name."""
@@ -124,30 +116,12 @@ RENAMED_FORMATS = {
     "zero_one_list": "multi_hot",
 }
 """Old names of formats, with their new ones."""
-_RECIPES = frozenset(
-    [
-        "id_class",
-        "named_arrays",
-        "name_list",
-        "matrix",
-        "triples",
-        "fasttext",
-        "tfrecord",
-        "class_values",
-        "datumaro",
-        "ground_truth",
-        "labelbox",
-        "object_values",
-        "prodigy",
-        "via",
-        "via_three",
-        "xml_records",
-        "class_lists",
-        "json_files",
-        "object_files",
-        "value_files",
-        "xmp_files",
-    ]
+_RECIPES = word_set(
+    """
+    id_class named_arrays name_list matrix triples fasttext tfrecord class_values datumaro
+    ground_truth labelbox object_values prodigy via via_three xml_records class_lists json_files
+    object_files value_files xmp_files
+    """
 )
 
 
@@ -369,8 +343,10 @@ def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[C
             f"files of the format {layout.format!r} are read, but not changed. Write the labels in"
             " another one with --format, such as --format hilltop.",
         )
-    patched = format.patch(Original(source, layout, table), changes)
-    expected = with_changes(table, patched.changes, patched.images)
+    patched = format.patch(FilePatch(source, layout, table, Changes(changes)))
+    expected = with_changes(table, patched.changes, step="patch")
+    if patched.images is not None:
+        expected = expected.with_images(patched.images, step=Step("rename", {}))
     found = read_patched(source, patched)
     if set(found.classes) <= set(expected.classes):  # a class may have lost its last label
         found = found.with_classes(expected.classes)
@@ -381,19 +357,6 @@ def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[C
             " format with --format, such as --format hilltop.",
         )
     return patched
-
-
-def with_changes(
-    table: LabelTable, changes: Sequence[Change], images: Sequence[str] | None = None
-) -> LabelTable:
-    """Return the table with the changes made, under other image ids if there are any."""
-    changed = table.with_states(
-        [change.row for change in changes],
-        [change.column for change in changes],
-        [int(change.state) for change in changes],
-        step=Step("patch", {"changes": len(changes)}),
-    )
-    return changed if images is None else changed.with_images(images, step=Step("rename", {}))
 
 
 def read_patched(source: Source, patched: Patched) -> LabelTable:
@@ -488,8 +451,8 @@ def write_labels(
     if chosen.write is None:
         raise data_error(
             target,
-            f"files of the format {chosen.name!r} hold what a table of labels lacks; they are read,"
-            " but not written. Write another format, such as wide.",
+            f"files of the format {chosen.name!r} are read, but not written. Write another format,"
+            " such as wide.",
         )
     if target.suffix.lower() in PACKED_SUFFIXES:
         raise data_error(target, "compressed files are read, but not written.")

@@ -19,7 +19,7 @@ from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Change, Format, Original, Patched
+from hilltop.data.format import FilePatch, Format, Patched, with_changes
 from hilltop.data.label_table import LabelTable, Scopes, State, Step
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
 
@@ -166,17 +166,12 @@ def detect(
     return Layout("hilltop") if matches(source) else None
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Write the file anew: it holds nothing but the table."""
-    changed = original.table.with_states(
-        [change.row for change in changes],
-        [change.column for change in changes],
-        [int(change.state) for change in changes],
-        step=Step("review", {"changes": len(changes)}),
-    )
+    changed = with_changes(asked.table, asked.changes, step="review")
     stored = io.BytesIO()
     pq.write_table(_content(changed), stored, compression="zstd", row_group_size=1 << 18)
-    return Patched({"": stored.getvalue()}, original.layout, changes)
+    return asked.patched(stored.getvalue())
 
 
 FORMAT = Format(

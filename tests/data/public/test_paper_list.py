@@ -8,7 +8,7 @@ import pytest
 
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.content import Source
-from hilltop.data.public import paper_list
+from hilltop.data.public import lists
 from hilltop.errors import DataError
 from tests.data.fuzz import survives
 
@@ -99,8 +99,8 @@ def test_an_image_on_two_lines_is_merged_and_noted(file: Path) -> None:
 def test_other_content_does_not_fit(tmp_path: Path, content: str) -> None:
     path = tmp_path / "other.txt"
     path.write_text(content)
-    assert not paper_list.matches(Source(path))
-    assert not paper_list.matches(Source(tmp_path))
+    assert not lists.matches_numbers(Source(path))
+    assert not lists.matches_numbers(Source(tmp_path))
 
 
 def test_a_few_damaged_lines_are_recognised_and_reported(file: Path) -> None:

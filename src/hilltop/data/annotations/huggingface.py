@@ -25,15 +25,12 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import replacing
 from hilltop.data.folders import choose_split, file_to_write, files_in
 from hilltop.data.format import (
-    Change,
+    FilePatch,
     Format,
-    Original,
     Patched,
-    by_image,
     check_cells,
-    check_lossless,
+    check_present_only,
     plain_layout,
-    without_absents,
 )
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import (
@@ -219,8 +216,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
             f"Hugging Face takes labels from files named {', '.join(METADATA_NAMES)}, or from any"
             " other Parquet file. Rename it.",
         )
-    said = (State.UNKNOWN, State.ABSENT)
-    check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=said)
+    check_present_only(table, path, lossy)
     check_cells(table, path)
     if not table.classes:
         raise data_error(path, "this format cannot express a table without classes.")
@@ -246,45 +242,41 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     )
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Change the labels in a metadata file or a Parquet file; all other columns stay."""
-    source, layout = original.source, original.layout
+    source, layout = asked.source, asked.layout
     inner = _metadata_source(source, layout.split)
     if inner is not None:
         as_table = replace(layout, format="list_column")
-        found = patch_table(Original(inner, as_table, original.table), changes)
+        found = patch_table(replace(asked, source=inner, layout=as_table))
         name = "" if not source.is_folder else str(inner.path.relative_to(source.path))
         new = replace(found.layout, format="huggingface")
         return replace(found, files={name: found.files[""]}, layout=new)
     if source.is_folder or layout.image_column == ROW_NUMBER:
-        raise data_error(
-            source.path,
-            "only a single Parquet file with a column of image names can be changed in place. Pass"
-            " --format hilltop to write the labels in another format.",
+        raise asked.refused(
+            "only a single Parquet file with a column of image names can be changed in place."
         )
-    said = without_absents(changes, original.table.unlisted)
+    said = asked.without_absents()
     content = pq.read_table(pa.BufferReader(source.raw))
     at = content.column_names.index(layout.label_columns[0])
     cells = content.column(at).to_pylist()
     place = {name: number for number, name in enumerate(layout.classes or ())}
     if not all(cell is None or isinstance(cell, list) for cell in cells) or not place:
-        raise data_error(source.path, "a column with one label per row cannot take another.")
-    wanted = by_image(said)
+        raise asked.refused("a column with one label per row cannot take another.")
     images = [str(one) for one in content.column(layout.image_column).to_pylist()]
     first: set[str] = set()
     for row, image in enumerate(images):
-        for change in wanted.get(image, []):
+        for change in said.of(image):
             number = place[change.class_name]
             kept = [one for one in cells[row] or [] if one != number]
             new_label = change.state == State.PRESENT and image not in first
             cells[row] = [*kept, number] if new_label else kept
-        if image in wanted:
-            first.add(image)
+        first.add(image)
     field = content.schema.field(at)
     content = content.set_column(at, field, pa.array(cells, field.type))
     stored = io.BytesIO()
     pq.write_table(content, stored)
-    return Patched({"": stored.getvalue()}, layout, said)
+    return said.patched(stored.getvalue())
 
 
 # Metadata files

@@ -23,18 +23,14 @@ from hilltop.data.folders import (
     write_lines,
 )
 from hilltop.data.format import (
-    Change,
+    Changes,
+    FilePatch,
     Format,
-    Original,
     Patched,
-    added,
-    by_image,
     check_file_words,
-    check_lossless,
     check_names,
+    check_present_only,
     plain_layout,
-    struck,
-    without_absents,
 )
 from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
@@ -114,8 +110,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
 
 def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     """Write a text file for each image into a new folder, to be put beside the images."""
-    said = (State.UNKNOWN, State.ABSENT)
-    check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=said, unused_classes=False)
+    check_present_only(table, path, lossy, unused_classes=False)
     images = table.images.to_pylist()
     check_file_words(path, tuple(images), kind="image")
     check_names(path, "class", table.classes, without=",")
@@ -144,27 +139,24 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     )
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Add tags to the text files, and take wrong ones out; the images are not copied."""
-    source, mark = original.source, original.layout.delimiter
-    pairs = _pairs(source.path)
-    said = without_absents(changes, original.table.unlisted)
-    of_image = by_image(said)
+    said, root, mark = asked.without_absents(), asked.source.path, asked.layout.delimiter
+    pairs = _pairs(root)
     new: dict[str, bytes] = {}
     for image, path in pairs.items():
-        wanted = of_image.get(image, [])
-        inside = str(path.relative_to(source.path))
+        wanted = said.of(image)
+        inside = str(path.relative_to(root))
         new[inside] = path.read_bytes()
         if wanted:
             new[inside] = _with_tags(new[inside].decode("utf-8"), wanted, mark).encode()
-    files = {image: path.relative_to(source.path) for image, path in pairs.items()}
-    names = [str(files[image].with_suffix("")) for image in original.table.images.to_pylist()]
-    return Patched(new, original.layout, said, images=names)
+    files = {image: path.relative_to(root) for image, path in pairs.items()}
+    names = [str(files[image].with_suffix("")) for image in asked.table.images.to_pylist()]
+    return replace(said.patched(new), images=names)
 
 
-def _with_tags(text: str, changes: Sequence[Change], mark: str | None) -> str:
-    gone = {one.class_name for one in struck(changes)}
-    names = [one.class_name for one in added(changes)]
+def _with_tags(text: str, changes: Changes, mark: str | None) -> str:
+    gone, names = changes.struck, changes.added
     lines = []
     for line in text.split("\n"):
         if gone & set(_tags(line, mark)):

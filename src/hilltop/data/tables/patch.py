@@ -24,7 +24,7 @@ from hilltop.data.documents import (
     members,
     replace_spans,
 )
-from hilltop.data.format import Change, Original, Patched, by_image, without_absents
+from hilltop.data.format import Change, FilePatch, Patched, without_absents
 from hilltop.data.label_table import State
 from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
 from hilltop.data.tables.cells import (
@@ -167,10 +167,9 @@ class _Edits:
 class _TablePatch:
     """One table with the cells that are to change."""
 
-    def __init__(self, original: Original, changes: Sequence[Change]) -> None:
-        self.source, self.layout, self.old = original.source, original.layout, original.table
-        self.table = open_table(original.source, original.layout)
-        self.changes = changes
+    def __init__(self, asked: FilePatch) -> None:
+        self.asked, self.layout, self.changes = asked, asked.layout, asked.changes
+        self.table = open_table(asked.source, asked.layout)
         self.edits = _Edits()
         self.notes: list[str] = []
         self.absents = True
@@ -331,9 +330,8 @@ class _TablePatch:
                 self.layout = replace(layout, absent_column="absent")
                 kept = tuple(name for name in self.layout.ignored if name != "absent")
                 self.layout = replace(self.layout, ignored=kept)
-        for image, changes in by_image(self.said()).items():
-            for change in changes:
-                self._change_lists(change, self.rows_of[image], places)
+        for change in self.said():
+            self._change_lists(change, self.rows_of[change.image], places)
 
     def _change_lists(
         self, change: Change, rows: Sequence[int], places: Mapping[State, Sequence[int]]
@@ -444,32 +442,23 @@ class _TablePatch:
         return str(new) if python else json.dumps(new, ensure_ascii=False)
 
     def _refused(self, why: str) -> Any:
-        return data_error(
-            self.source.path,
-            f"this file cannot be changed in place: {why}. Write the labels in another format with"
-            " --format, such as --format hilltop.",
-        )
+        return self.asked.refused(f"this file cannot be changed in place: {why}.")
 
 
-def patch_table(
-    original: Original, changes: Sequence[Change], *, further: Mapping[str, str] | None = None
-) -> Patched:
+def patch_table(asked: FilePatch, *, further: Mapping[str, str] | None = None) -> Patched:
     """Change some labels of a table; all other cells, columns and rows stay as they are.
 
     Args:
-        original: The table as it was read.
-        changes: What changes.
+        asked: The table as it was read, and what changes.
         further: Other cells of rows that are added, by column.
     """
-    if original.layout.delimiter == MULTI_HOT:
-        raise data_error(
-            original.source.path,
-            "lists of 0 and 1 in cells are read, but not changed. Pass --format hilltop.",
-        )
-    patch = _TablePatch(original, changes)
+    asked.check_plain()
+    if asked.layout.delimiter == MULTI_HOT:
+        raise asked.refused("lists of 0 and 1 in cells are read, but not changed.")
+    patch = _TablePatch(asked)
     patch.further = {patch.table.index(name): cell for name, cell in (further or {}).items()}
-    {"wide": patch.wide, "long": patch.long}.get(original.layout.format, patch.lists)()
-    content = _store(original.source)(original.source, patch.layout, patch.table, patch.edits)
+    {"wide": patch.wide, "long": patch.long}.get(asked.layout.format, patch.lists)()
+    content = _store(asked.source)(asked.source, patch.layout, patch.table, patch.edits)
     return Patched({"": content}, patch.layout, patch.said(), tuple(patch.notes))
 
 
@@ -477,10 +466,6 @@ _Store = Callable[[Source, Layout, Table, _Edits], bytes]
 
 
 def _store(source: Source) -> _Store:
-    if source.is_packed:
-        raise data_error(
-            source.path, "a compressed file cannot be changed in place. Unpack it first."
-        )
     if source.suffix in SHEET_SUFFIXES:
         return _store_sheet
     if source.suffix in PARQUET_SUFFIXES:

@@ -15,158 +15,45 @@ from hilltop.checks import pluralize
 from hilltop.data.label_table import State
 from hilltop.data.layout import Question, ReadOptions, ask
 
-_IMAGE = frozenset(
-    [
-        "image",
-        "images",
-        "img",
-        "imageid",
-        "imgid",
-        "imagename",
-        "imgname",
-        "imagefile",
-        "imagefilename",
-        "imagepath",
-        "imgpath",
-        "imageindex",
-        "imageurl",
-        "imageuri",
-        "imageref",
-        "filename",
-        "filenames",
-        "file",
-        "files",
-        "filepath",
-        "path",
-        "fname",
-        "photo",
-        "photoid",
-        "photoname",
-        "picture",
-        "picturename",
-        "pictureid",
-        "video",
-        "videoid",
-        "ytid",
-        "youtubeid",
-        "clipid",
-        "audio",
-        "audiofilename",
-        "sourcefile",
-        "slicename",
-        "patchid",
-        "isicid",
-        "url",
-        "bild",
-        "datei",
-        "foto",
-        "fichier",
-        "imagen",
-    ]
+
+def word_set(words: str) -> frozenset[str]:
+    """Words with spaces or line ends between as a set."""
+    return frozenset(words.split())
+
+
+_IMAGE = word_set(
+    """
+    image images img imageid imgid imagename imgname imagefile imagefilename imagepath imgpath
+    imageindex imageurl imageuri imageref filename filenames file files filepath path fname
+    photo photoid photoname picture picturename pictureid video videoid ytid youtubeid clipid
+    audio audiofilename sourcefile slicename patchid isicid url bild datei foto fichier imagen
+    """
 )
-_ID = frozenset(
-    [
-        "id",
-        "ids",
-        "uid",
-        "uuid",
-        "guid",
-        "key",
-        "name",
-        "docid",
-        "documentid",
-        "movieid",
-        "itemid",
-        "sampleid",
-        "recordid",
-        "commentid",
-        "studyid",
-        "ecgid",
-        "tweetid",
-        "pmid",
-        "externalid",
-        "index",
-    ]
+_ID = word_set(
+    """
+    id ids uid uuid guid key name docid documentid movieid itemid sampleid recordid commentid
+    studyid ecgid tweetid pmid externalid index
+    """
 )
-_LABELS = frozenset(
-    [
-        "label",
-        "labels",
-        "tag",
-        "tags",
-        "class",
-        "classes",
-        "category",
-        "categories",
-        "target",
-        "targets",
-        "genre",
-        "genres",
-        "findinglabels",
-        "findinglabel",
-        "labelnames",
-        "labelids",
-        "attributeids",
-        "attributes",
-        "attribute",
-        "positivelabels",
-        "topics",
-        "topic",
-        "emotions",
-        "emotion",
-        "classids",
-        "categoryids",
-        "keywords",
-        "keyword",
-        "meshterms",
-        "genreids",
-        "taglist",
-        "labellist",
-        "labelset",
-        "multilabels",
-        "gtlabel",
-        "gtlabels",
-        "species",
-    ]
+_LABELS = word_set(
+    """
+    label labels tag tags class classes category categories target targets genre genres
+    findinglabels findinglabel labelnames labelids attributeids attributes attribute
+    positivelabels topics topic emotions emotion classids categoryids keywords keyword meshterms
+    genreids taglist labellist labelset multilabels gtlabel gtlabels species
+    """
 )
-_SINGLE = frozenset(
-    [
-        "class",
-        "classname",
-        "labelname",
-        "classid",
-        "categoryid",
-        "categoryname",
-        "objectclass",
-        "commonname",
-        "scientificname",
-        "speciesname",
-        "taxon",
-    ]
+_SINGLE = word_set(
+    """
+    class classname labelname classid categoryid categoryname objectclass commonname
+    scientificname speciesname taxon
+    """
 )
-_NEITHER = frozenset(
-    [
-        "fold",
-        "folds",
-        "split",
-        "splits",
-        "sex",
-        "gender",
-        "age",
-        "patient",
-        "patientid",
-        "patientsex",
-        "patientage",
-        "patientgender",
-        "subject",
-        "subjectid",
-        "index",
-        "width",
-        "height",
-        "year",
-        "unnamed0",
-        "rownumber",
-    ]
+_NEITHER = word_set(
+    """
+    fold folds split splits sex gender age patient patientid patientsex patientage patientgender
+    subject subjectid index width height year unnamed0 rownumber
+    """
 )
 _STATE_NAMES = frozenset(["state", "value", "confidence", "score", "probability", "present"])
 FILE_ENDING = re.compile(
