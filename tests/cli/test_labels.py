@@ -65,7 +65,7 @@ def test_simulate_writes_what_stayed_and_what_was_dropped(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "reduced.parquet"
-    assert run("simulate", labels, "--r", "0.8", "--seed", "0", "--out", out) == 0
+    assert run("simulate", labels, "--missing-ratio", "0.8", "--seed", "0", "--out", out) == 0
     kept, dropped = read_labels(out), read_labels(tmp_path / "reduced.dropped.parquet")
     assert kept.count(State.PRESENT) + dropped.count(State.PRESENT) == 96
     assert kept.labels_per_image().max() == 2
@@ -91,7 +91,9 @@ def test_simulate_by_class_from_a_file(labels: Path, tmp_path: Path) -> None:
     assert run("simulate", labels, "--keep", keep, "--out", out, "--force") == 1
 
 
-@pytest.mark.parametrize("words", [(), ("--r", "0.8", "--single"), ("--r", "2"), ("--keep", "x")])
+@pytest.mark.parametrize(
+    "words", [(), ("--missing-ratio", "0.8", "--single"), ("--r", "2"), ("--keep", "x")]
+)
 def test_simulate_wants_one_rule(
     labels: Path, tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
