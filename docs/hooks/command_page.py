@@ -7,7 +7,7 @@ from typing import Any
 from hilltop.cli.main import COMMANDS, START, load_command
 from hilltop.cli.parser import render_help
 
-WIDTH = 88
+WIDTH = 84
 
 
 def page() -> str:
