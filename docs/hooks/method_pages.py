@@ -20,7 +20,11 @@ SECTION = re.compile(r"^(Args|Example|Reference|Note|Shape|Raises|Returns):$", r
 BLOCK = re.compile(r"^\.\. math::(?P<first>[^\n]*)(?P<rest>(?:\n +[^\n]*)*)", re.MULTILINE)
 ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 MATH = ".. math::"
-OVERVIEW = """# All losses
+OVERVIEW = """---
+hide: [toc]
+---
+
+# All losses
 
 Every loss is called as `criterion(logits, targets)` and can replace
 `torch.nn.BCEWithLogitsLoss`: see [In your own training loop](../training-loop.md).
@@ -137,7 +141,9 @@ def equation(name: str) -> str:
 
 def row(name: str) -> str:
     """The line of a loss in the table of all of them."""
-    paper = " ".join((reference(name) or "").split())
+    described = (LOSSES.builder(name), parts_of(name)[0]) if name != "auto" else ()
+    said = (sections(item).get("Reference") for item in described)
+    paper = " ".join(next((text for text in said if text), "").split())
     first = f"[`{name}`]({name}.md)"
     return f"| {first} | {LOSSES.cards[name].unlabelled} | {equation(name)} | {paper} |\n"
 
