@@ -82,7 +82,7 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         lambda rows: training_batch(task.train, rows.numpy()),
         task.untrained,
         seed=config.seed,
-        recipe=task.recipe if task.reviewed else config.recipe,  # chosen by labels before it too
+        recipe=task.recipe,
         hidden=config.model.hidden if config.model.model == "mlp" else None,
         evidence=task.evidence,
     )

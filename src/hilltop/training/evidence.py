@@ -16,9 +16,9 @@ from hilltop.losses.base import Evidence
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.priors import MIN_LOGLIK_GAIN
 from hilltop.models import Features
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import CrossValidation, cross_validate
 from hilltop.training.learner import head_loss
-from hilltop.training.recipe import LabelBatch
+from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 
 REPEATS = 2
 """How often images are dealt into folds; scores are means over the deals."""
@@ -39,10 +39,12 @@ class FoldEvidence:
     Attributes:
         logits: The scores ``(N, C)``.
         model: How labels were lost.
+        heads: The heads that gave them.
     """
 
     logits: Tensor
     model: MissingLabelModel
+    heads: CrossValidation | None = None
 
 
 def prepare_loss(
@@ -53,6 +55,7 @@ def prepare_loss(
     *,
     seed: int,
     least_absent: float = LEAST_ABSENT,
+    recipe: Recipe = HEADS,
 ) -> FoldEvidence | None:
     """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
 
@@ -63,6 +66,7 @@ def prepare_loss(
         labels: Targets by row, as they were before a review, if there was one.
         seed: The same seed gives the same evidence.
         least_absent: Unlabelled pairs that are less probably absent than this are left out.
+        recipe: How heads are trained, where that was chosen already.
 
     Returns:
         The evidence, for whoever asks the same next; None if nobody was asked.
@@ -75,14 +79,19 @@ def prepare_loss(
     asked, reason = None, _nothing_to_ask(targets, absent)
     evidence = Evidence(None, reason)
     if not reason:
-        asked = ask_folds(features(), targets, absent, seed=seed)
+        asked = ask_folds(features(), targets, absent, seed=seed, recipe=recipe)
         evidence = _weighted(asked, targets, absent, least_absent)
     loss.prepare(dataclasses.replace(stats, evidence=evidence))
     return asked
 
 
 def ask_folds(
-    features: Features, targets: Tensor, absent: Tensor | None, *, seed: int
+    features: Features,
+    targets: Tensor,
+    absent: Tensor | None,
+    *,
+    seed: int,
+    recipe: Recipe = HEADS,
 ) -> FoldEvidence:
     """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
 
@@ -91,12 +100,14 @@ def ask_folds(
         targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
         absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
+        recipe: How heads are trained, where that was chosen already.
     """
     loss = head_loss("bce", reduction="sum")
-    logits = out_of_fold_logits(
-        features, targets, loss, observed=absent, repeats=REPEATS, seed=seed
+    heads = cross_validate(
+        features, targets, loss, observed=absent, repeats=REPEATS, seed=seed, recipe=recipe
     )
-    return FoldEvidence(logits, MissingLabelModel.fit(logits, targets, verified=absent))
+    model = MissingLabelModel.fit(heads.logits, targets, verified=absent)
+    return FoldEvidence(heads.logits, model, heads)
 
 
 def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:

@@ -62,8 +62,7 @@ class Task:
     """Labels and inputs for training and validation, and what is trained.
 
     ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
-    first step: what scores of the trained model mean is found out by both. ``reviewed`` says that
-    people answered some of the training labels.
+    first step: what scores of the trained model mean is found out by both.
     """
 
     train: LabelTable
@@ -77,7 +76,6 @@ class Task:
     judged: EmaTeacher | None = None
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
-    reviewed: bool = False
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -169,6 +167,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 asked_labels,
                 seed=config.seed,
                 least_absent=(LEAST_ABSENT if config.kind == "features" else NETWORK_LEAST_ABSENT),
+                recipe=recipe.for_evidence,
             )
         else:
             loss.prepare(stats)
@@ -188,7 +187,6 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         correction,
         evidence,
         untrained,
-        before is not None,
     )
 
 
