@@ -107,9 +107,9 @@ class Review:
         from hilltop.audit.review.server import serve
 
         if self.plant is not None:
-            from hilltop.audit.decisions.planted import plant_pairs
+            from hilltop.audit.decisions.gold import add_gold_questions
 
-            plant_pairs(folder, self.plant)
+            add_gold_questions(folder, self.plant)
         events = serve(
             folder,
             images=self.images,
@@ -146,10 +146,10 @@ class Review:
 def _say_agreement(folder: AuditFolder) -> None:
     """Say how often each reviewer agrees with pairs that are known, if any were planted."""
     from hilltop.audit.decisions.answers import Answers
-    from hilltop.audit.decisions.planted import agreements, read_planted
+    from hilltop.audit.decisions.gold import agreements, read_gold
     from hilltop.audit.decisions.store import DecisionStore
 
-    planted = read_planted(folder)
+    planted = read_gold(folder)
     if not planted or not folder.decisions.is_file():
         return
     store = DecisionStore(folder.decisions)
