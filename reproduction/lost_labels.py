@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from hilltop.data.missing import Thinned, keep_with
 
 from hilltop.data import (
     LabelTable,
@@ -32,6 +31,7 @@ from hilltop.data import (
     lose_by_class,
     lose_by_size,
 )
+from hilltop.data.simulation import Thinned, keep_with
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 

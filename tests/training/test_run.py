@@ -177,6 +177,8 @@ def test_predict_evaluate_and_export(
     assert main(["predict", str(unbroken), "--features", str(features), "--out", str(out)]) == 0
     scores = ScoreTable.load(out)
     assert len(scores.images) == 401
+    listed = (tmp_path / "scores.npy.classes.txt").read_text().splitlines()
+    assert tuple(listed) == scores.classes == read_labels(problem / "train.parquet").classes
     val = ScoreTable.load(unbroken / "val_scores.npy")
     trained = load_run(unbroken, which="best")
     assert trained.truth is not None

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import tyro
-
 if TYPE_CHECKING:
     from hilltop.audit.folder import AuditFolder
 
@@ -22,7 +20,7 @@ class Estimate:
     Example: hilltop estimate audit
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: Path
     """The folder that `hilltop audit` wrote."""
     prints_answer: ClassVar = True
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from hilltop.audit import RankFolder, Scored, fit_ranking, merge_shards, rank_shard, shared_ranking
-from hilltop.audit.find import top_k, rank_folder
+from hilltop.audit.find import rank_folder, top_k
 from hilltop.audit.find.ranking import Assumption, RankedShard
 from hilltop.audit.find.score_blocks import blocks_of
 from hilltop.audit.find.top_k import TopK, TopKSpec, pair_keys, places_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -279,7 +280,7 @@ class _Reader:
         for words in parts:
             used = np.bincount(codes_of(words), minlength=len(words.dictionary)) > 0
             names |= set(words.dictionary.filter(pa.array(used)).to_pylist())
-        classes = sorted(names, key=_in_order if all(map(_is_digits, names)) else None)
+        classes = sorted(names, key=_natural_order)
         return classes, {name: at for at, name in enumerate(classes)}
 
     def _numbers(self, rows: Ints, words: pa.DictionaryArray, place: dict[str, int]) -> Ints:
@@ -356,12 +357,11 @@ def _spread(lists: pa.ListArray, codes: Ints) -> tuple[Ints, pa.DictionaryArray]
     return rows, pa.DictionaryArray.from_arrays(pa.array(inner[at]), words.dictionary)
 
 
-def _is_digits(name: str) -> bool:
-    return name.isascii() and name.isdigit() and len(name) < 10
-
-
-def _in_order(name: str) -> Any:
-    return int(name), name
+def _natural_order(name: str) -> tuple[list[str | int], str]:
+    """A key by which class2 stands before class10."""
+    parts: list[str | int] = list(re.split("([0-9]{1,9})", name))
+    parts[1::2] = map(int, parts[1::2])
+    return parts, name
 
 
 def duplicate_ids(
