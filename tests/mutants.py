@@ -132,7 +132,7 @@ MUTANTS = (
         "tests/studies/compare/test_table.py",
     ),
     Mutant(
-        "data/missing.py",
+        "data/simulation.py",
         "int(n * (1 - ratio)) + 1",
         "int(float(n) * (1 - float(ratio))) + 1",
         "tests/data/test_missing.py",

@@ -17,8 +17,8 @@ from hilltop.audit.review.queue_table import Queue, write_queue
 from hilltop.cli.main import main
 from hilltop.data import LabelTable
 from hilltop.data.class_names import read_class_map, write_class_map
-from hilltop.data.csv_rows import FORMULA_PATTERN, format_rows, mark_cell, read_rows, unmark_cell
 from hilltop.data.scores import ScoreTable
+from hilltop.data.small_files import FORMULA_PATTERN, format_rows, mark_cell, read_rows, unmark_cell
 from hilltop.data.tags import choose_tags, write_tags
 from hilltop.errors import DataError
 from hilltop.missing import Interval

@@ -83,6 +83,11 @@ class AuditFolder:
         return self.path / "directions.npz"
 
     @property
+    def model(self) -> Path:
+        """The missing-label model of the audit."""
+        return self.path / "missing.safetensors"
+
+    @property
     def audited_labels(self) -> Path:
         """The labels that were audited, in Hilltop's own format."""
         return self.path / "labels.parquet"
@@ -101,7 +106,7 @@ class AuditFolder:
     def files(self) -> tuple[Path, ...]:
         """The files of an audit that it makes or reads again."""
         own = (self.about, self.audited_labels, self.decisions, self.sample)
-        found = (self.candidates, self.suspects, self.directions)
+        found = (self.candidates, self.suspects, self.directions, self.model)
         tables = (path.with_suffix(".csv") for path in (self.candidates, self.suspects))
         return (*own, *found, *tables, self.path / "estimates.csv")
 

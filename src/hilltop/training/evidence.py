@@ -52,6 +52,7 @@ def prepare_loss(
     labels: LabelBatch,
     *,
     seed: int,
+    before: LabelBatch | None = None,
     least_absent: float = LEAST_ABSENT,
 ) -> FoldEvidence | None:
     """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
@@ -60,8 +61,9 @@ def prepare_loss(
         loss: The loss to be told.
         stats: What is known of the labels.
         features: Gives one row an image ``(N, F)``; called only if there is something to ask.
-        labels: Targets by row, as they were before a review, if there was one.
+        labels: Targets by row.
         seed: The same seed gives the same evidence.
+        before: Targets by row as they were before a review, if there was one.
         least_absent: Unlabelled pairs that are less probably absent than this are left out.
 
     Returns:
@@ -70,19 +72,26 @@ def prepare_loss(
     if not loss.wants_evidence:
         loss.prepare(stats)
         return None
-    targets, observed = labels(torch.arange(stats.images))
+    rows = torch.arange(stats.images)
+    targets, observed = labels(rows)
     absent = confirmed_absent(targets, observed)
+    restored = None if before is None else (targets == 1) & (before(rows)[0] != 1)
     asked, reason = None, _nothing_to_ask(targets, absent)
     evidence = Evidence(None, reason)
     if not reason:
-        asked = ask_folds(features(), targets, absent, seed=seed)
-        evidence = _weighted(asked, targets, absent, least_absent)
+        asked = ask_folds(features(), targets, absent, seed=seed, restored=restored)
+        evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
     loss.prepare(dataclasses.replace(stats, evidence=evidence))
     return asked
 
 
 def ask_folds(
-    features: Features, targets: Tensor, absent: Tensor | None, *, seed: int
+    features: Features,
+    targets: Tensor,
+    absent: Tensor | None,
+    *,
+    seed: int,
+    restored: Tensor | None = None,
 ) -> FoldEvidence:
     """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
 
@@ -91,12 +100,14 @@ def ask_folds(
         targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
         absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
+        restored: True for labels that a review put back; they are evidence of missing ones.
     """
     loss = head_loss("bce", reduction="sum")
     logits = out_of_fold_logits(
         features, targets, loss, observed=absent, repeats=REPEATS, seed=seed
     )
-    return FoldEvidence(logits, MissingLabelModel.fit(logits, targets, verified=absent))
+    model = MissingLabelModel.fit(logits, targets, verified=absent, restored=restored)
+    return FoldEvidence(logits, model)
 
 
 def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:
@@ -113,21 +124,33 @@ def _nothing_to_ask(targets: Tensor, absent: Tensor | None) -> str:
     return ""
 
 
-def _weighted(
+def mask_evidence(
     asked: FoldEvidence,
     targets: Tensor,
     absent: Tensor | None,
     least_absent: float = LEAST_ABSENT,
+    *,
+    restored: Tensor | None = None,
 ) -> Evidence:
+    """Return which entries count in the loss of ``auto``, and why.
+
+    Args:
+        asked: The missing-label model and the scores that it was fitted to.
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
+        absent: True where a person verified that an entry is absent.
+        least_absent: Unlabelled entries that are less probably absent than this are masked.
+        restored: True for labels that a review put back: they do not count as recorded.
+    """
     model = asked.model
     if model.kind not in ("scar", "count"):
         return Evidence(None, f"{model.describe()} The loss is cross-entropy")
     if model.loglik_gain <= MIN_LOGLIK_GAIN:  # the number of labels alone is no evidence of which
         return Evidence(None, f"{model.describe()} Scores do not show which: cross-entropy")
     # An entry is masked only if the count rule and SCAR agree that it is probably present.
+    recorded = targets if restored is None else targets.masked_fill(restored, 0.0)
     present = np.minimum(
-        model.prob_present(asked.logits, targets, verified=absent),
-        model.prob_present(asked.logits, targets, verified=absent, by_rule=False),
+        model.prob_present(asked.logits, recorded, verified=absent),
+        model.prob_present(asked.logits, recorded, verified=absent, by_rule=False),
     )
     open_entries = targets == 0 if absent is None else (targets == 0) & ~absent
     masked = torch.from_numpy(1 - present < least_absent) & open_entries

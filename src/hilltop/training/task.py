@@ -62,8 +62,8 @@ class Task:
     """Labels and inputs for training and validation, and what is trained.
 
     ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
-    first step: what scores of the trained model mean is found out by both. ``reviewed`` says that
-    people answered some of the training labels.
+    first step: what scores of the trained model mean is found out by both. ``before`` holds the
+    training labels before a review, if people answered some of them.
     """
 
     train: LabelTable
@@ -77,7 +77,7 @@ class Task:
     judged: EmaTeacher | None = None
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
-    reviewed: bool = False
+    before: LabelTable | None = None
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -121,13 +121,13 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     before = before_review(train, read_provenance(folder.train_labels))
     recipe = config.recipe
 
-    asked = train if before is None else before
-
     def labels(rows: Tensor) -> tuple[Tensor, Tensor]:
         return training_batch(train, rows.numpy())
 
-    def asked_labels(rows: Tensor) -> tuple[Tensor, Tensor]:
-        return training_batch(asked, rows.numpy())
+    def labels_before(rows: Tensor) -> tuple[Tensor, Tensor]:
+        return training_batch(train if before is None else before, rows.numpy())
+
+    earlier = None if before is None else labels_before
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -145,7 +145,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 inputs.values,
                 labels,
                 seed=config.seed,
-                before=None if before is None else asked_labels,
+                before=earlier,
             )
         else:
             model = build_image_model(
@@ -166,8 +166,9 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 loss,
                 stats,
                 features_of,
-                asked_labels,
+                labels,
                 seed=config.seed,
+                before=earlier,
                 least_absent=(LEAST_ABSENT if config.kind == "features" else NETWORK_LEAST_ABSENT),
             )
         else:
@@ -188,7 +189,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         correction,
         evidence,
         untrained,
-        before is not None,
+        before,
     )
 
 

@@ -32,6 +32,7 @@ def truth_of_head(
     hidden: int | None = None,
     evidence: FoldEvidence | None = None,
     row_weight: Tensor | None = None,
+    before: Tensor | None = None,
 ) -> MissingLabelModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
@@ -48,6 +49,7 @@ def truth_of_head(
         hidden: Width of its hidden layer.
         evidence: What heads of cross-entropy said about these rows already.
         row_weight: How much each row counted ``(N,)``.
+        before: Targets before a review, if there was one ``(N, C)``.
 
     Returns:
         None where there are too few rows or no label at all.
@@ -56,7 +58,8 @@ def truth_of_head(
     if len(features) < LEAST_ROWS or not bool((targets == 1).any()):
         return None
     absent = confirmed_absent(targets, observed)
-    asked = evidence or ask_folds(features, targets, absent, seed=seed)
+    restored = None if before is None else (targets == 1) & (before != 1)
+    asked = evidence or ask_folds(features, targets, absent, seed=seed, restored=restored)
     alike = recipe == HEADS and hidden is None and row_weight is None
     if alike and _is_cross_entropy(loss):
         return asked.model

@@ -22,11 +22,10 @@ from hilltop.data.class_names import class_map
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, check_folder, check_outputs
-from hilltop.data.format import Format, Handoff
+from hilltop.data.folders import new_folder
+from hilltop.data.format import Change, Format, Handoff, Patched, without_absents
 from hilltop.data.formats import named_format, named_table, patch, write_files
-from hilltop.data.label_folders import new_folder
 from hilltop.data.layout import Ambiguous, Layout
-from hilltop.data.patching import Change, Patched, without_absents
 from hilltop.data.review_record import (
     ReviewRecord,
     provenance_path,

@@ -133,19 +133,31 @@ def fit_ranking(
     logits, rows = _sample(table, scored)
     targets, observed, _ = label_block(lost, rows)
     known = {} if given is None else given.as_options()
+    answered, seen = targets, observed
     if before is not None:
         answered, seen, _ = label_block(table, rows)
         known["restored"] = ((answered == 1) & (targets != 1)).numpy()
-        model = MissingLabelModel.fit(logits, answered, verified=seen, **known)
-    else:
-        model = MissingLabelModel.fit(logits, targets, verified=observed, **known)
+    model = MissingLabelModel.fit(logits, answered, verified=seen, **known)
     if len(rows) < len(scored.rows):
-        every = lost.select(scored.rows).counts_by_class(State.PRESENT)
-        model = model.for_labels(every.astype(np.float64))
-    frequency = model.missing.labelled / (model.missing.labelled + model.missing.by_class[0] + 1e-9)
+        model = _for_all_rows(model, table, lost, scored.rows)
+    as_lost = model.as_lost
+    frequency = as_lost.labelled / (as_lost.labelled + as_lost.by_class[0] + 1e-9)
     found = WrongLabelModel.fit(logits, targets, frequency, verified=observed)
     digest = _digest([table, lost], scored, logits, [model.describe(), missing])
     return Ranking(model, found, missing, Wanted.first_of_huge(width), digest)
+
+
+def _for_all_rows(
+    model: MissingLabelModel, table: LabelTable, lost: LabelTable, rows: Places
+) -> MissingLabelModel:
+    """Return the model of all rows, where it was fitted to some of them."""
+    now, then = table.select(rows), lost.select(rows)
+    there, recorded = (one.counts_by_class(State.PRESENT).astype(float) for one in (now, then))
+    model = model.for_labels(recorded)
+    if lost is table:
+        return model
+    pairs = now.counts_by_class(State.UNKNOWN).astype(float)
+    return model.after_review(there - recorded, there, pairs)
 
 
 def rank_shard(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hilltop.data.files import atomic_write
-from hilltop.data.json_files import read_json
+from hilltop.data.small_files import read_json
 from hilltop.report.tables import Sheet
 from hilltop.studies.reproduce.recipe import Recipe
 from hilltop.studies.reproduce.run import Made
