@@ -17,13 +17,12 @@ import pyarrow as pa
 from hilltop.checks import did_you_mean
 from hilltop.data import native
 from hilltop.data.annotations import (
-    class_folders,
     coco,
     cvat,
     fiftyone,
     huggingface,
+    image_folders,
     label_studio,
-    sidecar,
     voc,
     yolo,
 )
@@ -91,11 +90,11 @@ _ALL = (
     yolo.FORMAT,
     voc.FORMAT,
     voc.XML_FORMAT,
-    class_folders.FORMAT,
+    image_folders.CLASS_FOLDERS,
     label_studio.FORMAT,
     cvat.FORMAT,
     fiftyone.FORMAT,
-    sidecar.FORMAT,
+    image_folders.SIDECAR,
     nus.FORMAT,
     openimages.FORMAT,
     lists.PAPER_LIST,

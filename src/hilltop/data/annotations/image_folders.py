@@ -1,7 +1,11 @@
-"""A text file of tags for every image: ``a.txt`` with ``solo, long hair`` beside ``a.jpg``.
+"""Folders of images: one for each class, or one in which every image has a text file of tags.
 
-Collections for training image generators and many taggers keep labels so. Commas or line ends
-separate the tags. Where the images are not there, an image is called by its text file.
+Of class folders the name of the image is its identity: ``cat/a.jpg`` and ``dog/a.jpg`` are one
+image of two labels. Links to images count like images.
+
+Sidecar files are ``a.txt`` with ``solo, long hair`` beside ``a.jpg``: collections for training
+image generators and many taggers keep labels so. Commas or line ends separate the tags. Where the
+images are not there, an image is called by its text file.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from hilltop.checks import pluralize
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.folders import (
+    IMAGE_ENDINGS,
+    choose_split,
     files_in,
     folders_in,
     image_files_in,
@@ -35,12 +41,97 @@ from hilltop.data.format import (
 from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
 
+_SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)\d*", re.IGNORECASE)
+_FEWEST_CLASSES = 2
+
+
+def matches_class_folders(source: Source) -> bool:
+    """Whether there are images in at least two folders, and none beside these folders."""
+    if not source.is_folder:
+        return False
+    splits = _splits(source.path)
+    parts = list(splits.values()) or [source.path]
+    inside = folders_in(source.path)
+    if not splits and inside and all(_SPLIT.fullmatch(name) for name in inside):
+        return False  # Pictures by split, not by class.
+    classes = [len(_classes(part)) for part in parts]
+    apart = not any(image_files_in(part) for part in parts)
+    return apart and min(classes) > 0 and max(classes) >= _FEWEST_CLASSES
+
+
+def read_class_folders(source: Source, layout: Layout) -> LabelTable:
+    """Read the folders of one split, or of the only one; a folder's name is its class."""
+    need_folder(source)
+    splits = _splits(source.path)
+    split = choose_split(source.path, splits, layout.split) if splits else None
+    root = source.path if split is None else splits[split]
+    classes = _classes(root)
+    if not classes:
+        raise data_error(
+            root, f"there are no folders with images ({', '.join(IMAGE_ENDINGS)}) here."
+        )
+    collector = Collector(source.path, layout.classes or list(classes))
+    holders: dict[str, list[Path]] = {}
+    for name, images in classes.items():
+        for image, path in images.items():
+            collector.label(collector.image(image), name, State.PRESENT)
+            holders.setdefault(image, []).append(path)
+    return collector.table(
+        unlisted=layout.unlisted,
+        notes=_notes(holders),
+        format="class_folders",
+        split=split,
+    )
+
+
+def _splits(root: Path) -> dict[str, Path]:
+    """Folders of splits, if all folders here are called so and hold folders with images."""
+    inside = folders_in(root)
+    if not inside or not all(_SPLIT.fullmatch(name) for name in inside):
+        return {}
+    return {name: path for name, path in inside.items() if _classes(path)}
+
+
+def _classes(root: Path) -> dict[str, dict[str, Path]]:
+    """Images of each folder that has any, by its name."""
+    found = {name: image_files_in(path) for name, path in folders_in(root).items()}
+    return {name: images for name, images in found.items() if images}
+
+
+def _notes(holders: dict[str, list[Path]]) -> list[str]:
+    """Say so if images of one name differ in size: then they are probably not one image."""
+    differ = [
+        image
+        for image, paths in holders.items()
+        if len(paths) > 1 and len({path.stat().st_size for path in paths}) > 1
+    ]
+    if not differ:
+        return []
+    names = pluralize(len(differ), "image name stands", "image names stand")
+    return [
+        f"{names} for files of different size in several folders, the first is {differ[0]!r};"
+        " they are read_class_folders as one image each. Rename those that are not."
+    ]
+
+
+CLASS_FOLDERS = Format(
+    name="class_folders",
+    summary="A folder for each class with its images; an image may be in several.",
+    matches=matches_class_folders,
+    read=read_class_folders,
+    splits=lambda source: _splits(source.path),
+    general=True,
+    folders=True,
+    file_names=True,
+)
+
+
 _SUFFIXES = (".txt", ".caption", ".tags")
 _NUMBERS = re.compile(r"[0-9.\s-]+")
 _PEEKED = 20
 
 
-def matches(source: Source) -> bool:
+def matches_sidecar(source: Source) -> bool:
     """Whether most images of the folder, or of one in it, have a text file of words."""
     if not source.is_folder:
         return False
@@ -53,7 +144,7 @@ def matches(source: Source) -> bool:
     return bool(first) and not all(_NUMBERS.fullmatch(line) for line in first)
 
 
-def detect(
+def detect_sidecar(
     source: Source, options: ReadOptions, classes: Sequence[str] | None
 ) -> Layout | Ambiguous | None:
     """Find what separates the tags of a line: what any line has, or nothing."""
@@ -77,7 +168,7 @@ def detect(
     return replace(layout, delimiter=None if delimiter == "none" else delimiter)
 
 
-def read(source: Source, layout: Layout) -> LabelTable:
+def read_sidecar(source: Source, layout: Layout) -> LabelTable:
     """Read the tags of every image; one without a text file is left out and counted."""
     need_folder(source)
     pairs = _pairs(source.path)
@@ -108,7 +199,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
     )
 
 
-def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
+def write_sidecar(table: LabelTable, path: Path, lossy: bool) -> Layout:
     """Write a text file for each image into a new folder, to be put beside the images."""
     check_present_only(table, path, lossy, unused_classes=False)
     images = table.images.to_pylist()
@@ -125,7 +216,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
         raise data_error(
             path,
             "text files keep neither the endings nor the order of images. Pass --lossy to leave"
-            " them out; beside the images, the files are read with their endings.",
+            " them out; beside the images, the files are read_sidecar with their endings.",
         )
     with new_folder(path) as folder:
         for row, stem in enumerate(stems):
@@ -139,7 +230,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     )
 
 
-def patch(asked: FilePatch) -> Patched:
+def patch_sidecar(asked: FilePatch) -> Patched:
     """Add tags to the text files, and take wrong ones out; the images are not copied."""
     said, root, mark = asked.without_absents(), asked.source.path, asked.layout.delimiter
     pairs = _pairs(root)
@@ -211,14 +302,14 @@ def _pairs(root: Path) -> dict[str, Path]:
     return found
 
 
-FORMAT = Format(
+SIDECAR = Format(
     name="sidecar",
     summary="A text file of tags for every image, separated by commas or line ends.",
-    matches=matches,
-    detect=detect,
-    read=read,
-    write=write,
-    patch=patch,
+    matches=matches_sidecar,
+    detect=detect_sidecar,
+    read=read_sidecar,
+    write=write_sidecar,
+    patch=patch_sidecar,
     folders=True,
     file_names=True,
 )
