@@ -44,16 +44,15 @@ versions:  ## Run the tests on every Python here with the oldest and newest torc
 check-loss: setup  ## Run all shared checks of one loss: make check-loss LOSS=hill.
 	$(BIN)/python -m pytest -m "not slow" -k "$(LOSS)" tests/losses tests/docs tests/test_package.py
 
-lint: setup  ## Check style and types.
+lint: setup  ## Check style, types and spelling.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python docs/hooks/readme_table.py --check
+	$(BIN)/codespell
 
 format: setup  ## Put the code into shape.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python docs/hooks/readme_table.py
 
 demo: setup  ## Train on drawn pictures with labels left out, and write demo/report.html.
 	$(BIN)/hilltop demo --out demo

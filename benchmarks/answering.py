@@ -23,7 +23,7 @@ from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.ranking import Ranking
 from hilltop.audit.review.session import Review
-from hilltop.data import ReadOptions, State, assemble, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, write_labels
 from results import parser
 
 NAME, WIDTH, TIMED = "dog", 128, 61
@@ -33,7 +33,7 @@ def write_audit(path: Path, images: int) -> AuditFolder:
     """An audit of one class, with the directions by which the page learns."""
     path.mkdir()
     ids = [f"{number:06}.jpg" for number in range(images)]
-    table = assemble(ids, [NAME], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(ids, [NAME], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
     write_labels(table, path / "labels.parquet", format="hilltop")
     rng = np.random.default_rng(0)
     probs = np.sort(rng.random(images - 1).astype(np.float32))[::-1]

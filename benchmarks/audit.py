@@ -20,7 +20,7 @@ from hilltop.audit.find.candidates import Candidates
 from hilltop.audit.find.ranking import rank_candidates
 from hilltop.audit.find.score_blocks import Scored, score_blocks
 from hilltop.audit.run import Audited, audit
-from hilltop.data import LabelTable, State, assemble
+from hilltop.data import LabelTable, State
 from hilltop.data.scores import ScoreTable
 from memory import traced_mib
 from results import finish, installed, parser
@@ -47,7 +47,7 @@ def table_of(left: Flags) -> LabelTable:
     rows, columns = np.nonzero(left)
     ids = pa.array([f"{number:06}" for number in range(len(left))])
     names = [f"c{column:02}" for column in range(CLASSES)]
-    return assemble(ids, names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
+    return LabelTable.from_coo(ids, names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
 
 
 def by_hilltop(labels: LabelTable, probs: Floats) -> Audited:

@@ -21,7 +21,7 @@ import torch
 
 from hilltop.audit.find.score_blocks import Scored, score_blocks
 from hilltop.audit.run import audit, score_by_folds
-from hilltop.data import LabelTable, State, assemble
+from hilltop.data import LabelTable, State
 from hilltop.data.scores import ScoreTable
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "coco16k_lite0.npz"
@@ -56,7 +56,7 @@ def table_of(ids: npt.NDArray[np.str_], left: Flags) -> LabelTable:
     """The labels that are left, as a table."""
     rows, columns = np.nonzero(left)
     classes = [f"c{column:02}" for column in range(left.shape[1])]
-    return assemble(
+    return LabelTable.from_coo(
         pa.array(ids.astype(str)), classes, rows, columns, State.PRESENT, unlisted=State.UNKNOWN
     )
 

@@ -22,7 +22,6 @@ from hilltop.data import (
     LabelTable,
     ReadOptions,
     State,
-    assemble,
     drop_positives,
     read_labels,
     write_labels,
@@ -44,7 +43,7 @@ def generate(images: int) -> LabelTable:
     columns = rng.choice(CLASSES, labels, p=weights / weights.sum())
     ids = pa.array([f"{i * 2654435761 % 2**64:016x}" for i in range(images)])
     names = [f"class {c}" for c in range(CLASSES)]
-    return assemble(ids, names, rows, columns, State.PRESENT, unlisted=State.ABSENT)
+    return LabelTable.from_coo(ids, names, rows, columns, State.PRESENT, unlisted=State.ABSENT)
 
 
 def dense_loop(table: LabelTable, images: int) -> None:

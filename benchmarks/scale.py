@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hilltop.data import State, assemble, write_labels
+from hilltop.data import LabelTable, State, write_labels
 from hilltop.data.scores import ScoreTable
 
 CLASSES, KEPT, BLOCK = 1000, 0.4, 10_000
@@ -48,7 +48,7 @@ def write_problem(folder: Path, images: int) -> int:
         places.append(left + first * CLASSES)
     every = np.concatenate(places)
     rows, columns = every // CLASSES, every % CLASSES
-    labels = assemble(ids, names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
+    labels = LabelTable.from_coo(ids, names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
     write_labels(labels, folder / "labels.parquet", format="hilltop")
     return missing
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hilltop.data import State, assemble, write_labels
+from hilltop.data import LabelTable, State, write_labels
 from results import finish, parser
 from timing import Row, Work, compare
 
@@ -43,7 +43,7 @@ def write_problem(folder: Path, rows: int) -> None:
         ("val", last, State.ABSENT),
     ):
         present = np.nonzero(truth[part])
-        table = assemble(ids[part], names, *present, State.PRESENT, unlisted=unlisted)
+        table = LabelTable.from_coo(ids[part], names, *present, State.PRESENT, unlisted=unlisted)
         write_labels(table, folder / f"{name}.parquet")
 
 

@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from hilltop.data import LabelTable, State, assemble, drop_positives, read_labels, write_labels
+from hilltop.data import LabelTable, State, drop_positives, read_labels, write_labels
 from hilltop.inputs.features import read_features
 from hilltop.metrics import average_precision
 from hilltop.training import TrainConfig, train
@@ -88,7 +88,9 @@ def table_of(ids: npt.NDArray[np.str_], true: Flags) -> LabelTable:
     """Labels as a table in which all else is unknown."""
     rows, columns = np.nonzero(true)
     names = [f"c{column:03}" for column in range(true.shape[1])]
-    return assemble(pa.array(ids), names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
+    return LabelTable.from_coo(
+        pa.array(ids), names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN
+    )
 
 
 def problem(features: Path, labels: Path, val_labels: Path) -> Problem:

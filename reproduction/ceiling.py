@@ -36,12 +36,8 @@ from lost_labels import Cell
 from torch import Tensor
 
 from hilltop.audit.review.queues import model_values
-from hilltop.audit.run import REPEATS
 from hilltop.metrics import average_precision
-from hilltop.missing import MissingLabelModel
-from hilltop.training.evidence import LEAST_ABSENT
-from hilltop.training.folds import out_of_fold_logits
-from hilltop.training.learner import head_loss
+from hilltop.training.evidence import FoldEvidence, ask_folds, mask_evidence
 from hilltop.training.recipe import Recipe
 
 LINES = ("auto", "labels 1000", "labels 5000", "labels 7000", "labels 20000", "model 1000")
@@ -82,16 +78,23 @@ class Review:
     given: Tensor
     seed: int
 
-    def audit(self, answered: Tensor | None = None) -> tuple[Tensor, MissingLabelModel]:
+    def audit(self, answered: Tensor | None = None) -> FoldEvidence:
         """Out-of-fold logits of heads that know the answers, and what they say of the labels."""
-        targets = self.given
-        if answered is not None:
-            targets = torch.where(answered, self.true, self.given)
-        loss = head_loss("bce", reduction="sum")
-        logits = out_of_fold_logits(
-            self.features, targets, loss, observed=answered, repeats=REPEATS, seed=self.seed
-        )
-        return logits, MissingLabelModel.fit(logits, self.given)
+        if answered is None:
+            return ask_folds(self.features, self.given, None, seed=self.seed)
+        targets = torch.where(answered, self.true, self.given)
+        absent, restored = answered & (targets == 0), answered & (self.given == 0) & (targets == 1)
+        return ask_folds(self.features, targets, absent, seed=self.seed, restored=restored)
+
+    def task(self, answered: Tensor | None = None) -> Task:
+        """What ``auto`` learns from: answers count in full, entries probably missing not at all."""
+        found = self.audit(answered)
+        if answered is None:
+            return Task(self.given, _weight(found, self.given, None, None))
+        targets = torch.where(answered, self.true, self.given)
+        absent, restored = answered & (targets == 0), answered & (self.given == 0) & (targets == 1)
+        weight = _weight(found, targets, absent, restored)
+        return Task(targets, weight.masked_fill(answered, 1.0))
 
     def ask(self, present: Tensor, number: int, rounds: int) -> Tensor:
         """Pairs of the queue for the model, in parts with an audit between them.
@@ -104,26 +107,26 @@ class Review:
         answered = torch.zeros(self.given.shape, dtype=torch.bool)
         for part in range(rounds):
             if part:
-                logits, model = self.audit(answered)
-                present = torch.from_numpy(model.prob_present(logits, self.given))
+                found = self.audit(answered)
+                present = torch.from_numpy(found.model.prob_present(found.logits, self.given))
             queue = orders((self.given == 1) | answered, present)["model"]
             answered.view(-1)[queue[: number // rounds]] = True
-        return answered.flatten().nonzero().flatten()
+        return answered
 
 
-def weights_of(model: MissingLabelModel, present: Tensor, given: Tensor) -> Tensor:
+def _weight(
+    found: FoldEvidence, targets: Tensor, absent: Tensor | None, restored: Tensor | None
+) -> Tensor:
     """Which entries count in the loss of ``auto``: all but those that are probably missing."""
-    if model.kind not in ("scar", "count"):
-        return torch.ones(given.shape)
-    return ((given == 1) | (1 - present >= LEAST_ABSENT)).float()
+    weight = mask_evidence(found, targets, absent, restored=restored).weight
+    return torch.ones(targets.shape) if weight is None else weight
 
 
-def answered(true: Tensor, given: Tensor, weight: Tensor, asked: Tensor) -> Task:
-    """What is learned from after some pairs were answered: they count in full, as they are."""
-    observed = torch.zeros(given.numel(), dtype=torch.bool)
-    observed[asked] = True
-    observed = observed.view(given.shape)
-    return Task(torch.where(observed, true, given), weight.masked_fill(observed, 1.0))
+def first_of(queue: Tensor, number: int, like: Tensor) -> Tensor:
+    """True for the first pairs of a queue."""
+    asked = torch.zeros(like.shape, dtype=torch.bool)
+    asked.view(-1)[queue[:number]] = True
+    return asked
 
 
 def tasks_of(
@@ -135,20 +138,18 @@ def tasks_of(
     asking = [line for line in lines if " " in line]
     if asking or "auto" in lines:
         review = Review(torch.from_numpy(cell.features), true, given, seed)
-        logits, model = review.audit()
-        present = torch.from_numpy(model.prob_present(logits, given))
-        weight = weights_of(model, present, given)
+        found = review.audit()
+        present = torch.from_numpy(found.model.prob_present(found.logits, given))
         queues = orders(given == 1, present)
         if before is not None:
             queues["before"] = orders(given == 1, before)["labels"]
         for line in asking:
             name, number, *rounds = line.replace(" in ", " ").split(" ")
             if rounds:
-                asked = review.ask(present, int(number), int(rounds[0]))
-                yield line, answered(true, given, weight, asked)
+                yield line, review.task(review.ask(present, int(number), int(rounds[0])))
             elif name in queues:
-                yield line, answered(true, given, weight, queues[name][: int(number)])
-        yield "auto", Task(given, weight)
+                yield line, review.task(first_of(queues[name], int(number), given))
+        yield "auto", Task(given, _weight(found, given, None, None))
     told = (1 - true) + given
     others = {"bce": (given, every), "told": (given, told), "complete": (true, every)}
     yield from ((name, Task(*one)) for name, one in others.items() if name in lines)

@@ -31,7 +31,7 @@ from hilltop.data import (
     lose_by_class,
     lose_by_size,
 )
-from hilltop.data.missing import Thinned, keep_with
+from hilltop.data.simulation import Thinned, keep_with
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hilltop.data import State, assemble, write_labels
+from hilltop.data import LabelTable, State, write_labels
 
 
 def write_problem(
@@ -38,6 +38,8 @@ def write_problem(
     np.savez(folder / "features.npz", ids=np.array(ids), X=values)
     for name, rows in {"train": slice(train), "val": slice(train, None)}.items():
         present = np.nonzero(truth[rows])
-        table = assemble(ids[rows], classes, *present, State.PRESENT, unlisted=State.ABSENT)
+        table = LabelTable.from_coo(
+            ids[rows], classes, *present, State.PRESENT, unlisted=State.ABSENT
+        )
         write_labels(table, folder / f"{name}.parquet")
     return folder

@@ -184,6 +184,12 @@ def test_the_one_question_is_asked_until_it_is_answered(
     assert all("unknown" in words for words in asked if words[0] in ("audit", "train"))
     assert "The same in single commands:" in said.out
 
+    monkeypatch.setattr("sys.stdin", Keyboard("\n"))
+    asked.clear()
+    assert main(["start", str(folder), str(labels), "--out", str(tmp_path / "enter")]) == 0
+    assert capsys.readouterr().err.count("u or a? [u] ") == 1
+    assert all("unknown" in words for words in asked if words[0] in ("audit", "train"))
+
 
 def test_names_in_several_spellings_are_one_class_and_photos_are_found_in_any_case(
     photos: tuple[Path, Path],

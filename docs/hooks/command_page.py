@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from hilltop.cli.help import render_help
 from hilltop.cli.main import COMMANDS, START, load_command
+from hilltop.cli.parser import render_help
 
-WIDTH = 88
+WIDTH = 84
 
 
 def page() -> str:
     """All help texts, one heading for each command."""
     parts = ["# The command line", f"```text\n{START}```"]
     for name in COMMANDS:
-        text = render_help(name, load_command(name), width=WIDTH)
+        text = render_help(load_command(name), name, width=WIDTH)
         parts.append(f"## hilltop {name}\n\n```text\n{text}```")
+    labels = render_help(load_command("inspect"), "inspect", labels=True, width=WIDTH)
+    parts.append(f"## How label files are read (--help-labels)\n\n```text\n{labels}```")
     return "\n\n".join(parts) + "\n"
 
 

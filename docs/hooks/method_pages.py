@@ -17,8 +17,23 @@ from hilltop.losses.compose import check_separable
 from hilltop.report.gradient_figures import draw_loss_gradients
 
 SECTION = re.compile(r"^(Args|Example|Reference|Note|Shape|Raises|Returns):$", re.MULTILINE)
+BLOCK = re.compile(r"^\.\. math::(?P<first>[^\n]*)(?P<rest>(?:\n +[^\n]*)*)", re.MULTILINE)
 ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 MATH = ".. math::"
+OVERVIEW = """---
+hide: [toc]
+---
+
+# All losses
+
+Every loss is called as `criterion(logits, targets)` and can replace
+`torch.nn.BCEWithLogitsLoss`: see [In your own training loop](../training-loop.md).
+[Choosing a loss](../choosing.md) says which one to take. A positive term $`\\ell^+`$ applies to
+labelled entries and a negative term $`\\ell^-`$ to the others; p is the predicted probability.
+
+| loss | unlabelled entries are | equation | paper |
+|---|---|---|---|
+"""
 SHARED = (
     "Options that all losses made of terms share: `reduction` (`mean`, `sum`, `batchmean` or"
     " `none`), `class_weight` and `pos_weight` (one number, or one for each class),"
@@ -114,23 +129,33 @@ def gradient_picture(name: str) -> bytes | None:
     return target.getvalue()
 
 
+def equation(name: str) -> str:
+    """The equation of a loss on lines that fit a cell of a table, or its remark if it has none."""
+    found = BLOCK.search(sections(LOSSES.builder(name))["About"])
+    if found is None:
+        return LOSSES.cards[name].remark
+    tex = " ".join(f"{found['first']} {found['rest']}".split()).replace("|", r"\vert ")
+    parts = [part.strip(" ,") for part in tex.split(r"\qquad")]
+    return "<br>".join(f"$`{part}`$" for part in parts)
+
+
+def row(name: str) -> str:
+    """The line of a loss in the table of all of them."""
+    described = (LOSSES.builder(name), parts_of(name)[0]) if name != "auto" else ()
+    said = (sections(item).get("Reference") for item in described)
+    paper = " ".join(next((text for text in said if text), "").split())
+    first = f"[`{name}`]({name}.md)"
+    return f"| {first} | {LOSSES.cards[name].unlabelled} | {equation(name)} | {paper} |\n"
+
+
 def overview(names: list[str]) -> str:
-    """The first page: every loss in a line."""
-    rows = [f"| [{name}]({name}.md) | {LOSSES.summary(name)} |" for name in names]
-    head = (
-        "# Methods\n\nEvery loss is called as `criterion(logits, targets)`. Which one to take:"
-        " [choosing a loss](../choosing.md). These pages are written from the code's own"
-        " docstrings.\n\n| loss | in a sentence |\n|---|---|\n"
-    )
-    return head + "\n".join(rows) + "\n"
+    """The first page: every loss in a row, with what it assumes, its equation and its paper."""
+    return OVERVIEW + "".join(row(name) for name in names)
 
 
 def on_config(config: Any) -> Any:
-    """Put the pages into the navigation."""
-    pages: list[Any] = ["methods/index.md", *({name: f"methods/{name}.md"} for name in LOSSES)]
-    for item in config["nav"]:
-        if "Methods" in item:
-            item["Methods"] = pages
+    """Put the table into the navigation, at its end; it links to the page of every loss."""
+    config["nav"].append({"All losses": "methods/index.md"})
     return config
 
 

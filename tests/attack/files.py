@@ -13,7 +13,6 @@ from hilltop.data import (
     LabelTable,
     ReadOptions,
     State,
-    assemble,
     read_labels,
     write_labels,
 )
@@ -28,7 +27,7 @@ READING = ReadOptions(unlisted="unknown", minus_one="absent", zero="unknown", em
 def small_table(images: int = 12) -> LabelTable:
     rows = [row for row in range(images) for _ in range(1 + row % 3)]
     columns = [column for row in range(images) for column in range(1 + row % 3)]
-    return assemble(
+    return LabelTable.from_coo(
         [f"{row}.jpg" for row in range(images)], ["cat", "dog", "eel", "fox"], rows, columns,
         State.PRESENT, unlisted=State.ABSENT,
     )  # fmt: skip

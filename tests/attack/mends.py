@@ -88,16 +88,16 @@ MENDS = (
         f"{REVIEW}/test_sessions.py",
     ),
     (
-        "audit/review/patience.py",
+        "audit/review/header_timeout.py",
         "if self.conn.their_state is h11.IDLE:",
         "if False:",
-        f"{REVIEW}/test_patience.py",
+        f"{REVIEW}/test_header_timeout.py",
     ),
     (
-        "audit/review/patience.py",
+        "audit/review/header_timeout.py",
         "elif self.waiting is None:",
         "elif False:",
-        f"{REVIEW}/test_patience.py",
+        f"{REVIEW}/test_header_timeout.py",
     ),
     # 7. Images beside answers.
     (
@@ -107,7 +107,7 @@ MENDS = (
         f"{REVIEW}/test_images.py",
     ),
     ("inputs/decode.py", "and not _is_bomb(content)", "", "tests/inputs/test_decode.py"),
-    ("data/parquet_files.py", "if chunk.has_dictionary_page:", "if False:", BOMBS),
+    ("data/array_files.py", "if chunk.has_dictionary_page:", "if False:", BOMBS),
     ("data/array_files.py", "max(1, dtype.itemsize)", "dtype.itemsize", BOMBS),
     (
         "audit/review/thumbnails.py",
@@ -138,7 +138,7 @@ MENDS = (
     ),
     ("audit/decisions/store.py", "!= [row[at] for at in _SAME]", "is None", ANSWERS),
     ("audit/decisions/store.py", "if self._connection.in_transaction:", "if True:", ANSWERS),
-    ("data/csv_rows.py", '_FORMULA = ("=", ', "_FORMULA = (", ANSWERS),
+    ("data/small_files.py", '_FORMULA = ("=", ', "_FORMULA = (", ANSWERS),
     (
         "training/run_folder.py",
         "with holding_alone(self.path, busy):",

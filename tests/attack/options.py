@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hilltop.cli.help import visible_options
 from hilltop.cli.main import load_command
+from hilltop.cli.parser import render_help
 from tests.attack.outcome import Outcome
 from tests.attack.places import fresh_places
 from tests.attack.quiet import quietly
 
 VALUES = {
-    "N": ("-1", "0", "1.5", "nan", "x", "", "99999999999999999999"),
-    "X": ("-1", "0", "-0.0", "2", "nan", "inf", "-inf", "1e400", "1e-400", "x", ""),
-    "TEXT": (
+    "INT": ("-1", "0", "1.5", "nan", "x", "", "99999999999999999999"),
+    "FLOAT": ("-1", "0", "-0.0", "2", "nan", "inf", "-inf", "1e400", "1e-400", "x", ""),
+    "STR": (
         "",
         " ",
         "nothing",
@@ -36,7 +37,7 @@ SOUND = (
     ("inspect", "train.csv", "--unlisted", "unknown"),
     ("convert", "train.csv", "new.csv", "--to", "long", "--unlisted", "unknown"),
     ("join", "left.parquet", "train.parquet", "--out", "new.parquet"),
-    ("simulate", "train.parquet", "--r", "0.5", "--out", "new.parquet"),
+    ("simulate", "train.parquet", "--missing-ratio", "0.5", "--out", "new.parquet"),
     ("statistics", "train.parquet"),
     ("features", "features.npz", "--weights", "timm", "--out", "new.npz"),
     ("train", "--labels", "left.parquet", "--features", "features.npz", "--epochs", "1", "--loss",
@@ -83,10 +84,12 @@ def _try(found: Outcome, sound: tuple[str, ...], chance: random.Random) -> None:
 
 def _changed(sound: tuple[str, ...], chance: random.Random) -> Iterator[str]:
     """The words with an odd value of an option behind them, or a file that is none before."""
-    options = [one for one in visible_options(load_command(sound[0])) if one.value in VALUES]
-    options = [one for one in options if one.name not in NEVER]
+    command = load_command(sound[0])
+    text = "".join(render_help(command, sound[0], labels=labels) for labels in (False, True))
+    options = re.findall(rf"(--[a-z-]+) ({'|'.join(VALUES)})\b", text)
+    options = [(name, kind) for name, kind in options if name not in NEVER]
     if not options or (not sound[1].startswith("--") and chance.random() < 0.2):
         yield from (sound[0], chance.choice(VALUES["PATH"]), *sound[2:])
         return
-    chosen = chance.choice(options)
-    yield from (*sound, f"{chosen.name}={chance.choice(VALUES[chosen.value])}")
+    name, kind = chance.choice(options)
+    yield from (*sound, f"{name}={chance.choice(VALUES[kind])}")

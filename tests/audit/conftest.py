@@ -45,10 +45,12 @@ def audit(drawn: Path, tmp_path: Path) -> AuditFolder:
 @pytest.fixture
 def hostile(tmp_path: Path) -> AuditFolder:
     """An audit whose image and class names hold markup, quotes, line ends and other scripts."""
-    from hilltop.data import State, assemble
+    from hilltop.data import LabelTable, State
 
     names = [f"{name} {number}" for number, name in enumerate(HOSTILE)]
-    table = assemble(names, HOSTILE, [0, 1], [1, 0], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(
+        names, HOSTILE, [0, 1], [1, 0], State.PRESENT, unlisted=State.UNKNOWN
+    )
     labels = tmp_path / "labels.parquet"
     write_labels(table, labels, format="hilltop")
     pairs: list[Pair] = [(image, name, 0.5) for image in names for name in HOSTILE]

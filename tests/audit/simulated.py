@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hilltop.data import LabelTable, State, assemble
+from hilltop.data import LabelTable, State
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ def table_of(targets: Tensor) -> LabelTable:
     rows, columns = np.nonzero(targets.numpy())
     images = [f"image-{row}.jpg" for row in range(len(targets))]
     classes = [f"class {column}" for column in range(targets.shape[1])]
-    return assemble(images, classes, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
+    return LabelTable.from_coo(
+        images, classes, rows, columns, State.PRESENT, unlisted=State.UNKNOWN
+    )
 
 
 def average_precision(scores: npt.NDArray[np.floating], truth: npt.NDArray[np.bool_]) -> float:

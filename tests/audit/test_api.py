@@ -20,7 +20,7 @@ from hilltop.audit.find.estimate import read_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.run import Audited
 from hilltop.cli.main import main
-from hilltop.data import State, assemble, write_labels
+from hilltop.data import LabelTable, State, write_labels
 from hilltop.errors import ArgumentError, DataError, MissingExtra
 from hilltop.losses import bce, scar_likelihood
 from tests.audit.simulated import Simulated, average_precision, simulate
@@ -196,7 +196,7 @@ def test_no_labels_and_no_unknown_pairs_are_said() -> None:
         find_missing_labels(np.zeros((20, 2)), features=features)
     with pytest.raises(DataError, match="No pair is unknown"):
         find_missing_labels(np.ones((20, 2)), features=features)
-    table = assemble(["a"], ["x"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(["a"], ["x"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
     with pytest.raises(ArgumentError, match="A table has its own"):
         find_missing_labels(table, features=features, class_names=["x"])
 

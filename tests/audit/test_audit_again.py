@@ -14,7 +14,7 @@ from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.find.estimate import read_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
-from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.review_record import (
     PROVENANCE_COLUMNS,
     Outcome,
@@ -62,7 +62,9 @@ def row(image: str, name: str, outcome: Outcome) -> ReviewRecord:
 
 def test_what_a_review_settled_was_unknown_before() -> None:
     states = [State.PRESENT, State.PRESENT, State.ABSENT]
-    table = assemble(["a", "b"], ["x", "y"], [0, 0, 1], [0, 1, 0], states, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(
+        ["a", "b"], ["x", "y"], [0, 0, 1], [0, 1, 0], states, unlisted=State.UNKNOWN
+    )
     rows = [row("a", "y", "present"), row("b", "x", "absent"), row("b", "y", "disputed")]
     before = before_review(table, [*rows, row("c", "x", "present"), row("b", "z", "absent")])
     assert before is not None
@@ -73,7 +75,9 @@ def test_what_a_review_settled_was_unknown_before() -> None:
 
 
 def test_what_a_review_rejected_is_absent_where_the_file_cannot_say_it() -> None:
-    table = assemble(["a", "b"], ["x", "y"], [0, 1], [0, 1], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(
+        ["a", "b"], ["x", "y"], [0, 1], [0, 1], State.PRESENT, unlisted=State.UNKNOWN
+    )
     # Somebody has put b's y back since: the file holds.
     rows = [row("a", "y", "absent"), row("b", "y", "absent"), row("b", "x", "disputed")]
     after = with_answers(table, [*rows, row("c", "x", "absent"), row("b", "z", "absent")])
@@ -162,7 +166,9 @@ def test_training_asks_about_the_labels_that_were_there_before(
     there = true & (rng.random(true.shape) < 0.4)
     again = np.argwhere(true & ~there)  # a review has put all of them back
     rows, columns = np.nonzero(true)
-    table = assemble(names, list("xyz"), rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(
+        names, list("xyz"), rows, columns, State.PRESENT, unlisted=State.UNKNOWN
+    )
     write_labels(table, labels, format="list_column", lossy=True)
     answers = [row(names[image], "xyz"[column], "present") for image, column in again]
     provenance_path(labels).write_text(write_provenance(answers))

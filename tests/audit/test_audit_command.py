@@ -138,7 +138,10 @@ def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
         (("--features", "f.npz", "--scores", "s.npy"), "Give one of --features and --scores"),
         (("--images", "."), "Pass --weights timm (fetched once from the hub) or --weights FILE"),
         (("--features", "f.npz", "--loss", "hil"), "--loss must be one of 'auto'"),
-        (("--features", "f.npz", "--r", "0.5"), "--r belongs to --loss count_likelihood"),
+        (
+            ("--features", "f.npz", "--missing-ratio", "0.5"),
+            "--missing-ratio belongs to --loss count_likelihood",
+        ),
         (("--features", "f.npz", "--top", "0"), "--top must be at least 1, but got 0"),
         (("--features", "f.npz", "--folds", "1"), "--folds must be at least 2, but got 1"),
     ],

@@ -17,7 +17,9 @@ from tests.feature_problem import write_problem
 def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.chdir(tmp_path)
     write_problem(tmp_path, "abcd", train=60, val=20, features=8, above=1, seed=0)
-    assert main(["simulate", "train.parquet", "--r", "0.5", "--out", "left.parquet"]) == 0
+    assert (
+        main(["simulate", "train.parquet", "--missing-ratio", "0.5", "--out", "left.parquet"]) == 0
+    )
     return ["audit", "--labels=left.parquet", "--features=features.npz", "--out=audit", "--folds=2"]
 
 

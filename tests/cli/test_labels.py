@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.cli.main import main
-from hilltop.data import State, read_labels
+from hilltop.data import ReadOptions, State, read_labels
 from tests.data.patched import found_format
 
 
@@ -65,7 +65,7 @@ def test_simulate_writes_what_stayed_and_what_was_dropped(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "reduced.parquet"
-    assert run("simulate", labels, "--r", "0.8", "--seed", "0", "--out", out) == 0
+    assert run("simulate", labels, "--missing-ratio", "0.8", "--seed", "0", "--out", out) == 0
     kept, dropped = read_labels(out), read_labels(tmp_path / "reduced.dropped.parquet")
     assert kept.count(State.PRESENT) + dropped.count(State.PRESENT) == 96
     assert kept.labels_per_image().max() == 2
@@ -91,7 +91,9 @@ def test_simulate_by_class_from_a_file(labels: Path, tmp_path: Path) -> None:
     assert run("simulate", labels, "--keep", keep, "--out", out, "--force") == 1
 
 
-@pytest.mark.parametrize("words", [(), ("--r", "0.8", "--single"), ("--r", "2"), ("--keep", "x")])
+@pytest.mark.parametrize(
+    "words", [(), ("--missing-ratio", "0.8", "--single"), ("--r", "2"), ("--keep", "x")]
+)
 def test_simulate_wants_one_rule(
     labels: Path, tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,3 +145,10 @@ def test_a_lossy_conversion_says_what_the_output_holds(
     again = ["convert", str(out), str(tmp_path / "c.json"), "--unlisted", "unknown", "--to", "coco"]
     assert main(again) == 0
     assert "boxes, segmentations and sizes of images are left out" in capsys.readouterr().out
+
+
+def test_classes_with_numbers_stand_in_the_order_of_the_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("image,labels\na.jpg,c10;c2\nb.jpg,c1;c2;a\n", encoding="utf-8")
+    table = read_labels(path, options=ReadOptions(unlisted="unknown"))
+    assert table.classes == ("a", "c1", "c2", "c10")

@@ -54,7 +54,7 @@ def test_seeds_that_no_generator_takes_are_said(capsys: pytest.CaptureFixture[st
 
 def test_statistics_of_nothing_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["statistics"]) == 2
-    assert "Give at least one label file." in capsys.readouterr().err
+    assert "--labels requires an argument" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("scores", ["", ".", ".."])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hilltop.data import LabelTable, State, assemble
+from hilltop.data import LabelTable, State
 from tests.data.annotations.voc_devkit import make_devkit
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -36,7 +36,7 @@ def real_lists(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small() -> LabelTable:
     """Four images, three classes, all states; the third image has nothing listed."""
-    return assemble(
+    return LabelTable.from_coo(
         ["a.jpg", "b.jpg", "c.jpg", "d, e.jpg"],
         ["cat", "dog", "red fox"],
         rows=[1, 0, 0, 3, 3],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hilltop.data import Ambiguous, LabelTable, ReadOptions, State, detect, patch, read
 from hilltop.data.content import Source
-from hilltop.data.patching import Change, Patched
+from hilltop.data.format import Change, Patched
 
 OPEN = ReadOptions(unlisted="unknown", zero="unknown", empty="unknown", minus_one="absent")
 ANSWERS = (("b.jpg", "dog", State.PRESENT), ("a.jpg", "cow", State.ABSENT))

@@ -14,7 +14,6 @@ from hilltop.data import (
     ScoreTable,
     State,
     Thinned,
-    assemble,
     lose_by_annotator,
     lose_by_batch,
     lose_by_clarity,
@@ -34,7 +33,7 @@ NUMBERS = RNG.random((ROWS, CLASSES))
 def complete() -> LabelTable:
     names = [f"c{number}" for number in range(CLASSES)]
     images = [f"{row}.jpg" for row in range(ROWS)]
-    return assemble(images, names, *TRUE.nonzero(), State.PRESENT, unlisted=State.ABSENT)
+    return LabelTable.from_coo(images, names, *TRUE.nonzero(), State.PRESENT, unlisted=State.ABSENT)
 
 
 def kept(thinned: Thinned) -> np.ndarray:

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hilltop.audit.find.candidate_index import CandidateIndex
-from hilltop.data import array_files, assemble, read_labels
-from hilltop.data.parquet_files import check_parquet
-from hilltop.data.score_files import read_scores
-from hilltop.data.state import State
+from hilltop.data import LabelTable, array_files, read_labels
+from hilltop.data.array_files import check_parquet
+from hilltop.data.label_table import State
+from hilltop.data.scores import read_scores
 from hilltop.errors import DataError
 from hilltop.inputs.features import read_features
 
@@ -95,7 +95,7 @@ def test_candidates_and_names_of_scores_are_refused(tmp_path: Path) -> None:
     numbers = {"probability": np.zeros(ROWS), "rank": np.zeros(ROWS, np.int64)}
     content = pa.table({"image": repeated(TEXT), "class": repeated("cat"), **numbers})
     pq.write_table(content, Folder.candidates)
-    table = assemble(["a"], ["cat"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(["a"], ["cat"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
     with pytest.raises(DataError, match=r"c\.parquet: .* are free"):
         CandidateIndex.read(Folder, table)  # type: ignore[arg-type]
 

@@ -8,7 +8,7 @@ import pytest
 
 from hilltop.data import ReadOptions, State, read_labels
 from hilltop.data.class_names import write_class_map
-from hilltop.data.mistakes import likely_renames, name_mistakes
+from hilltop.data.summary import likely_renames, name_mistakes
 from hilltop.errors import DataError
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN

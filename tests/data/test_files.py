@@ -10,14 +10,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hilltop.data import FORMATS, LabelTable, State, assemble, files, write_labels
+from hilltop.data import FORMATS, LabelTable, State, files, write_labels
 from hilltop.data.files import atomic_write, check_outputs, replacing, replacing_folder
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError, DataError
 from tests.processes import start, wait_until
 
 NOT_FILES = {
-    *("class_folders", "libsvm", "mulan", "nus", "sidecar", "voc", "voc_xml", "yolo"),
+    *(
+        "class_folders",
+        "libsvm",
+        "mulan",
+        "nus",
+        "openimages",
+        "celeba",
+        "audioset",
+        "sidecar",
+        "voc",
+        "voc_xml",
+        "yolo",
+    ),
 }
 """Formats that are written as a folder, or not at all."""
 NAMES = {"huggingface": "metadata.csv"}
@@ -25,7 +37,7 @@ NAMES = {"huggingface": "metadata.csv"}
 
 
 def small_table() -> LabelTable:
-    return assemble(
+    return LabelTable.from_coo(
         ["a.jpg", "b.jpg"], ["cat", "dog"], [0, 1], [0, 1], State.PRESENT, unlisted=State.ABSENT
     )
 

@@ -15,7 +15,6 @@ from hilltop.data import (
     LabelTable,
     State,
     Step,
-    assemble,
     join_tables,
     read_labels,
     summarise,
@@ -35,7 +34,7 @@ def table(
     unlisted: State = State.UNKNOWN,
 ) -> LabelTable:
     rows, columns = zip(*present, strict=True) if present else ((), ())
-    return assemble(images, classes, rows, columns, State.PRESENT, unlisted=unlisted)
+    return LabelTable.from_coo(images, classes, rows, columns, State.PRESENT, unlisted=unlisted)
 
 
 @pytest.fixture
@@ -150,7 +149,7 @@ def audited() -> tuple[LabelTable, np.ndarray, np.ndarray]:
     for number, (rows, columns) in enumerate(halves):
         part = kept[np.ix_(list(rows), columns)]
         names = [f"c{column}" for column in columns]
-        one = assemble(
+        one = LabelTable.from_coo(
             [str(row) for row in rows], names, *part.nonzero(), State.PRESENT,
             unlisted=State.UNKNOWN,
         )  # fmt: skip

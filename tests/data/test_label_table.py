@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilltop.data import Collector, LabelTable, State, Step, assemble
+from hilltop.data import Collector, LabelTable, State, Step
 from hilltop.errors import ArgumentError, DataError
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
@@ -45,7 +45,9 @@ def test_a_table_says_what_was_put_in(
     for (row, column), state in zip(pairs, states, strict=True):
         matrix[row, column] = state
     rows, columns = zip(*pairs, strict=True) if pairs else ((), ())
-    table = assemble(list("abcdef"), list("wxyz"), rows, columns, states, unlisted=unlisted)
+    table = LabelTable.from_coo(
+        list("abcdef"), list("wxyz"), rows, columns, states, unlisted=unlisted
+    )
     np.testing.assert_array_equal(table.dense(), matrix)
     for state in State:
         assert table.count(state) == (matrix == state).sum()
@@ -56,16 +58,18 @@ def test_a_table_says_what_was_put_in(
 
 
 def test_the_order_of_entries_and_repetitions_do_not_matter() -> None:
-    one = assemble(["i"], ["x", "y"], [0, 0], [0, 1], [P, A], unlisted=U)
-    other = assemble(["i"], ["x", "y"], [0, 0, 0, 0], [1, 0, 1, 0], [A, P, A, U], unlisted=U)
+    one = LabelTable.from_coo(["i"], ["x", "y"], [0, 0], [0, 1], [P, A], unlisted=U)
+    other = LabelTable.from_coo(
+        ["i"], ["x", "y"], [0, 0, 0, 0], [1, 0, 1, 0], [A, P, A, U], unlisted=U
+    )
     assert one == other
-    assert one != assemble(["i"], ["x", "y"], [0], [0], [P], unlisted=U)
-    assert one != assemble(["i"], ["x", "y"], [0, 0], [0, 1], [P, A], unlisted=A)
+    assert one != LabelTable.from_coo(["i"], ["x", "y"], [0], [0], [P], unlisted=U)
+    assert one != LabelTable.from_coo(["i"], ["x", "y"], [0, 0], [0, 1], [P, A], unlisted=A)
 
 
 def test_present_and_absent_at_once_is_a_fault_with_the_later_line() -> None:
     with pytest.raises(DataError, match=r"l.csv, line 9: image 'i' has class 'x' both absent and"):
-        assemble(
+        LabelTable.from_coo(
             ["i"], ["x"], [0, 0, 0], [0, 0, 0], [P, U, A], unlisted=U, source=Path("l.csv"),
             line_of=lambda entry: 7 + entry,
         )  # fmt: skip
@@ -73,9 +77,9 @@ def test_present_and_absent_at_once_is_a_fault_with_the_later_line() -> None:
 
 def test_names_must_differ() -> None:
     with pytest.raises(DataError, match=r"1 image names stand more than once, for example 'i'"):
-        assemble(["i", "i"], ["x"], [], [], P, unlisted=U)
+        LabelTable.from_coo(["i", "i"], ["x"], [], [], P, unlisted=U)
     with pytest.raises(DataError, match=r"1 class names stand more than once, for example 'x'"):
-        assemble(["i"], ["x", "x"], [], [], P, unlisted=U)
+        LabelTable.from_coo(["i"], ["x", "x"], [], [], P, unlisted=U)
 
 
 def test_tables_cannot_be_changed(small: LabelTable) -> None:
@@ -155,7 +159,7 @@ def random_table(rng: np.random.Generator, unlisted: State) -> LabelTable:
         [f"{kind}{n}" for n in range(size)] for kind, size in zip("ic", shape, strict=True)
     )
     every = rows.ravel(), columns.ravel(), states.ravel()
-    return assemble(images, classes, *every, unlisted=unlisted)
+    return LabelTable.from_coo(images, classes, *every, unlisted=unlisted)
 
 
 @pytest.mark.parametrize("unlisted", list(State))
@@ -177,7 +181,7 @@ def test_an_edit_does_what_the_same_edit_of_a_matrix_does(
             expected[row, column] = state  # of a pair named twice, the last one counts
         edited = table.with_states(rows, columns, states, step=STEP, unlisted=new_unlisted)
         assert edited.dense().tolist() == expected.tolist()
-        again = assemble(
+        again = LabelTable.from_coo(
             table.images,
             table.classes,
             *(part.ravel() for part in np.indices(expected.shape)),
@@ -203,7 +207,7 @@ def test_an_edit_of_a_huge_table_needs_no_matrix() -> None:
     """A matrix of these pairs would have 10^10 entries."""
     images = pa.array([f"{n:06d}" for n in range(100_000)])
     classes = [f"{n}" for n in range(100_000)]
-    table = assemble(
+    table = LabelTable.from_coo(
         images, classes, [5, 99_999], [7, 99_999], State.PRESENT, unlisted=State.UNKNOWN
     )
     edited = table.with_states([99_999, 0], [99_999, 99_998], [2, 0], step=STEP)
@@ -212,12 +216,16 @@ def test_an_edit_of_a_huge_table_needs_no_matrix() -> None:
 
 def test_a_batch_has_targets_and_what_is_observed() -> None:
     states = [State.PRESENT, State.ABSENT, State.UNKNOWN]
-    table = assemble(["a", "b"], list("xyz"), [0] * 3, [0, 1, 2], states, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(
+        ["a", "b"], list("xyz"), [0] * 3, [0, 1, 2], states, unlisted=State.UNKNOWN
+    )
     targets, observed = table.batch([1, 0])
     assert (targets.dtype, observed.dtype) == (np.float32, np.bool_)
     assert targets.tolist() == [[0, 0, 0], [1, 0, 0]]
     assert observed.tolist() == [[False] * 3, [True, True, False]]
-    complete = assemble(["a"], list("xy"), [0], [0], State.PRESENT, unlisted=State.ABSENT)
+    complete = LabelTable.from_coo(
+        ["a"], list("xy"), [0], [0], State.PRESENT, unlisted=State.ABSENT
+    )
     assert complete.batch()[1].tolist() == [[True, True]]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hilltop.data import LabelTable, State, assemble, drop_positives, keep_each, single_positive
+from hilltop.data import LabelTable, State, drop_positives, keep_each, single_positive
 from hilltop.errors import ArgumentError
 
 RULE_AT_SEED_7 = [("y", "z"), ("w",)]
@@ -25,7 +25,7 @@ def random_table(images: int = 500, classes: int = 30, *, seed: int = 0) -> Labe
     matrix[0] = State.UNKNOWN  # an image without a label
     rows, columns = np.nonzero(matrix != State.UNKNOWN)
     names = [f"{i}.jpg" for i in range(images)]
-    return assemble(
+    return LabelTable.from_coo(
         names, [f"c{c}" for c in range(classes)], rows, columns, matrix[rows, columns],
         unlisted=State.UNKNOWN,
     )  # fmt: skip
@@ -41,7 +41,9 @@ def test_of_n_labels_the_rule_keeps_its_number(r: str) -> None:
 
 
 def test_five_labels_at_r_08_keep_two_whatever_floating_point_says() -> None:
-    table = assemble(["i"], list("abcde"), [0] * 5, range(5), State.PRESENT, unlisted=State.ABSENT)
+    table = LabelTable.from_coo(
+        ["i"], list("abcde"), [0] * 5, range(5), State.PRESENT, unlisted=State.ABSENT
+    )
     assert drop_positives(table, 0.8, seed=0).table.labels_per_image().tolist() == [2]
     assert int(5 * (1 - 0.8)) + 1 == 1, "the trap"
 
@@ -58,7 +60,9 @@ def test_kept_and_dropped_make_up_the_whole_and_absents_stay() -> None:
 
 
 def test_after_dropping_unlisted_pairs_are_unknown() -> None:
-    complete = assemble(["i"], ["a", "b"], [0, 0], [0, 1], State.PRESENT, unlisted=State.ABSENT)
+    complete = LabelTable.from_coo(
+        ["i"], ["a", "b"], [0, 0], [0, 1], State.PRESENT, unlisted=State.ABSENT
+    )
     thinned = single_positive(complete, seed=0)
     assert thinned.table.count(State.ABSENT) == 0
     assert thinned.table.count(State.UNKNOWN) == 1
@@ -66,7 +70,7 @@ def test_after_dropping_unlisted_pairs_are_unknown() -> None:
 
 def test_the_same_seed_gives_the_same_labels_on_every_machine() -> None:
     """The numbers below were drawn once; they must never change."""
-    table = assemble(
+    table = LabelTable.from_coo(
         ["a", "b"], list("vwxyz"), [0] * 5 + [1] * 4, [0, 1, 2, 3, 4, 0, 1, 2, 3],
         State.PRESENT, unlisted=State.ABSENT,
     )  # fmt: skip
@@ -79,7 +83,7 @@ def test_the_same_seed_gives_the_same_labels_on_every_machine() -> None:
 
 
 def test_every_label_has_the_same_chance_to_stay() -> None:
-    table = assemble(
+    table = LabelTable.from_coo(
         [str(i) for i in range(8000)], list("abcd"), np.repeat(np.arange(8000), 4),
         np.tile(np.arange(4), 8000), State.PRESENT, unlisted=State.ABSENT,
     )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hilltop.data import FORMATS, ReadOptions, State, read_labels
-from hilltop.data.patching import Change, Original, Patched
+from hilltop.data.format import FilePatch, Patched
 from hilltop.errors import DataError
 from tests.data.patched import PatchCase, check_patch, diff, patched_file
 
@@ -248,7 +247,7 @@ def test_voc_image_sets_change_one_value(tmp_path: Path) -> None:
     assert new.files["ImageSets/Main/cow_train.txt"] == (sets / "cow_train.txt").read_bytes()
 
 
-def test_sidecar_files_and_nus_take_and_lose_labels(tmp_path: Path) -> None:
+def test_sidecar_files_take_and_lose_labels(tmp_path: Path) -> None:
     folder = tmp_path / "tags"
     folder.mkdir()
     for name, tags in (("a", "dog, long hair"), ("b", "cow")):
@@ -256,14 +255,6 @@ def test_sidecar_files_and_nus_take_and_lose_labels(tmp_path: Path) -> None:
         (folder / f"{name}.txt").write_text(f"{tags}\n")
     new = patched_file(folder, BOTH, UNKNOWN)
     assert new.files == {"a.txt": b"long hair\n", "b.txt": b"cow, dog\n"}
-    nus = tmp_path / "nus"
-    (nus / "Groundtruth" / "AllLabels").mkdir(parents=True)
-    (nus / "Concepts81.txt").write_text("dog\ncow\n")
-    (nus / "Imagelist.txt").write_text("a.jpg\nb.jpg\n")
-    (nus / "Groundtruth" / "AllLabels" / "Labels_dog.txt").write_text("1\n0\n")
-    (nus / "Groundtruth" / "AllLabels" / "Labels_cow.txt").write_text("0\n1\n")
-    new = patched_file(nus, BOTH, ReadOptions(unlisted="absent"))
-    assert new.files["Groundtruth/AllLabels/Labels_dog.txt"] == b"0\n1\n"
 
 
 def test_what_cannot_be_changed_is_refused_with_a_reason(tmp_path: Path) -> None:
@@ -292,8 +283,8 @@ def test_every_format_that_is_written_can_be_changed() -> None:
 def test_a_patch_that_does_not_read_back_equal_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forgetful(original: Original, changes: Sequence[Change]) -> Patched:
-        return Patched({"": original.source.raw}, original.layout, changes)
+    def forgetful(asked: FilePatch) -> Patched:
+        return asked.patched(asked.source.raw)
 
     wide = replace(FORMATS["wide"], patch=forgetful)
     monkeypatch.setitem(FORMATS, "wide", wide)

@@ -7,16 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from hilltop.data import LabelTable, State, Step, assemble
-from hilltop.data.mistakes import likely_mistakes
-from hilltop.data.summary import statistics_row, summarise
+from hilltop.data import LabelTable, State, Step
+from hilltop.data.summary import likely_mistakes, statistics_row, summarise
 
 
 def table_of(counts: dict[str, int], step: Step | None = None) -> LabelTable:
     """One label an image, as many of each class as ``counts`` says."""
     columns = np.repeat(np.arange(len(counts)), list(counts.values()))
     images = [f"{i}.jpg" for i in range(len(columns))]
-    return assemble(
+    return LabelTable.from_coo(
         images, list(counts), np.arange(len(columns)), columns, State.PRESENT,
         unlisted=State.UNKNOWN, step=step,
     )  # fmt: skip
@@ -36,7 +35,7 @@ def test_summary_counts(small: LabelTable) -> None:
 
 
 def test_an_empty_table_can_be_summarised() -> None:
-    table = assemble([], [], [], [], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo([], [], [], [], State.PRESENT, unlisted=State.UNKNOWN)
     assert summarise(table).labels_per_image["mean"] == 0
     assert statistics_row(table)["avg.label/img"] == 0
 
@@ -91,14 +90,16 @@ def test_a_convention_that_looks_inverted(
 
 
 def test_more_present_than_not_is_suspicious() -> None:
-    full = assemble(["i"], list("abc"), [0, 0], [0, 1], State.PRESENT, unlisted=State.ABSENT)
+    full = LabelTable.from_coo(
+        ["i"], list("abc"), [0, 0], [0, 1], State.PRESENT, unlisted=State.ABSENT
+    )
     assert likely_mistakes(full) == [
         "66% of all pairs are present. Are 0 and 1 the wrong way round?"
     ]
 
 
 def test_ids_that_differ_in_case() -> None:
-    table = assemble(
+    table = LabelTable.from_coo(
         ["A.jpg", "a.jpg", "b.jpg"], ["x"], [], [], State.PRESENT, unlisted=State.UNKNOWN
     )
     assert likely_mistakes(table) == ["1 image id differs from another one only in case."]

@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import timm
+import torch
 from PIL import Image
 
+from hilltop.data import read_labels, write_labels
 from hilltop.data.scores import ScoreTable
 
 CLASSES = ("boat", "car", "dog", "person", "tree")
@@ -31,6 +34,11 @@ def write_small_data(folder: Path) -> None:
     _write(folder / "val.csv", ids[_TRAIN:], truth[_TRAIN:])
     _write(folder / "test.csv", ids[_TRAIN:], left[_TRAIN:])
     _write_scores(folder, ids[_TRAIN:], truth[_TRAIN:], rng)
+    table = read_labels(folder / "labels.csv", unlisted="unknown")
+    write_labels(table, folder / "tags.xlsx", format="list_column")
+    torch.manual_seed(0)
+    model = timm.create_model("test_resnet", num_classes=3)
+    torch.save(model.state_dict(), folder / "weights.pth")
     (folder / "photos").mkdir()
     for name in ids:
         pixels = rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)

@@ -1,10 +1,8 @@
-"""What the site writes by itself: formulas, pages of methods, tables of measurements."""
+"""What the site writes by itself: formulas, pages of methods, the command line."""
 
 from __future__ import annotations
 
-import csv
 import re
-from pathlib import Path
 from typing import get_type_hints
 
 import pytest
@@ -16,8 +14,7 @@ from hilltop.losses.catalogue import Common
 from tests.docs.hooks import load_hook
 from tests.docs.pages import PAGES, ROOT
 
-formulas, methods, evidence = map(load_hook, ("formulas", "method_pages", "evidence"))
-readme = load_hook("readme_table")
+formulas, methods = map(load_hook, ("formulas", "method_pages"))
 SOURCES = [*(ROOT / "src").rglob("*.py"), *PAGES]
 
 
@@ -81,53 +78,14 @@ def test_only_losses_in_which_pairs_stand_for_themselves_have_a_gradient_picture
         assert methods.gradient_picture(name) is None
 
 
-def test_lines_on_losses_in_the_readme_say_what_the_losses_say() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (lines,) = readme.TABLE.findall(text)
-    rows = lines.removeprefix(readme.HEAD).splitlines(keepends=True)
-    assert len(rows) > 20
-    assert set(rows) <= {readme.row(name) for name in LOSSES}
-
-
-def test_the_table_of_the_readme_is_written_from_the_losses() -> None:
-    text = f"before\n\n{readme.HEAD}| `old` | gone | |\n\nafter\n"
-    table = readme.HEAD + "".join(readme.row(name) for name in LOSSES)
-    assert readme.filled(text) == f"before\n\n{table}\nafter\n"
-    with pytest.raises(SystemExit, match="one table of losses, but has 0"):
-        readme.filled("before")
-
-
-def write(path: Path, rows: list[dict[str, object]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def run(method: str, seed: int, value: float, rule: str = "last") -> dict[str, object]:
-    row: dict[str, object] = {"level": "0.4", "method": method, "seed": seed, "epoch_rule": rule}
-    return {**row, "mAP": value, "CF1": value / 2, "OF1": value / 4}
-
-
-def test_measured_runs_become_a_table_with_the_best_method_first(tmp_path: Path) -> None:
-    runs = [run("bce", 0, 0.5), run("bce", 1, 0.52), run("hill", 0, 0.6), run("hill", 1, 0.6)]
-    write(tmp_path / "slice.csv", [*runs, run("bce", 0, 0.99, rule="best")])
-    lines = evidence.fill("<!-- evidence: slice -->", tmp_path).splitlines()
-    assert lines[0] == "**40% left**"
-    assert lines[-2] == "| `hill` | 2 | 60.0 ± 0.0 | 30.0 ± 0.0 | 15.0 ± 0.0 |"
-    assert lines[-1] == "| `bce` | 2 | 51.0 ± 1.4 | 25.5 ± 0.7 | 12.8 ± 0.4 |"
-
-
-def test_a_summary_of_runs_gives_the_same_table(tmp_path: Path) -> None:
-    row: dict[str, object] = {"level": "0.4", "method": "bce", "epoch_rule": "last", "seeds": 2}
-    row |= {"mAP": 0.51, "mAP_std": 0.0141, "CF1": 0.255, "CF1_std": 0.0071}
-    write(tmp_path / "slice.csv", [{**row, "OF1": 0.1275, "OF1_std": ""}])
-    text = evidence.fill("<!-- evidence: slice -->", tmp_path)
-    assert text.endswith("| `bce` | 2 | 51.0 ± 1.4 | 25.5 ± 0.7 | 12.8 |")
-
-
-def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
-    assert evidence.fill("a <!-- evidence: nothing --> b", tmp_path) == "a *Not measured yet.* b"
+def test_the_table_of_losses_has_a_row_for_each_with_its_equation_and_paper() -> None:
+    rows = re.findall(r"^\| \[`(\w+)`\]\((\w+)\.md\) \| (.+?) \| (.+) \| (.*) \|$",
+                      methods.overview(list(LOSSES)), re.MULTILINE)  # fmt: skip
+    assert [row[0] for row in rows] == [row[1] for row in rows] == list(LOSSES)
+    table = {row[0]: row for row in rows}
+    assert r"$`\ell^- = (\lambda - p)\,p^2`$" in table["hill"][3]
+    assert "ICCV 2021" in table["asl"][4]
+    assert all(row[2] and row[3] for row in rows)
 
 
 def test_the_page_on_the_command_line_has_every_command_in_lines_that_fit() -> None:

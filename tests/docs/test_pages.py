@@ -25,18 +25,19 @@ QUICK = {
     "compare": "--epochs 1 --batch-size 64",
     "train": "--epochs 1 --batch-size 64",
 }
+QUICK["start"] = "--weights weights.pth --backbone test_resnet"
 QUICK_IMAGES = "--model test_resnet --image-size 32 --workers 0"
 # They try several losses on features.
-LONG = {f"docs/{page}.md": pytest.mark.slow for page in ("choosing", "incomplete", "integrations")}
+LONG = {"docs/choosing.md": pytest.mark.slow}
 # These draw thousands of pictures, and have tests of their own.
 ONLY_PARSED = {"demo", "reproduce"}
 
 PACKAGE = ROOT / "src" / "hilltop"
-TEXTS = {name(path): path.read_text(encoding="utf-8") for path in PAGES}
+TEXTS = {name(path): path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *PAGES]}
 WITH_PYTHON = [page for page, text in TEXTS.items() if blocks(text, "python")]
 WITH_COMMANDS = [page for page, text in TEXTS.items() if commands(text)]
 MENTIONED = sorted({line for text in TEXTS.values() for line in mentions(text)})
-READMES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "reproduction" / "README.md"]
+READMES = [ROOT / "CONTRIBUTING.md", ROOT / "reproduction" / "README.md"]
 IN_READMES = sorted({line for path in READMES for line in commands(path.read_text())})
 
 
@@ -139,8 +140,8 @@ def test_a_loss_is_imported_by_the_name_it_is_registered_under(loss: str) -> Non
     assert type(builder()) is type(build(loss))
 
 
-def test_files_on_the_walk_through_the_code_exist() -> None:
-    named = re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", TEXTS["docs/walk.md"])
+def test_files_on_the_page_on_the_design_exist() -> None:
+    named = re.findall(r"`((?:\w+/)+(?:\w+\.\w+)?)`", TEXTS["docs/design.md"])
     assert len(named) > 12
     missing = [path for path in named if not any((at / path).exists() for at in (PACKAGE, ROOT))]
     assert not missing

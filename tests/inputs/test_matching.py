@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hilltop.data import ReadOptions, State, assemble, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, write_labels
 from hilltop.errors import DataError
 from hilltop.inputs.features import FeatureInputs, read_features
 from hilltop.inputs.image_files import find_images
@@ -121,7 +121,9 @@ def test_features_of_another_byte_order_are_read(tmp_path: Path) -> None:
 
 
 def labels(path: Path, ids: list[str]) -> Path:
-    write_labels(assemble(ids, ["cat"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN), path)
+    write_labels(
+        LabelTable.from_coo(ids, ["cat"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN), path
+    )
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from scipy.special import expit
 
 from hilltop.errors import ArgumentError
-from hilltop.missing import MissingLabelModel
+from hilltop.missing import Interval, MissingCounts, MissingLabelModel
 from hilltop.missing.logistic import Floats
 
 
@@ -253,3 +254,39 @@ def test_a_data_frame_of_classes_keeps_their_names() -> None:
     frame = MissingLabelModel.fit(logits, lose(true, 0.5)).to_pandas(["cat", "dog"])
     assert frame.index.tolist() == ["cat", "dog"]
     assert {"labelled", "missing", "low", "high", "label_frequency"} == set(frame.columns)
+
+
+def test_what_a_review_put_back_is_no_longer_missing() -> None:
+    logits, true = drawn()
+    labels = lose(true, 0.5)
+    asked = np.random.default_rng(3).random(true.shape) < 0.2
+    now = np.where(asked, true, labels)
+    restored = asked & (true == 1) & (labels == 0)
+    model = MissingLabelModel.fit(logits, now, verified=asked, restored=restored)
+    assert model.lost is not None
+    still = (true - now).sum()
+    assert model.missing.total.low < still < model.missing.total.high
+    assert model.missing.labelled.sum() == now.sum()
+    put_back = model.lost.total.value - model.missing.total.value
+    assert put_back == pytest.approx(restored.sum())
+    assert model.missing.by_class[0].sum() == pytest.approx(model.missing.total.value)
+
+
+def test_no_more_are_missing_than_entries_are_open() -> None:
+    model = MissingLabelModel.fit(*drawn())
+    ends = np.full((3, 8), 6.0)
+    lost = MissingCounts(Interval(48.0, 48.0, 48.0), ends, np.full(8, 5.0))
+    pairs = np.array([2.0, *[50.0] * 7])
+    left = replace(model, missing=lost).after_review(np.ones(8), np.full(8, 6.0), pairs).missing
+    assert left.total == Interval(40.0, 40.0, 40.0)
+    assert (left.by_class <= pairs).all()
+
+
+def test_a_model_that_was_kept_ranks_entries_as_before() -> None:
+    logits, true = drawn()
+    model = MissingLabelModel.fit(logits, lose(true, 0.5))
+    again = MissingLabelModel.from_tensors(model.tensors(), model.note())
+    labels = lose(true, 0.5)
+    before, after = (one.prob_present(logits, labels) for one in (model, again))
+    assert np.array_equal(before, after)
+    assert again.describe() == model.describe()

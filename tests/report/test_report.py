@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from hilltop.data import State, assemble, write_labels
+from hilltop.data import LabelTable, State, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError
 from hilltop.report import DemoMethod, DemoPairs, write_demo_report, write_run_report
@@ -74,7 +74,7 @@ def run_folder(path: Path, classes: list[str]) -> Path:
     path.joinpath("config.yaml").write_text(config)
     images = ["a.jpg", "b.jpg", "c.jpg"]
     states = [State.PRESENT] * len(classes)
-    table = assemble(
+    table = LabelTable.from_coo(
         images, classes, np.arange(len(classes)) % 3, range(len(classes)), states,
         unlisted=State.ABSENT,
     )  # fmt: skip

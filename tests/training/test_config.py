@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.cli.main import main
-from hilltop.cli.train import Train
+from hilltop.cli.main import main, parse
 from hilltop.errors import ConfigError
 from hilltop.training import TrainConfig
 
@@ -72,11 +71,7 @@ def test_a_file_that_repeats_its_parts_without_end_is_not_read(last: str, tmp_pa
 
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "c.yaml", "epochs: 7\nseed: 5\n")
-    import tyro
-
-    words = ["--config", str(path), "--seed", "9"]
-    settings = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
-    parsed = tyro.cli(Train, args=words, default=Train.defaults(words), config=settings)
+    parsed = parse(["train", "--config", str(path), "--seed", "9"])
     assert (parsed.run_options.epochs, parsed.run_options.seed) == (7, 9)
 
 

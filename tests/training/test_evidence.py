@@ -9,7 +9,7 @@ from torch import Tensor
 from hilltop.losses import LabelStats
 from hilltop.losses.methods.auto import auto
 from hilltop.missing import MissingLabelModel
-from hilltop.training.evidence import FoldEvidence, _weighted, prepare_loss
+from hilltop.training.evidence import FoldEvidence, mask_evidence, prepare_loss
 
 Rows = tuple[Tensor, Tensor, Tensor]
 
@@ -30,7 +30,7 @@ def test_pairs_that_were_forgotten_by_the_evidence_are_left_out(
 ) -> None:
     logits, true, kept = lost
     model = MissingLabelModel.fit(logits, kept)
-    found = _weighted(FoldEvidence(logits, model), kept, None, limit)
+    found = mask_evidence(FoldEvidence(logits, model), kept, None, limit)
     assert found.weight is not None
     left_out = found.weight == 0
     present = torch.from_numpy(model.prob_present(logits, kept))
@@ -46,7 +46,7 @@ def test_what_a_person_said_is_absent_counts_in_full(lost: Rows) -> None:
     logits, _, kept = lost
     absent = kept == 0
     absent[:1000] = False
-    found = _weighted(
+    found = mask_evidence(
         FoldEvidence(logits, MissingLabelModel.fit(logits, kept, verified=absent)), kept, absent
     )
     assert found.weight is None or bool((found.weight[absent] == 1).all())
@@ -54,7 +54,7 @@ def test_what_a_person_said_is_absent_counts_in_full(lost: Rows) -> None:
 
 def test_complete_labels_are_cross_entropy(lost: Rows) -> None:
     logits, true, _ = lost
-    found = _weighted(FoldEvidence(logits, MissingLabelModel.fit(logits, true)), true, None)
+    found = mask_evidence(FoldEvidence(logits, MissingLabelModel.fit(logits, true)), true, None)
     assert found.weight is None
     assert found.sentence.endswith("cross-entropy")
 

@@ -113,7 +113,7 @@ def test_pretrained_batch_norms_keep_their_statistics_unless_told_otherwise(
     weights, run = tmp_path / "weights.safetensors", tmp_path / "run"
     before = timm.create_model("test_resnet", num_classes=3).state_dict()
     save_file(before, weights)
-    more = [] if frozen else ["--freeze-norms", "False"]
+    more = [] if frozen else ["--no-freeze-norms"]
     assert main(words(pictures, run, "--weights", weights, *more)) == 0
     assert "starts anew" in capsys.readouterr().err
     after = load_file(run / "last.safetensors")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from hilltop.data import LabelTable, State, assemble, write_labels
+from hilltop.data import LabelTable, State, write_labels
 from hilltop.integrations import HilltopClassifier
 from hilltop.losses import LOSSES
 from hilltop.metrics import classification_report
@@ -31,7 +31,9 @@ def material() -> tuple[np.ndarray, np.ndarray]:
 def table_of(labels: np.ndarray, *, unlisted: State = State.UNKNOWN) -> LabelTable:
     images = [f"{row:03}.jpg" for row in range(len(labels))]
     classes = [f"class {number}" for number in range(labels.shape[1])]
-    return assemble(images, classes, *np.nonzero(labels), State.PRESENT, unlisted=unlisted)
+    return LabelTable.from_coo(
+        images, classes, *np.nonzero(labels), State.PRESENT, unlisted=unlisted
+    )
 
 
 def by_command(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilltop.data import State, assemble, drop_positives, read_labels, write_labels
+from hilltop.data import LabelTable, State, drop_positives, read_labels, write_labels
 from hilltop.errors import DataError
 from hilltop.training import TrainConfig, train
 from hilltop.training.pseudo_counts import BINS, KINDS, keep_histogram, read_histograms
@@ -26,7 +26,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
     at, columns = np.nonzero(values @ rng.normal(size=(6, 3)) > 0.5)
     ids = [str(number) for number in range(150)]
     np.savez(folder / "x.npz", ids=np.array(ids), X=values)
-    full = assemble(ids, CLASSES, at, columns, State.PRESENT, unlisted=State.ABSENT)
+    full = LabelTable.from_coo(ids, CLASSES, at, columns, State.PRESENT, unlisted=State.ABSENT)
     write_labels(full, folder / "full.parquet")
     write_labels(drop_positives(full, "1", seed=0).table, folder / "left.parquet")
     return TrainConfig(

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from hilltop.cli.main import main
-from hilltop.data import State, assemble, read_labels
+from hilltop.data import LabelTable, State, read_labels
 from hilltop.training.stages import add_confident
 from tests.training.conftest import command
 
 
 def test_unknown_pairs_above_the_threshold_become_labels_and_nothing_else_changes() -> None:
     states = [State.PRESENT, State.ABSENT]
-    table = assemble(["a", "b"], ["x", "y"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(
+        ["a", "b"], ["x", "y"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN
+    )
     scores = np.array([[0.1, 0.9], [0.6, 0.5]], dtype=np.float32)
     added = add_confident(table, scores, 0.5)
     assert added.dense().tolist() == [

@@ -177,6 +177,8 @@ def test_predict_evaluate_and_export(
     assert main(["predict", str(unbroken), "--features", str(features), "--out", str(out)]) == 0
     scores = ScoreTable.load(out)
     assert len(scores.images) == 401
+    listed = (tmp_path / "scores.npy.classes.txt").read_text().splitlines()
+    assert tuple(listed) == scores.classes == read_labels(problem / "train.parquet").classes
     val = ScoreTable.load(unbroken / "val_scores.npy")
     trained = load_run(unbroken, which="best")
     assert trained.truth is not None
@@ -230,9 +232,11 @@ def test_predict_wants_what_the_run_was_trained_on(
 def test_labels_without_any_label_stop_the_run(
     problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from hilltop.data import assemble, write_labels
+    from hilltop.data import LabelTable, write_labels
 
-    empty = assemble(["0.jpg", "1.jpg"], CLASSES, [], [], State.PRESENT, unlisted=State.ABSENT)
+    empty = LabelTable.from_coo(
+        ["0.jpg", "1.jpg"], CLASSES, [], [], State.PRESENT, unlisted=State.ABSENT
+    )
     write_labels(empty, tmp_path / "empty.parquet")
     words = command(problem, tmp_path / "r", "--epochs", 1)
     words[words.index("--labels") + 1] = str(tmp_path / "empty.parquet")

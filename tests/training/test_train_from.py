@@ -33,13 +33,13 @@ def picture_size() -> int:
 
 def words(pictures: Path, out: Path, *more: object) -> list[str]:
     held = ("--workers", 0, "--ema", 0.9, "--learning-rate", 1e-2, "--loss", "hill")
-    from_block = ("--epochs", 3, "--train-from", "layer3")
+    from_block = ("--epochs", 3, "--freeze-below", "layer3")
     return image_command(pictures, out, *held, *from_block, *more, size=SIZE)
 
 
 @pytest.fixture(scope="module")
 def unbroken(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("runs") / "unbroken"
+    out = tmp_path_factory.mktemp("folder") / "runs" / "unbroken"
     assert main(words(pictures, out)) == 0
     return out
 
@@ -53,6 +53,7 @@ def test_what_lies_below_keeps_its_weights_and_statistics(
     for name, value in one.items():
         if name.endswith(("weight", "running_mean")):
             assert torch.equal(value, three[name]) == name.startswith(below), name
+    assert [path.name for path in tmp_path.iterdir()] == ["run"], "nothing is left beside a run"
 
 
 def test_the_model_that_is_kept_is_whole(unbroken: Path, pictures: Path, tmp_path: Path) -> None:
@@ -74,7 +75,9 @@ def test_outputs_are_computed_once_for_runs_side_by_side(
     assert "crops and mirroring are applied to the outputs, not to the pixels" in said
 
 
-@pytest.mark.parametrize("more", [("--seed", 1), ("--image-size", 96), ("--train-from", "layer4")])
+@pytest.mark.parametrize(
+    "more", [("--seed", 1), ("--image-size", 96), ("--freeze-below", "layer4")]
+)
 def test_other_weights_sizes_and_blocks_have_outputs_of_their_own(
     unbroken: Path, pictures: Path, more: tuple[object, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,7 +105,7 @@ def test_a_resumed_run_equals_an_unbroken_one(
 def test_two_processes_write_the_outputs_of_one(
     unbroken: Path, pictures: Path, tmp_path: Path
 ) -> None:
-    finish(words(pictures, tmp_path / "runs" / "two", "--freeze-norms", "True"), processes=2)
+    finish(words(pictures, tmp_path / "runs" / "two", "--freeze-norms"), processes=2)
     for file in (tmp_path / "runs" / "outputs").glob("*/outputs.npy"):
         expected = np.load(unbroken.parent / "outputs" / file.parent.name / "outputs.npy")
         np.testing.assert_allclose(np.load(file), expected, rtol=2e-3, atol=2e-3)
@@ -199,19 +202,19 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
             features[:, :1].expand_as(targets).contiguous(), HEADS
         ),
     )
-    weigh, limits = evidence._weighted, []
+    weigh, limits = evidence.mask_evidence, []
 
-    def weighted(*given: Any) -> Evidence:
+    def weighted(*given: Any, **options: Any) -> Evidence:
         limits.append(given[-1])
-        return weigh(*given)
+        return weigh(*given, **options)
 
-    monkeypatch.setattr(evidence, "_weighted", weighted)
+    monkeypatch.setattr(evidence, "mask_evidence", weighted)
     weights, labels = tmp_path / "weights.safetensors", tmp_path / "left.parquet"
     save_file(build_image_model("test_resnet", 5, weights="none").state_dict(), weights)
     table = read_labels(pictures / "labels.parquet")
     write_labels(drop_positives(table, 0.5, seed=0).table, labels)
     given = words(pictures, tmp_path / "runs" / "one", "--loss", "auto", "--weights", weights)
-    given = [word for word in given if word not in ("--train-from", "layer3")]
+    given = [word for word in given if word not in ("--freeze-below", "layer3")]
     assert main([*given, "--labels", str(labels), "--epochs", "1"]) == 0
     said = capsys.readouterr().out
     assert "outputs below fc: 48 of 48 images" in said
@@ -254,7 +257,7 @@ def test_both_stages_of_pseudo_labels_share_outputs(
 def test_tokens_are_neither_cropped_nor_mirrored(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = ("--model", "test_vit", "--image-size", 64, "--train-from", "blocks.4", "--epochs", 1)
+    more = ("--model", "test_vit", "--image-size", 64, "--freeze-below", "blocks.4", "--epochs", 1)
     assert main(words(pictures, tmp_path / "run", *more)) == 0
     assert "crops and mirroring are left out" in capsys.readouterr().out
 
@@ -262,7 +265,7 @@ def test_tokens_are_neither_cropped_nor_mirrored(
 def test_an_unknown_block_is_answered_with_those_there_are(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(words(pictures, tmp_path / "run", "--train-from", "layer9")) != 0
+    assert main(words(pictures, tmp_path / "run", "--freeze-below", "layer9")) != 0
     said = capsys.readouterr().err
     assert "There is no block 'layer9' in this model. Did you mean 'layer" in said
     assert "layer2, layer2.0, layer3, layer3.0, layer4, layer4.0, global_pool, fc." in said
@@ -272,7 +275,7 @@ def test_a_block_inside_a_branch_is_refused_before_anything_is_computed(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "runs" / "run"
-    assert main(words(pictures, out, "--train-from", "layer4.0.conv2")) != 0
+    assert main(words(pictures, out, "--freeze-below", "layer4.0.conv2")) != 0
     assert "cannot be trained from 'layer4.0.conv2'" in capsys.readouterr().err
     assert not (tmp_path / "runs" / "outputs").exists()
 

@@ -16,7 +16,7 @@ from hilltop.audit.find.ranking import Assumption
 from hilltop.audit.find.score_blocks import Scored, blocks_of, label_block, score_blocks
 from hilltop.audit.run import Audited, audit, score_by_folds
 from hilltop.checks import check_same_shape, check_whole
-from hilltop.data import LabelTable, State, assemble
+from hilltop.data import LabelTable, State
 from hilltop.data.scores import Places, ScoreTable
 from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError, DataError
@@ -141,7 +141,7 @@ def _tables_of(
 
     def table_of(places: Places, states: npt.ArrayLike | State) -> LabelTable:
         at = places // shape[1], places % shape[1]
-        return assemble(images, list(names), *at, states, unlisted=State.UNKNOWN)
+        return LabelTable.from_coo(images, list(names), *at, states, unlisted=State.UNKNOWN)
 
     labelled = rows * shape[1] + columns
     if verified is None:

@@ -73,14 +73,20 @@ class AuditFolder:
         return sorted((self.path / "plans").glob("*.csv"))
 
     @property
-    def planted(self) -> Path:
-        """Known pairs that were planted among the candidates, if any were."""
-        return self.path / "planted.csv"
+    def gold(self) -> Path:
+        """Gold questions, whose answers are known, if there are any."""
+        before = self.path / "planted.csv"  # as audits of version 0.1 have it
+        return before if before.is_file() else self.path / "gold.csv"
 
     @property
     def directions(self) -> Path:
         """Features of the images in few numbers, if there were features."""
         return self.path / "directions.npz"
+
+    @property
+    def model(self) -> Path:
+        """The missing-label model of the audit."""
+        return self.path / "missing.safetensors"
 
     @property
     def audited_labels(self) -> Path:
@@ -101,7 +107,7 @@ class AuditFolder:
     def files(self) -> tuple[Path, ...]:
         """The files of an audit that it makes or reads again."""
         own = (self.about, self.audited_labels, self.decisions, self.sample)
-        found = (self.candidates, self.suspects, self.directions)
+        found = (self.candidates, self.suspects, self.directions, self.model)
         tables = (path.with_suffix(".csv") for path in (self.candidates, self.suspects))
         return (*own, *found, *tables, self.path / "estimates.csv")
 

@@ -12,8 +12,8 @@ from typing import Any
 from torch import Tensor
 
 from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
-from hilltop.audit.find.directions import write_directions
 from hilltop.audit.find.estimate import Estimate, Tally, write_estimates
+from hilltop.audit.find.pca import write_pca
 from hilltop.audit.find.rank_folder import RankFolder, shared_ranking
 from hilltop.audit.find.ranking import Assumption, fit_ranking
 from hilltop.audit.find.score_blocks import Scored, label_block
@@ -31,6 +31,7 @@ from hilltop.inputs import Ranks
 from hilltop.inputs.shards import check_shard_folder
 from hilltop.missing.interval import Interval
 from hilltop.missing.model import MissingCounts, MissingLabelModel
+from hilltop.training.decisions import save_model
 from hilltop.training.evidence import REPEATS
 from hilltop.training.fold_shards import HeadShards, shared_out_of_fold_logits
 from hilltop.training.learner import head_loss
@@ -46,7 +47,6 @@ class Audited:
     Attributes:
         candidates: Unlabelled pairs, the most probable missing label first.
         estimates: How many labels are missing, for each class.
-        counts: How many labels are missing, with intervals in total and by class.
         model: The missing-label model.
         labels: The labels that were audited.
         wrong: Labels that may be wrong.
@@ -55,11 +55,15 @@ class Audited:
 
     candidates: Candidates
     estimates: list[Estimate]
-    counts: MissingCounts
     model: MissingLabelModel
     labels: LabelTable
     wrong: WrongLabels
     index: Any = None
+
+    @property
+    def counts(self) -> MissingCounts:
+        """How many labels are missing, with intervals in total and by class."""
+        return self.model.missing
 
     @property
     def missing(self) -> Interval:
@@ -78,7 +82,7 @@ class Audited:
 
     def describe(self) -> str:
         """Return the sentence about missing labels that every command prints."""
-        return self.model.describe(self.counts)
+        return self.model.describe()
 
     def to_pandas(self, *, wrong: bool = False) -> Any:
         """The candidates as a DataFrame: image, class, probability and rank.
@@ -170,7 +174,7 @@ def check_out(out: Path) -> None:
 
 
 @contextlib.contextmanager
-def held_out(out: Path, ranks: Ranks) -> Iterator[None]:
+def lock_output(out: Path, ranks: Ranks) -> Iterator[None]:
     """Keep the folder of an audit for the processes of one command; an empty one does not stay.
 
     Raises:
@@ -258,13 +262,8 @@ def audit(
     ranked = shared_ranking(table, scored, by, shards, before=before)
     width = len(table.classes)
     wrong = wrong_labels(lost, scored.rows, by.wrong_model, Candidates(ranked.wrong, width))
-    there = table.select(scored.rows).counts_by_class(State.PRESENT)
-    restored = there - lost.select(scored.rows).counts_by_class(State.PRESENT)
-    pairs = ranked.tally.pairs.astype(float)
-    counts = by.model.missing.after_review(restored.astype(float), there.astype(float), pairs)
-    estimates = _estimates(table.classes, counts, ranked.tally, wrong)
-    candidates = Candidates(ranked.missing, width)
-    return Audited(candidates, estimates, counts, by.model, table, wrong)
+    estimates = _estimates(table.classes, by.model.missing, ranked.tally, wrong)
+    return Audited(Candidates(ranked.missing, width), estimates, by.model, table, wrong)
 
 
 def _estimates(
@@ -328,8 +327,9 @@ def write_audit(
     write_candidates(audited.candidates, table, out)
     write_candidates(audited.wrong.suspects, table, out, name="suspects")
     write_estimates(audited.estimates, out / "estimates.csv")
+    save_model(audited.model, folder.model)
     folder.directions.unlink(missing_ok=True)
     if scored is not None and scored.features is not None:
-        write_directions(scored.features, scored.rows, folder.directions)
+        write_pca(scored.features, scored.rows, folder.directions)
     folder.write()
     return folder

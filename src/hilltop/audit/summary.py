@@ -24,7 +24,7 @@ def print_summary(
         console: Where to print.
         estimates: What the model says of each class.
         sampled: What reviewed random samples say; where there is one, it is shown instead.
-        total: How many labels are missing in all, in words.
+        total: How many labels are missing in all, as a sentence.
     """
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
     shown = [by_sample.get(one.class_name, one) for one in estimates]
@@ -50,9 +50,9 @@ def print_summary(
         missing = sum(one.missing.value for one in rest)
         classes = pluralize(len(rest), "more class", "more classes")
         console.print(f"and {missing:,.0f} in {classes} (estimates.csv)")
-    console.print(total, markup=False)
+    console.print(total, markup=False, soft_wrap=True)
     beyond = sum(one.beyond for one in estimates)
     if beyond:
         console.print(f"and about {beyond:,.0f} labels where nobody looked for them")
     if sampled is not None:
-        console.print(sampled.sentence, markup=False)
+        console.print(sampled.sentence, markup=False, soft_wrap=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-import tyro
-
 from hilltop.cli.labels import ReadFormat
+from hilltop.cli.parser import Reading
 from hilltop.data import ReadOptions, read_labels
 from hilltop.progress import say
 
@@ -24,8 +23,9 @@ class Advise:
     Example: hilltop advise labels.csv --unlisted unknown --features features.npz
     """
 
-    labels: tyro.conf.Positional[Path]
+    labels: Path
     """The labels, in any format."""
+    _: KW_ONLY
     features: Path | None = None
     """Features to try losses on: .npz with ids and X, .npy with ids beside it, or Parquet."""
     draws: int = 3
@@ -33,7 +33,7 @@ class Advise:
     seed: int = 0
     """The same seed gives the same advice."""
     format: ReadFormat = None
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.estimate import tell_estimates
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Device, Out, Reading
 from hilltop.data import LabelTable, ReadOptions, ReviewRecord, before_review, read_provenance
-from hilltop.data.mistakes import name_mistakes
 from hilltop.data.review_record import provenance_path, with_answers
 from hilltop.data.scores import Places
+from hilltop.data.summary import name_mistakes
 from hilltop.errors import ArgumentError
 from hilltop.progress import say, say_of_inputs
 
@@ -47,7 +47,8 @@ class Audit:
 
     labels: Path
     """The labels, in any format."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The folder to write."""
     features: Path | None = None
     """Features: .npz with ids and X, .npy with ids beside it, or Parquet."""
@@ -55,13 +56,13 @@ class Audit:
     """Folder with the images; without features or scores a backbone takes features from them."""
     scores: Path | None = None
     """Out-of-sample probabilities, as written by predict."""
-    extra_scores: Annotated[Path | None, tyro.conf.arg(aliases=["--also"])] = None
+    extra_scores: Path | None = None
     """Scores of another model, such as another tagger's: .npz with ids, classes and scores."""
-    extra_names: Annotated[Path | None, tyro.conf.arg(aliases=["--also-names"])] = None
+    extra_names: Path | None = None
     """With --extra-scores: CSV of two columns, its class names and yours, where they differ."""
     loss: str = "auto"
     """How labels were lost: auto, count_likelihood or scar_likelihood."""
-    r: float | None = None
+    missing_ratio: float | None = None
     """With count_likelihood: the missing ratio, 0.8 without it."""
     keep: float | None = None
     """With scar_likelihood: the share of labels that was kept, 0.6 without it."""
@@ -88,8 +89,9 @@ class Audit:
     """With images: pairs in review.html, for people without Python (30 kB each); 0 for none."""
     shard: int | None = None
     """Images that are ranked between two saves; by default those of 270 million pairs."""
+    device: Device = "auto"
     format: ReadFormat = None
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
         """Score, rank, estimate, write, say what was found."""
@@ -97,13 +99,13 @@ class Audit:
 
         with joined_ranks() as ranks:
             from hilltop.audit.folder import AuditFolder
-            from hilltop.audit.run import check_out, held_out
+            from hilltop.audit.run import check_out, lock_output
 
             self._check()
             check_out(self.out)
             written = AuditFolder(self.out, labels=self.labels, format="").files
             check_written(self, *written, force=True)
-            with held_out(self.out, ranks):
+            with lock_output(self.out, ranks):
                 return self._run(ranks)
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:
@@ -121,7 +123,6 @@ class Audit:
         found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
-        print(found.describe())
         if found.model.kind == "none":
             print(
                 "Probabilities of candidates are as if 10% of the labels were missing, to give an"
@@ -253,13 +254,13 @@ class Audit:
         if loss != self.loss:
             say(f"--loss {self.loss} is deprecated; use --loss {loss}")
         check_choice("--loss", loss, ("auto", "count_likelihood", "scar_likelihood"))
-        if self.r is not None and loss != "count_likelihood":
-            raise ArgumentError("--r belongs to --loss count_likelihood.")
+        if self.missing_ratio is not None and loss != "count_likelihood":
+            raise ArgumentError("--missing-ratio belongs to --loss count_likelihood.")
         if self.keep is not None and loss != "scar_likelihood":
             raise ArgumentError("--keep belongs to --loss scar_likelihood.")
         if loss == "count_likelihood":
-            ratio = 0.8 if self.r is None else self.r
-            return Assumption(missing_ratio=check_number("--r", ratio, low=0, high=1))
+            ratio = 0.8 if self.missing_ratio is None else self.missing_ratio
+            return Assumption(missing_ratio=check_number("--missing-ratio", ratio, low=0, high=1))
         if loss == "scar_likelihood":
             keep = 0.6 if self.keep is None else self.keep
             return Assumption(

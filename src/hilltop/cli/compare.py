@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hilltop.cli.outputs import check_written
-from hilltop.cli.train import GROUPS, options_from_file
+from hilltop.cli.parser import Device, Out
+from hilltop.cli.train import GROUPS, RunOptions
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.progress import say
 from hilltop.training.config import TrainConfig
@@ -46,6 +46,7 @@ class Compare:
     --methods hill,splc:tau=0.65,bce+pseudo_label --keep 0.4,single --out comparison
     """
 
+    _: KW_ONLY
     methods: str = "all"
     """Methods with commas between them; all: every loss there is, and pseudo labels."""
     keep: str | None = None
@@ -54,26 +55,23 @@ class Compare:
     """Reduced label files as NAME=FILE; 0.4=FILE takes the place of the rule."""
     seeds: str = "0,1,2"
     """Seeds with commas between them."""
-    out: Path = Path("comparison")
+    out: Out = Path("comparison")
     """Folder of the comparison."""
     jobs: int = 1
     """How many runs at the same time."""
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
-    run_options: TrainConfig = field(default_factory=TrainConfig)
-    groups: ClassVar = {"comparison": ("methods", "keep", "reduced", "seeds", "jobs"), **GROUPS}
+    run_options: RunOptions = field(default_factory=TrainConfig)
+    device: Device = "auto"
+    groups: ClassVar = {"Comparison": ("methods", "keep", "reduced", "seeds", "jobs"), **GROUPS}
     hidden: ClassVar = SET_HERE
     prints_answer: ClassVar = True
-    needs: ClassVar = ("labels", "val_labels")
-    texts: ClassVar = {
-        "labels": "Complete training labels, in any format; with --unlisted unknown, any labels.",
-        "val_labels": "Complete labels to judge by; with --unlisted unknown, any labels.",
-    }
 
-    @classmethod
-    def defaults(cls, words: Sequence[str]) -> Compare:
+    def base(self) -> Compare | None:
         """Options from the file named by ``--config``, for the command line to change."""
-        return cls(run_options=options_from_file(words))
+        if self.config is None:
+            return None
+        return Compare(run_options=TrainConfig.from_file(self.config))
 
     def run(self) -> dict[str, Any]:
         """Train what is missing, print and write the tables."""

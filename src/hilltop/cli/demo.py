@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
+
+from hilltop.cli.parser import Out
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,8 @@ class Demo:
     Example: hilltop demo --out demo
     """
 
-    out: Path = Path("demo")
+    _: KW_ONLY
+    out: Out = Path("demo")
     """Folder for pictures, runs and report.html; an older demo in it is replaced."""
     seed: int = 0
     """Seed of pictures, removed labels and training."""

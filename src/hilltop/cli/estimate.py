@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import tyro
-
 if TYPE_CHECKING:
     from hilltop.audit.folder import AuditFolder
 
@@ -22,7 +20,7 @@ class Estimate:
     Example: hilltop estimate audit
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: Path
     """The folder that `hilltop audit` wrote."""
     prints_answer: ClassVar = True
 
@@ -31,59 +29,54 @@ class Estimate:
         from hilltop.audit.folder import AuditFolder
 
         folder = AuditFolder.read(self.folder)
-        weighted = _weighted(folder)
-        if weighted is not None:
-            print(weighted)
         found = tell_estimates(folder)
-        if not found["sampled"] and weighted is None:
+        if not found["sampled"] and found["weighted"] is None:
             print(
                 f"no random sample was reviewed yet; it is a mode of hilltop review {self.folder}"
             )
         print(f"{self.folder / 'estimates.csv'}: all classes")
-        return {**found, "weighted": weighted}
-
-
-def _weighted(folder: AuditFolder) -> str | None:
-    """What a sample of `hilltop queue --for measure` says, if it was answered."""
-    from hilltop.audit.decisions.apply import read_answers
-    from hilltop.audit.find.sampled import measured
-
-    if not folder.decisions.is_file():
-        return None
-    found = measured(folder, folder.table(), read_answers(folder))
-    return None if found is None else found.sentence
+        return found
 
 
 def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
-    """Add reviewed samples to the estimates, print all and return them."""
+    """Add reviewed samples to the estimates, print all and return them.
+
+    The total is that of a random sample of all classes, where one was answered: answers override
+    what scores suggest. It is the model's otherwise.
+    """
     from rich.console import Console
 
-    from hilltop.audit.find.estimate import frequency_of
-    from hilltop.audit.find.sampled import add_samples
+    from hilltop.audit.decisions.apply import read_answers
+    from hilltop.audit.find.sampled import add_samples, measured
     from hilltop.audit.summary import print_summary
-    from hilltop.missing.interval import Interval
+    from hilltop.missing.model import describe_total
+    from hilltop.training.decisions import load_model
 
     estimates, sampled = add_samples(folder)
-    labelled = sum(one.labelled for one in estimates)
-    missing = None
-    if folder.missing is not None:
-        missing = Interval(*(float(folder.missing[name]) for name in ("value", "low", "high")))
-    source = "by the model"
-    if sampled is not None and len(sampled.estimates) == len(estimates):
-        missing, source = sampled.total, "by random samples"
-    total = "How many labels are missing in all is not known."
-    if missing is not None:
-        frequency = frequency_of(labelled, missing)
-        total = (
-            f"missing labels in all classes: {missing.count()}, {source};"
-            f" {frequency.share()} of the true labels are recorded"
-        )
-    print_summary(Console(), estimates, sampled, total)
+    weighted = None
+    if folder.decisions.is_file():
+        weighted = measured(folder, folder.table(), read_answers(folder))
+    model = load_model(folder.model)
+    missing, summary = folder.missing, folder.summary
+    if model is not None:
+        missing, summary = model.missing.total.as_dict(), model.describe()
+    by_answers = None
+    if weighted is not None:
+        by_answers = weighted.missing, weighted.answers
+    elif sampled is not None and len(sampled.estimates) == len(estimates):
+        by_answers = sampled.total, sampled.answered
+    if by_answers is not None:
+        labelled = sum(one.labelled for one in estimates)
+        missing, summary = by_answers[0].as_dict(), describe_total(labelled, *by_answers)
+    print_summary(Console(), estimates, sampled, summary)
+    if weighted is not None:
+        print(weighted.sentence)
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
     chosen = [by_sample.get(one.class_name, one) for one in estimates]
     return {
-        "missing": None if missing is None else missing.as_dict(),
-        "summary": folder.summary,
+        "missing": missing,
+        "summary": summary,
         "sampled": None if sampled is None else sampled.sentence,
+        "weighted": None if weighted is None else weighted.sentence,
         "classes": {one.class_name: one.as_dict() for one in chosen},
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from hilltop.checks import pluralize
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Device, Force, Out
 from hilltop.errors import ArgumentError
 from hilltop.progress import say
 
@@ -33,9 +32,10 @@ class Features:
     Example: hilltop features photos --weights timm --out features.npz
     """
 
-    images: tyro.conf.Positional[Path]
+    images: Path
     """Folder with the images; those in folders inside it count, too. Or a file with features."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The .npz file to write: ids, the paths of the images in the folder, and X, a row for each."""
     backbone: str = "resnet50"
     """timm name of the network."""
@@ -51,10 +51,10 @@ class Features:
     """With --labels: go on without rows that have no image."""
     skip_broken: bool = False
     """Leave out images that cannot be read, and list them, instead of stopping."""
+    device: Device = "auto"
     force: Force = False
     shard: int = 4096
     """Images in a shard, a multiple of 64; what a command that was stopped may have to do again."""
-    needs: ClassVar = ("weights",)
 
     def run(self) -> dict[str, Any]:
         """Compute and write."""

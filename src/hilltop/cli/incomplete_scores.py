@@ -11,9 +11,8 @@ import numpy as np
 
 from hilltop.checks import check_whole, pluralize
 from hilltop.data import LabelTable, State
-from hilltop.data.csv_rows import format_rows
-from hilltop.data.score_files import read_scores
-from hilltop.data.scores import ScoreTable
+from hilltop.data.scores import ScoreTable, read_scores
+from hilltop.data.small_files import format_rows
 from hilltop.errors import ArgumentError
 from hilltop.missing import (
     PLAN_COLUMNS,

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import tyro
-
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat, count_states, describe_counts
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Force, Out, Reading, parse_words
 from hilltop.data import LabelSet, LabelTable, ReadOptions, join_tables, read_labels, write_labels
 from hilltop.data.content import read_class_file
-from hilltop.data.mistakes import likely_mistakes
+from hilltop.data.summary import likely_mistakes
 from hilltop.errors import ArgumentError
 
 _OPTION = re.compile(r":(?=[a-z][a-z-]*=)")
@@ -25,10 +24,11 @@ _OPTION = re.compile(r":(?=[a-z][a-z-]*=)")
 class SourceOptions:
     """What may be said of one source behind its name."""
 
+    _: KW_ONLY
     format: ReadFormat = None
     looked_for: Path | None = None
     """File with one class name a line: what was looked for; all classes of the source without."""
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,16 @@ class Join:
     Example: hilltop join a.csv b.json:unlisted=absent --unlisted unknown --out joined.parquet
     """
 
-    sources: tyro.conf.Positional[tuple[str, ...]]
+    sources: tuple[str, ...]
     """Label files or folders, in any format; each with options of its own after colons."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The file to write, in Hilltop's own format, which alone can say what was looked for."""
     contradictions: Literal["stop", "unknown"] = "stop"
     """Where one source says present and another absent: stop and name them, or unknown."""
     force: Force = False
     format: ReadFormat = None
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
         """Read all, join, write, say what is in it."""
@@ -75,13 +76,8 @@ def read_set(words: str, usual: SourceOptions) -> LabelSet:
     name, *given = _parts(words)
     options = usual
     if given:
-        options = tyro.cli(
-            SourceOptions,
-            prog=f"hilltop join {name}",
-            args=[word for text in given for word in _argument(text)],
-            default=usual,
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
-        )
+        said = [word for text in given for word in _argument(text)]
+        options = parse_words(SourceOptions, said, name="join", base=usual)
     table = read_labels(name, format=options.format, options=options.reading)
     listed = None if options.looked_for is None else list(read_class_file(options.looked_for)[0])
     return LabelSet(name, table, listed)
@@ -100,7 +96,7 @@ def _parts(words: str) -> list[str]:
 
 
 def _argument(text: str) -> Iterator[str]:
-    """An option as tyro expects it; a flag has nothing behind its equals sign."""
+    """An option as the parser expects it; a flag has nothing behind its equals sign."""
     option, _, value = text.partition("=")
     yield f"--{option}"
     if value:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-import tyro
+from cyclopts import Parameter
 
 from hilltop.checks import pluralize
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Force, Out, Reading
 from hilltop.data import (
     FORMATS,
     Ambiguous,
@@ -24,9 +25,7 @@ from hilltop.data import (
 from hilltop.data.class_names import write_class_map
 from hilltop.data.formats import named_table, open_source
 from hilltop.data.layout import Layout
-from hilltop.data.mistakes import likely_renames
-from hilltop.data.summary import statistics_row, summarise
-from hilltop.errors import ArgumentError
+from hilltop.data.summary import likely_renames, statistics_row, summarise
 
 _KNOWN = f"Known: {', '.join(FORMATS)}."
 _READ = f"Name of the format; recognised from the content without it. {_KNOWN}"
@@ -35,8 +34,8 @@ _WRITE = (
     "Format to write; by default Hilltop's own for .parquet, a wide table for .csv, .tsv and .xlsx,"
     f" lists of labels for .jsonl. {WRITTEN}"
 )
-ReadFormat = Annotated[str | None, tyro.conf.arg(help=_READ)]
-WriteFormat = Annotated[str | None, tyro.conf.arg(help=_WRITE)]
+ReadFormat = Annotated[str | None, Parameter(help=_READ)]
+WriteFormat = Annotated[str | None, Parameter(help=_WRITE)]
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,14 @@ class Inspect:
     Example: hilltop inspect labels.csv --unlisted unknown
     """
 
-    labels: tyro.conf.Positional[Path]
+    labels: Path
     """The label file, or the folder of a data set."""
+    _: KW_ONLY
     format: ReadFormat = None
     write_class_map: Path | None = None
     """CSV file to write: all classes with likely new names, to be edited for --class-map."""
     force: Force = False
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:
@@ -87,16 +87,17 @@ class Convert:
     Example: hilltop convert instances.json labels.parquet --unlisted absent
     """
 
-    source: tyro.conf.Positional[Path]
+    source: Path
     """The label file, or the folder of a data set."""
-    out: tyro.conf.Positional[Path]
+    out: Out
     """The file or folder to write."""
+    _: KW_ONLY
     format: ReadFormat = None
     to: WriteFormat = None
     lossy: bool = False
     """Leave out what the new format cannot express, instead of stopping."""
     force: Force = False
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
         """Read, write, and read back."""
@@ -121,16 +122,15 @@ class Statistics:
     Example: hilltop statistics full.txt reduced.txt
     """
 
-    labels: tyro.conf.Positional[tuple[Path, ...]]
+    labels: tuple[Path, ...]
     """The label files."""
+    _: KW_ONLY
     format: ReadFormat = None
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:
         """Read all files and print one line each."""
-        if not self.labels:
-            raise ArgumentError("Give at least one label file.")
         options = positives_only(self.reading)
         width = max(len(str(path)) for path in self.labels)
         print(f"{'':{width}}  {'samples':>10} {'classes':>8} {'labels':>11} {'avg.label/img':>14}")

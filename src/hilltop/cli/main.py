@@ -11,11 +11,11 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import hilltop
-from hilltop.checks import did_you_mean
-from hilltop.cli.common import CommonOptions, one_style
+from hilltop.checks import check_choice, did_you_mean
 from hilltop.cli.terminal import shown
 from hilltop.errors import (
     AmbiguousInputError,
@@ -26,6 +26,7 @@ from hilltop.errors import (
     MissingExtra,
 )
 
+SHELLS = ("bash", "zsh", "fish")
 OK, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 # Where each subcommand lives; only the module of the one that is asked for is imported.
@@ -62,6 +63,9 @@ RENAMED = {
     "--blank": "--empty", "--confidence-cut": "--label-threshold",
     "--label-column": "--label-columns", "--renames": "--class-map",
     "--none-class": "--background-class", "--write-renames": "--write-class-map",
+    "--r": "--missing-ratio", "--train-from": "--freeze-below", "--head-start": "--bias-init",
+    "--ask-average": "--ema-teacher", "--plant": "--gold", "--also": "--extra-scores",
+    "--also-names": "--extra-names",
 }  # fmt: skip
 """Old names of options, with their new ones."""
 START = """Hilltop: multi-label learning when annotators left labels out.
@@ -75,12 +79,12 @@ start here
 labels
   hilltop convert IN OUT               the same labels in another format
   hilltop join A B --out FILE          labels of several sources that looked for different classes
-  hilltop simulate LABELS --r 0.8 ...  drop labels by the paper's rule, to try methods out
+  hilltop simulate LABELS ...          drop labels on purpose, to try methods out
   hilltop statistics LABELS ...        the paper's table of data set statistics
 
 models
   hilltop features DIR --weights timm --out FILE  what a pretrained network sees in images
-  hilltop train --labels LABELS --images DIR      train, with progress, metrics and a report
+  hilltop train LABELS --images DIR               train, with progress, metrics and a report
   hilltop resume RUN                              go on with a run that was stopped
   hilltop predict RUN --images DIR --out FILE     tags for new images
   hilltop evaluate SCORES LABELS                  metrics of scores
@@ -91,15 +95,33 @@ methods
   hilltop reproduce NAME ... | --all                the tables and figures of the paper
 
 audit
-  hilltop audit --labels LABELS ... --out DIR  rank likely missing labels, by features or images
+  hilltop audit LABELS ... --out DIR           rank likely missing labels, by features or images
   hilltop queue DIR --out FILE                 the pairs to ask about, by what answers are for
   hilltop review DIR                           a page where people confirm or reject them
   hilltop estimate DIR                         how many are missing, from a reviewed random sample
   hilltop apply DIR --out FILE                 the labels with the answers, in their own format
 
-Every command has --help, with an example, --json for scripts and --quiet.
+Every command has --help, with an example, --json for scripts, --quiet and --debug.
 hilltop --completion bash (or zsh, fish) prints what completes them; hilltop --version.
 """
+
+
+@dataclass(frozen=True)
+class CommonOptions:
+    """What was said of the options of every command, and the other words."""
+
+    words: tuple[str, ...]
+    json: bool
+    quiet: bool
+    debug: bool
+
+    @classmethod
+    def split(cls, given: Sequence[str]) -> CommonOptions:
+        """Take the options of every command out of a command line; ``--`` ends them."""
+        at = list(given).index("--") if "--" in given else len(given)
+        options = ("--json", "--quiet", "--debug")
+        rest = [word for word in given[:at] if word not in options] + list(given[at:])
+        return cls(tuple(rest), *(option in given[:at] for option in options))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -172,11 +194,16 @@ def _run(given: CommonOptions) -> None:
     elif given.words == ("--version",):
         print(f"hilltop {hilltop.__version__}", flush=True)
     elif name == "--completion":
-        from hilltop.cli.completion import completion_script
+        from hilltop.cli.parser import completion_script
 
-        print(completion_script(rest[0] if rest else ""), end="")
-    elif {"-h", "--help"} & set(rest):
-        print(command_help(given.words), end="")
+        shell = check_choice("--completion", rest[0] if rest else "", SHELLS)
+        commands = {name: load_command(name) for name in COMMANDS}
+        print(completion_script(commands, shell), end="")
+    elif {"-h", "--help", "--help-labels"} & set(rest):
+        command = load_command(name)
+        from hilltop.cli.parser import render_help
+
+        print(render_help(command, name, labels="--help-labels" in rest), end="")
     else:
         aside = getattr(load_command(name), "prints_answer", False)
         with shown(quiet=given.quiet, json=given.json, aside=aside, debug=given.debug):
@@ -213,30 +240,19 @@ def load_command(name: str) -> Any:
         )
     module, _, kind = COMMANDS[name].partition(":")
     try:
-        importlib.import_module("tyro")  # parses every command
+        importlib.import_module("cyclopts")  # parses every command
         return getattr(importlib.import_module(module), kind)
     except ModuleNotFoundError as error:
         raise MissingExtra(f"`hilltop {name}`", error.name, "all") from None
 
 
 def parse(words: Sequence[str]) -> Any:
-    """Turn words into an object of a command, ready to run; wrong words exit with 2."""
-    import tyro
-
-    from hilltop.cli.help import usage_of
-
+    """Turn words into an object of a command, ready to run."""
     name, *rest = CommonOptions.split(words).words
-    rest = [_renamed(word) for word in rest]
     command = load_command(name)
-    default = command.defaults(rest) if hasattr(command, "defaults") else None
-    with one_style(name, lambda: usage_of(name, command)):
-        return tyro.cli(
-            command,
-            prog=f"hilltop {name}",
-            args=rest,
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff),
-            **({} if default is None else {"default": default}),
-        )
+    from hilltop.cli.parser import parse_words
+
+    return parse_words(command, [_renamed(word) for word in rest], name=name)
 
 
 def _renamed(word: str) -> str:
@@ -245,7 +261,7 @@ def _renamed(word: str) -> str:
     new = RENAMED.get(option)
     if new is None:
         return word
-    print(f"hilltop: {option} is now called {new}.", file=sys.stderr)
+    print(f"hilltop: {option} is deprecated; use {new}.", file=sys.stderr)
     return f"{new}{equals}{value}"
 
 
@@ -259,6 +275,22 @@ def check_counts(command: Any) -> None:
             raise ArgumentError(f"--{option} must be {bound}, but got {value}.")
 
 
+def use_device(device: str) -> None:
+    """Let torch see the device that was asked for, and no other; it is not at work yet."""
+    if device == "auto":
+        return
+    kind, _, number = device.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not (kind == "cuda" and number.isdecimal())):
+        raise ArgumentError(f"--device must be auto, cpu, cuda or cuda:1, but got {device!r}.")
+    if kind == "cpu" or number:
+        os.environ["CUDA_VISIBLE_DEVICES"] = number
+    if kind == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ArgumentError(f"--device {device}: torch finds no such GPU. Drop it, or use cpu.")
+
+
 def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] | None:
     """Run a command and return what it found; None from all processes but the first.
 
@@ -268,17 +300,8 @@ def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] 
     """
     command = parse(words)
     check_counts(command)
+    use_device(getattr(command, "device", "auto"))
     if not quiet or getattr(command, "prints_answer", False):
         return command.run()  # type: ignore[no-any-return]
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         return command.run()  # type: ignore[no-any-return]
-
-
-def command_help(words: Sequence[str]) -> str:
-    """Return the help of a command, with the defaults that hold with these words."""
-    from hilltop.cli.help import render_help
-
-    name, *rest = words
-    command = load_command(name)
-    default = command.defaults(rest) if hasattr(command, "defaults") else None
-    return render_help(name, command, default)

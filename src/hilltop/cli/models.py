@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Force, MaybeOut, Out, Reading
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
-from hilltop.data.score_files import read_scores
-from hilltop.data.scores import ScoreTable
+from hilltop.data.scores import ScoreTable, read_scores
 from hilltop.errors import ArgumentError
-from hilltop.metrics import PerClass, classification_report, fit_thresholds
-from hilltop.missing import Interval
+
+if TYPE_CHECKING:
+    from hilltop.metrics import PerClass
+    from hilltop.missing import Interval
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,12 @@ class Evaluate:
     Where labels are incomplete, --incomplete estimates the true values, with intervals.
     """
 
-    scores: tyro.conf.Positional[Path]
+    scores: Path
     """Scores, as written by predict or train; or a table (.csv, .parquet): a column of image ids,
     and a column for each class."""
-    labels: tyro.conf.Positional[Path]
+    labels: Path
     """The labels to judge by."""
+    _: KW_ONLY
     threshold: float | None = None
     """Scores above it are predictions; without it those that predict wrote with the scores, or
     0.5."""
@@ -55,17 +57,19 @@ class Evaluate:
     plan: int | None = None
     """With --incomplete: choose this many pairs to ask a person about next, and write them to
     --out."""
-    out: Path | None = None
+    out: MaybeOut = None
     """The CSV file for --plan; without it the pairs are printed."""
     seed: int = 0
     """Of the sample that --plan draws."""
     force: Force = False
     format: ReadFormat = None
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:
         """Join by name, measure, print."""
+        from hilltop.metrics import classification_report
+
         if self.incomplete:
             return self._run_incomplete()
         if self.answers or self.against or self.plan is not None:
@@ -118,6 +122,8 @@ class Evaluate:
         self, scores: ScoreTable, values: Any, targets: Any, table: LabelTable
     ) -> tuple[Any, str]:
         """Thresholds, and where they come from."""
+        from hilltop.metrics import fit_thresholds
+
         if self.fit:
             return fit_thresholds(values, targets), "fitted to these labels, which is optimistic"
         if self.threshold is not None:
@@ -201,9 +207,10 @@ class Export:
     Example: hilltop export runs/2026-01-31-labels-hill --to onnx --out model.onnx
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: Path
     """The run folder."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The file (onnx) or folder (safetensors with a model card) to write."""
     to: Literal["onnx", "safetensors"] = "onnx"
     """What to write."""

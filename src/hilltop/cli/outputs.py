@@ -6,17 +6,11 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import tyro
+from typing import Any
 
 from hilltop.data.files import check_outputs
-from hilltop.data.label_folders import IMAGE_ENDINGS
+from hilltop.data.folders import IMAGE_ENDINGS
 from hilltop.errors import ArgumentError
-
-Force = Annotated[
-    bool, tyro.conf.arg(help="Replace a file of that name; what is read is never replaced.")
-]
 
 WRITTEN = ("out", "static", "write_class_map")
 """Fields of commands that name what is written; every other path is read."""

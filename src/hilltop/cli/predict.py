@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import tyro
 
 from hilltop.checks import check_number, check_whole, pluralize
-from hilltop.cli.outputs import Force, check_written
-from hilltop.data.files import check_folder
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Device, Force, Out
+from hilltop.data.files import atomic_write, check_folder
 from hilltop.data.tags import check_tag_file, choose_tags, write_tags
 from hilltop.errors import ArgumentError
 from hilltop.progress import say
@@ -34,9 +34,10 @@ class Predict:
     Example: hilltop predict runs/2026-01-31-labels-hill --images photos --out tags.csv
     """
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: Path
     """The run folder."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The .csv, .jsonl or .parquet file with the tags, any file with --to, or .npy for scores."""
     images: Path | None = None
     """Folder with images; also for a run on features that hilltop features has computed."""
@@ -55,6 +56,7 @@ class Predict:
     which: Literal["best", "last"] | None = None
     """Weights of the best epoch on the validation images, or of the last. Without it the last,
     unless the validation labels are known to be complete."""
+    device: Device = "auto"
     force: Force = False
 
     def run(self) -> dict[str, Any]:
@@ -83,7 +85,10 @@ class Predict:
         found: dict[str, Any] = {"out": self.out, "images": len(probs.images)}
         if self.out.suffix == ".npy" and self.to is None:
             dataclasses.replace(probs, thresholds=tuple(thresholds.tolist())).save(self.out)
+            listed = self.out.with_name(f"{self.out.name}.classes.txt")
+            atomic_write(listed, "".join(f"{name}\n" for name in probs.classes))
             print(f"{self.out}: {images}, {pluralize(len(probs.classes), 'class', 'classes')}")
+            print(f"{listed}: the class of every column, in the order of the label file")
         else:
             alone = self.top is not None and self.min_precision is None
             explained = _explained(decision, self.top if alone else None)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
+from cyclopts import Parameter
 
 from hilltop.checks import pluralize
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Force, Out
 from hilltop.data.files import check_folder, check_outputs
 
 if TYPE_CHECKING:
     from hilltop.audit.review.queues import Purpose
 
-For = Annotated[Literal["model", "labels", "wrong", "measure", "images"], tyro.conf.arg(name="for")]
+For = Annotated[Literal["model", "labels", "wrong", "measure", "images"], Parameter(name="--for")]
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,10 @@ class Queue:
     Example: hilltop queue audit --for model --number 1000 --out queue.csv
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: Path
     """The folder that `hilltop audit` wrote."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The CSV file to write, with the columns image, class and probability."""
     for_: For = "model"
     """What the answers are for: model, labels, wrong, measure or images."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import tyro
+from cyclopts import Parameter
 
 from hilltop.cli.compare import SET_HERE, check_common, parse_seeds
 from hilltop.cli.outputs import check_written
-from hilltop.cli.train import GROUPS, options_from_file
+from hilltop.cli.parser import Device, Out
+from hilltop.cli.train import GROUPS, RunOptions
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.machine import usable_cores
 from hilltop.progress import say
@@ -36,11 +37,12 @@ class Reproduce:
     Example: hilltop reproduce coco hill-ablation --root data --dry-run
     """
 
-    names: tyro.conf.Positional[tuple[str, ...]] = ()
+    names: tuple[str, ...] = ()
     """Short names of tables and figures, see --list; voc or nus is that column of voc-nus."""
-    every: Annotated[bool, tyro.conf.arg(name="all")] = False
+    _: KW_ONLY
+    every: Annotated[bool, Parameter(name="--all")] = False
     """Make all of them."""
-    show: Annotated[bool, tyro.conf.arg(name="list")] = False
+    show: Annotated[bool, Parameter(name="--list")] = False
     """List them and stop."""
     root: Path | None = None
     """Folder with the paper's data sets, unpacked as they come."""
@@ -54,35 +56,31 @@ class Reproduce:
     """Reduced label files as LEVEL=FILE, for example 0.4=coco_train_0.4left.txt."""
     seeds: str = "0,1,2"
     """Seeds with commas between them."""
-    out: Path = Path("reproduced")
+    out: Out = Path("reproduced")
     """Folder for tables, figures, report.html and the runs."""
     jobs: int | None = None
     """How many runs at the same time; without it one for each core if embedded, one otherwise."""
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
-    run_options: TrainConfig = field(default_factory=TrainConfig)
+    run_options: RunOptions = field(default_factory=TrainConfig)
+    device: Device = "auto"
     groups: ClassVar = {
-        "what to make": (
-            "every", "show", "root", "source", "dry_run", "name", "reduced", "seeds", "jobs",
+        "What to make": (
+            "all", "list", "root", "source", "dry_run", "name", "reduced", "seeds", "jobs",
         ),
         **GROUPS,
     }  # fmt: skip
     hidden: ClassVar = SET_HERE
     prints_answer: ClassVar = True
-    texts: ClassVar = {
-        "labels": "Complete training labels of your own data set, in any format.",
-        "val_labels": "Complete labels to judge by.",
-    }
 
-    @classmethod
-    def defaults(cls, words: Sequence[str]) -> Reproduce:
+    def base(self) -> Reproduce | None:
         """Options from ``--config``; on images without one, the paper's way of training."""
         from hilltop.studies.reproduce.recipe import PAPER_TRAINING, recipe_folder
 
-        names = {word.partition("=")[0] for word in words}
-        if names & {"--images", "--root"} and "--config" not in names:
-            return cls(run_options=TrainConfig.from_file(recipe_folder() / PAPER_TRAINING))
-        return cls(run_options=options_from_file(words))
+        path = self.config
+        if path is None and (self.root or self.run_options.images) is not None:
+            path = recipe_folder() / PAPER_TRAINING
+        return None if path is None else Reproduce(run_options=TrainConfig.from_file(path))
 
     def run(self) -> dict[str, Any]:
         """List, or make what was asked for."""

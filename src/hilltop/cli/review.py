@@ -8,25 +8,26 @@ import importlib.util
 import os
 import tempfile
 import webbrowser
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import tyro
+from cyclopts import Parameter
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.cli.labels import WRITTEN
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Force, Out
 from hilltop.errors import AmbiguousInputError, install_command
 
 if TYPE_CHECKING:
     from hilltop.audit.review.session import Review as RunningReview
 
 _FORMAT = f"Format to write; without it the one of the labels. {WRITTEN}"
-AppliedFormat = Annotated[str | None, tyro.conf.arg(help=_FORMAT)]
-PageFor = Annotated[Literal["labels", "model"], tyro.conf.arg(name="for")]
-Import = Annotated[Path | None, tyro.conf.arg(name="import")]
+AppliedFormat = Annotated[str | None, Parameter(help=_FORMAT)]
+PageFor = Annotated[Literal["labels", "model"], Parameter(name="--for")]
+Import = Annotated[Path | None, Parameter(name="--import")]
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,9 @@ class Review:
     Example: hilltop review audit --open
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: Path
     """The folder that `hilltop audit` wrote."""
+    _: KW_ONLY
     images: Path | None = None
     """Folder with the images, if not where the audit found them."""
     host: str = "127.0.0.1"
@@ -52,9 +54,9 @@ class Review:
     """Secret of 16 letters or more that a browser must bring; made up without it."""
     open: bool = False
     """Open the page in a browser."""
-    plant: int | None = None
-    """Plant so many pairs whose answer is known among the others, and say how often each reviewer
-    agrees; answers to them change no label. What was planted before is replaced."""
+    gold: int | None = None
+    """Mix in so many gold questions, pairs whose answer is known, and say how often each reviewer
+    agrees with them; answers to them change no label. Earlier gold questions stay."""
     static: Path | None = None
     """Write a page that needs no server to this file instead; its answers come back by --import."""
     top: int = 200
@@ -106,10 +108,10 @@ class Review:
         need_review_extra("PIL", "starlette", "uvicorn")
         from hilltop.audit.review.server import serve
 
-        if self.plant is not None:
-            from hilltop.audit.decisions.planted import plant_pairs
+        if self.gold is not None:
+            from hilltop.audit.decisions.gold import add_gold_questions
 
-            plant_pairs(folder, self.plant)
+            add_gold_questions(folder, self.gold)
         events = serve(
             folder,
             images=self.images,
@@ -144,17 +146,17 @@ class Review:
 
 
 def _say_agreement(folder: AuditFolder) -> None:
-    """Say how often each reviewer agrees with pairs that are known, if any were planted."""
+    """Say how often each reviewer agrees with pairs that are known, if there are gold questions."""
     from hilltop.audit.decisions.answers import Answers
-    from hilltop.audit.decisions.planted import agreements, read_planted
+    from hilltop.audit.decisions.gold import agreements, read_gold
     from hilltop.audit.decisions.store import DecisionStore
 
-    planted = read_planted(folder)
-    if not planted or not folder.decisions.is_file():
+    gold = read_gold(folder)
+    if not gold or not folder.decisions.is_file():
         return
     store = DecisionStore(folder.decisions)
     try:
-        found = agreements(Answers.of(store), planted)
+        found = agreements(Answers.of(store), gold)
     finally:
         store.close()
     for one in found:
@@ -220,9 +222,10 @@ class Apply:
     Example: hilltop apply audit --out corrected.csv
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: Path
     """The folder that `hilltop audit` wrote."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The file to write."""
     format: AppliedFormat = None
     candidates: bool = False

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import tyro
 
 from hilltop.checks import pluralize
 from hilltop.cli.labels import (
@@ -18,7 +17,8 @@ from hilltop.cli.labels import (
     describe_counts,
     positives_only,
 )
-from hilltop.cli.outputs import Force, check_written
+from hilltop.cli.outputs import check_written
+from hilltop.cli.parser import Force, Out, Reading
 from hilltop.data import (
     LabelTable,
     ReadOptions,
@@ -38,9 +38,9 @@ from hilltop.data import (
 )
 from hilltop.data.annotations.coco import box_sizes
 from hilltop.data.content import Source
-from hilltop.data.csv_rows import read_rows
 from hilltop.data.data_errors import ErrorCollector
 from hilltop.data.formats import find_format
+from hilltop.data.small_files import read_rows
 from hilltop.errors import ArgumentError
 
 By = Literal["class", "batch", "annotator", "clarity", "size"]
@@ -50,25 +50,26 @@ By = Literal["class", "batch", "annotator", "clarity", "size"]
 class Simulate:
     """Drop labels from a complete file, to see how methods cope; the dropped ones are kept aside.
 
-    Give one of --r (the paper's rule), --keep (each label by itself), --single and --by (as people
-    lose labels). Beside OUT, a file such as reduced.dropped.parquet lists what was dropped, so that
-    recovery can be scored.
+    Give one of --missing-ratio (the paper's rule), --keep (each label by itself), --single and --by
+    (as people lose labels). Beside OUT, a file such as reduced.dropped.parquet lists what was
+    dropped, so that recovery can be scored.
 
-    Example: hilltop simulate labels.csv --r 0.8 --seed 0 --out reduced.parquet
+    Example: hilltop simulate labels.csv --missing-ratio 0.8 --seed 0 --out reduced.parquet
     """
 
-    labels: tyro.conf.Positional[Path]
+    labels: Path
     """The complete labels."""
-    out: Path
+    _: KW_ONLY
+    out: Out
     """The file to write; with the ending of LABELS it has their format."""
     seed: int = 0
     """The same seed drops the same labels on every machine."""
-    r: str | None = None
+    missing_ratio: str | None = None
     """Of n labels, floor(n (1 - r)) + 1 stay: 0.5, 0.8, 1 are "75% left", "40% left", "single"."""
     keep: str | None = None
     """Probability that a label stays: one number, or a CSV file with the columns class and keep."""
     single: bool = False
-    """Keep one label of each image, as --r 1 does."""
+    """Keep one label of each image, as --missing-ratio 1 does."""
     by: By | None = None
     """A probability for each class; complete batches of images; a hasty and a careful annotator;
     clear cases first (with --scores); large objects first (boxes of a COCO file, or --scores)."""
@@ -79,7 +80,7 @@ class Simulate:
     lossy: bool = False
     """Leave out what the new format cannot express, instead of stopping."""
     force: Force = False
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
         """Read, thin, write both files."""
@@ -105,17 +106,18 @@ class Simulate:
         return self.format or find_format(self.labels, positives_only(self.reading))
 
     def _thin(self, table: LabelTable) -> Thinned:
-        given = [self.r is not None, self.keep is not None, self.single, self.by is not None]
-        if sum(given) != 1:
+        named = (self.missing_ratio, self.keep, self.by)
+        given = sum(one is not None for one in named) + self.single
+        if given != 1:
             raise ArgumentError(
-                f"Give one of --r, --keep, --single and --by, but got {sum(given)} of them."
+                f"Give one of --missing-ratio, --keep, --single and --by, but got {given} of them."
             )
         if self.scores is not None and self.by not in ("clarity", "size"):
             raise ArgumentError("--scores belongs to --by clarity and --by size.")
         if self.single:
             return single_positive(table, seed=self.seed)
-        if self.r is not None:
-            return drop_positives(table, self.r, seed=self.seed)
+        if self.missing_ratio is not None:
+            return drop_positives(table, self.missing_ratio, seed=self.seed)
         if self.keep is not None:
             return keep_each(table, _keep(self.keep), seed=self.seed)
         return self._as_people(table)

@@ -6,14 +6,13 @@ import importlib.util
 import logging
 import shlex
 import time
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
+from hilltop.cli.parser import Device, Out, Reading
 from hilltop.cli.start_labels import StartLabels
 from hilltop.cli.start_notes import StepNotes
 from hilltop.data import ReadOptions, State
@@ -54,11 +53,12 @@ class Start:
     Example: hilltop start photos tags.xlsx --unlisted unknown
     """
 
-    photos: tyro.conf.Positional[Path]
+    photos: Path
     """Folder with the images; folders inside are searched."""
-    labels: tyro.conf.Positional[Path]
+    labels: Path
     """The labels, in any format."""
-    out: Path = Path("hilltop-out")
+    _: KW_ONLY
+    out: Out = Path("hilltop-out")
     """Folder for everything that is made."""
     weights: str | None = None
     """Weights of a pretrained network: a file, an installed package, or timm. Without it an
@@ -67,8 +67,9 @@ class Start:
     """The network these weights belong to, by timm's name."""
     seed: int = 0
     """The same seed gives the same result."""
+    device: Device = "auto"
     format: ReadFormat = None
-    reading: ReadOptions = field(default_factory=ReadOptions)
+    reading: Reading = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
         """Say what is there, and do one step after the other."""

@@ -15,13 +15,13 @@ from hilltop.data import LabelTable, ReadOptions, State
 from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
 from hilltop.data.layout import Ambiguous, Layout, option_words
-from hilltop.data.mistakes import likely_mistakes
+from hilltop.data.summary import likely_mistakes
 from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.progress import say
 
 _QUESTION = """
 What does it mean that a tag is not listed for a photo?
-  u  unknown: nobody may have looked, it can be true all the same (if in doubt)
+  u  unknown: nobody may have looked, it can be true all the same (Enter takes this)
   a  absent: somebody looked for every tag, and it is not there
 (--unlisted unknown or --unlisted absent answers this without asking)
 """
@@ -114,12 +114,12 @@ class StartLabels:
             raise self._unanswered(reading)
         sys.stderr.write(_QUESTION)
         while True:
-            sys.stderr.write("u or a? ")
+            sys.stderr.write("u or a? [u] ")
             sys.stderr.flush()
             line = sys.stdin.readline()
             if not line:
                 raise self._unanswered(reading)
-            answer = line.strip().lower()[:1]
+            answer = line.strip().lower()[:1] or "u"
             if answer in ("u", "a"):
                 return {"u": "unknown", "a": "absent"}[answer]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
-from hilltop.data.json_files import read_json
+from hilltop.data.small_files import read_json
 from hilltop.inputs.image_files import MADE_BY_START, list_images
 
 

@@ -2,57 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-import tyro
+from cyclopts import Parameter
 
-from hilltop.errors import ArgumentError
-from hilltop.report.epochs import best_epoch
+from hilltop.cli.parser import Device, MaybeOut
 from hilltop.training.config import TrainConfig
 from hilltop.training.run_folder import RunFolder, default_folder
 
 # How the help groups the options of a run; those of model and label file follow.
 GROUPS = {
-    "data": (
+    "Data": (
         "labels", "val_labels", "true_labels", "images", "val_images", "features", "val_features",
         "val_share", "val_split", "val_unlisted", "val_format", "allow_missing", "allow_overlap",
     ),
-    "loss": ("loss", "pseudo_label", "ask_average"),
-    "training": (
-        "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
+    "Loss": ("loss", "pseudo_label", "ema_teacher"),
+    "Training": (
+        "device", "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
         "schedule_epochs", "ema", "ema_ramp", "ema_choice", "augment", "precision", "seed",
         "workers", "skip_broken",
     ),
-    "model": (
-        "model", "weights", "train_from", "head_rate", "freeze_norms", "boost", "hidden",
-        "image_size", "normalise",
+    "Model": (
+        "model", "weights", "freeze_below", "bias_init", "head_rate", "freeze_norms", "boost",
+        "hidden", "image_size", "normalise",
     ),
-    "files": ("out", "config", "report", "tensorboard"),
+    "Files": ("out", "config", "report", "tensorboard"),
 }  # fmt: skip
+
+RunOptions = Annotated[TrainConfig, Parameter(name="*")]
 
 
 @dataclass(frozen=True)
 class Train:
     """Train a classifier on images or features and leave a run folder with everything in it.
 
-    Example: hilltop train --labels labels.csv --unlisted unknown --images photos --weights timm
+    Example: hilltop train labels.csv --unlisted unknown --images photos --weights timm
     """
 
-    out: Path | None = None
+    run_options: RunOptions = field(default_factory=TrainConfig)
+    _: KW_ONLY
+    out: MaybeOut = None
     """The run folder; without it runs/<date>-<name of the label file>-<loss>."""
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
-    run_options: TrainConfig = field(default_factory=TrainConfig)
+    device: Device = "auto"
     groups: ClassVar = GROUPS
-    needs: ClassVar = ("labels",)
 
-    @classmethod
-    def defaults(cls, words: Sequence[str]) -> Train:
+    def base(self) -> Train | None:
         """Options from the file named by ``--config``, for the command line to change."""
-        return cls(run_options=options_from_file(words))
+        return None if self.config is None else Train(TrainConfig.from_file(self.config))
 
     def run(self) -> dict[str, Any]:
         """Train."""
@@ -70,8 +70,10 @@ class Resume:
     Example: hilltop resume runs/2026-01-31-labels-hill
     """
 
-    folder: tyro.conf.Positional[Path]
+    folder: Path
     """The run folder."""
+    _: KW_ONLY
+    device: Device = "auto"
 
     def run(self) -> dict[str, Any]:
         """Resume."""
@@ -82,6 +84,7 @@ class Resume:
 
 def describe_run(path: Path) -> dict[str, Any]:
     """What a finished run says of itself: where it is, and the metrics of its epochs."""
+    from hilltop.report.epochs import best_epoch
     from hilltop.training.decisions import load_truth, usual_weights
 
     folder = RunFolder(path)
@@ -95,16 +98,3 @@ def describe_run(path: Path) -> dict[str, Any]:
         "last": epochs[-1] if epochs else None,
         "best": best_epoch(epochs) if epochs else None,
     }
-
-
-def options_from_file(words: Sequence[str]) -> TrainConfig:
-    """Options from the file named by ``--config`` among the words, or the usual ones."""
-    path = None
-    for at, word in enumerate(words):
-        if word == "--config":
-            if at + 1 == len(words):
-                raise ArgumentError("--config needs the name of a file.")
-            path = words[at + 1]
-        elif word.startswith("--config="):
-            path = word.partition("=")[2]
-    return TrainConfig() if path is None else TrainConfig.from_file(Path(path))

@@ -1,25 +1,25 @@
 """Labels in, labels out: one sparse table, every format, exact simulation of missing labels."""
 
-from hilltop.data.annotators import (
+from hilltop.data.format import Format
+from hilltop.data.formats import FORMATS, detect, patch, read, read_labels, write_labels
+from hilltop.data.join import LabelSet, join_tables
+from hilltop.data.label_table import Collector, LabelTable, Scopes, State, Step
+from hilltop.data.layout import Ambiguous, Layout, ReadOptions
+from hilltop.data.review_record import ReviewRecord, before_review, read_provenance
+from hilltop.data.scores import ScoreTable
+from hilltop.data.simulation import (
+    Thinned,
+    drop_positives,
+    keep_each,
     lose_by_annotator,
     lose_by_batch,
     lose_by_clarity,
     lose_by_class,
     lose_by_size,
+    single_positive,
 )
-from hilltop.data.assemble import Collector, assemble
-from hilltop.data.format import Format
-from hilltop.data.formats import FORMATS, detect, patch, read, read_labels, write_labels
-from hilltop.data.history import Step
-from hilltop.data.join import LabelSet, join_tables
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.missing import Thinned, drop_positives, keep_each, single_positive
-from hilltop.data.review_record import ReviewRecord, before_review, read_provenance
-from hilltop.data.scopes import Scopes
-from hilltop.data.scores import ScoreTable
-from hilltop.data.state import State
 from hilltop.data.summary import Summary, summarise
+from hilltop.deprecation import warn_renamed
 
 __all__ = [
     "FORMATS",
@@ -37,7 +37,6 @@ __all__ = [
     "Step",
     "Summary",
     "Thinned",
-    "assemble",
     "before_review",
     "detect",
     "drop_positives",
@@ -56,3 +55,11 @@ __all__ = [
     "summarise",
     "write_labels",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Answer to names that changed, with a warning."""
+    if name == "assemble":
+        warn_renamed(name, "LabelTable.from_coo")
+        return LabelTable.from_coo
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

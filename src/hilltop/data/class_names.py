@@ -13,13 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import did_you_mean, pluralize
-from hilltop.data.csv_rows import format_rows, read_rows
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import ReadOptions, ask
-from hilltop.data.state import State
+from hilltop.data.small_files import format_rows, read_rows
 
 _CLASS, _RENAME, _LABELS = "class", "rename", "labels"
 _NO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u00ad"

@@ -12,16 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from hilltop.checks import did_you_mean
 from hilltop.data import native
 from hilltop.data.annotations import (
-    class_folders,
     coco,
     cvat,
     fiftyone,
     huggingface,
+    image_folders,
     label_studio,
-    sidecar,
     voc,
     yolo,
 )
@@ -34,26 +35,16 @@ from hilltop.data.class_names import (
 from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_folder
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_folders import candidate_files
-from hilltop.data.label_table import LabelTable
+from hilltop.data.folders import candidate_files
+from hilltop.data.format import Change, Changes, FilePatch, Format, Patched, with_changes
+from hilltop.data.label_table import LabelTable, Step, check_class_names
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
-from hilltop.data.patching import Change, Original, Patched
-from hilltop.data.public import (
-    audioset,
-    celeba,
-    libsvm,
-    mulan,
-    multi_hot,
-    nus,
-    openimages,
-    paper_list,
-)
+from hilltop.data.public import audioset, features, lists, nus, openimages
 from hilltop.data.review_record import read_provenance
 from hilltop.data.tables.infer import detect_table
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
+from hilltop.data.tables.words import word_set
 from hilltop.data.tables.write import write_lists, write_long, write_wide
 from hilltop.deprecation import warn_renamed
 from hilltop.errors import AmbiguousInputError, ArgumentTypeError, DataError
@@ -99,19 +90,19 @@ _ALL = (
     yolo.FORMAT,
     voc.FORMAT,
     voc.XML_FORMAT,
-    class_folders.FORMAT,
+    image_folders.CLASS_FOLDERS,
     label_studio.FORMAT,
     cvat.FORMAT,
     fiftyone.FORMAT,
-    sidecar.FORMAT,
+    image_folders.SIDECAR,
     nus.FORMAT,
     openimages.FORMAT,
-    paper_list.FORMAT,
-    celeba.FORMAT,
+    lists.PAPER_LIST,
+    lists.CELEBA,
     audioset.FORMAT,
-    mulan.FORMAT,
-    libsvm.FORMAT,
-    multi_hot.FORMAT,
+    features.MULAN,
+    features.LIBSVM,
+    lists.MULTI_HOT,
 )
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 """Every format by name."""
@@ -124,30 +115,12 @@ RENAMED_FORMATS = {
     "zero_one_list": "multi_hot",
 }
 """Old names of formats, with their new ones."""
-_RECIPES = frozenset(
-    [
-        "id_class",
-        "named_arrays",
-        "name_list",
-        "matrix",
-        "triples",
-        "fasttext",
-        "tfrecord",
-        "class_values",
-        "datumaro",
-        "ground_truth",
-        "labelbox",
-        "object_values",
-        "prodigy",
-        "via",
-        "via_three",
-        "xml_records",
-        "class_lists",
-        "json_files",
-        "object_files",
-        "value_files",
-        "xmp_files",
-    ]
+_RECIPES = word_set(
+    """
+    id_class named_arrays name_list matrix triples fasttext tfrecord class_values datumaro
+    ground_truth labelbox object_values prodigy via via_three xml_records class_lists json_files
+    object_files value_files xmp_files
+    """
 )
 
 
@@ -369,8 +342,10 @@ def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[C
             f"files of the format {layout.format!r} are read, but not changed. Write the labels in"
             " another one with --format, such as --format hilltop.",
         )
-    patched = format.patch(Original(source, layout, table), changes)
-    expected = with_changes(table, patched.changes, patched.images)
+    patched = format.patch(FilePatch(source, layout, table, Changes(changes)))
+    expected = with_changes(table, patched.changes, step="patch")
+    if patched.images is not None:
+        expected = expected.with_images(patched.images, step=Step("rename", {}))
     found = read_patched(source, patched)
     if set(found.classes) <= set(expected.classes):  # a class may have lost its last label
         found = found.with_classes(expected.classes)
@@ -381,19 +356,6 @@ def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[C
             " format with --format, such as --format hilltop.",
         )
     return patched
-
-
-def with_changes(
-    table: LabelTable, changes: Sequence[Change], images: Sequence[str] | None = None
-) -> LabelTable:
-    """Return the table with the changes made, under other image ids if there are any."""
-    changed = table.with_states(
-        [change.row for change in changes],
-        [change.column for change in changes],
-        [int(change.state) for change in changes],
-        step=Step("patch", {"changes": len(changes)}),
-    )
-    return changed if images is None else changed.with_images(images, step=Step("rename", {}))
 
 
 def read_patched(source: Source, patched: Patched) -> LabelTable:
@@ -488,8 +450,8 @@ def write_labels(
     if chosen.write is None:
         raise data_error(
             target,
-            f"files of the format {chosen.name!r} hold what a table of labels lacks; they are read,"
-            " but not written. Write another format, such as wide.",
+            f"files of the format {chosen.name!r} are read, but not written. Write another format,"
+            " such as wide.",
         )
     if target.suffix.lower() in PACKED_SUFFIXES:
         raise data_error(target, "compressed files are read, but not written.")
@@ -508,3 +470,50 @@ def _by_suffix(path: Path, table: LabelTable) -> Format:
             " .csv, .tsv, .xlsx, .jsonl and .parquet have one of their own."
         )
     return fitting[0]
+
+
+def table_from_dataframe(
+    frame: Any,
+    *,
+    image: str | None,
+    label: str | Sequence[str] | None,
+    classes: Sequence[str] | None,
+    delimiter: str | None,
+    format: str | None,
+    options: ReadOptions | None,
+    **keywords: Any,
+) -> LabelTable:
+    """Read a DataFrame as any other table; nothing is inferred that was given."""
+    said = read_options(keywords, options)
+    if not hasattr(frame, "columns"):
+        raise ArgumentTypeError(
+            f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
+        )
+    names = [str(name) for name in frame.columns]
+    if image is not None:
+        said = replace(said, image_column=str(image))
+    if label is not None:
+        columns = [label] if isinstance(label, str) else [str(one) for one in label]
+        said = replace(said, label_columns=columns[0] if len(columns) == 1 else _quoted(columns))
+    if delimiter is not None:
+        said = replace(said, delimiter=delimiter)
+    closed = None if classes is None else [str(name) for name in classes]
+    check_class_names(closed)
+    if closed is not None and label is None and set(closed) <= set(names) and format is None:
+        said = replace(said, class_columns=_quoted(closed))
+    source = Source(Path("the DataFrame"), frame=frame)
+    try:
+        found = detect(source, said, format=format, classes=closed)
+        if isinstance(found, Ambiguous):
+            raise found.error()
+        table = named_table(read(source, found), source.path, said)
+    except pa.ArrowException as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise DataError(f"the DataFrame holds a column that is no text: {reason}.") from None
+    step = Step("from_dataframe", {"rows": len(frame), "columns": len(names)})
+    return replace(table, history=(step, *table.history[1:]))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    """Names of columns as the options take them."""
+    return ",".join('"' + name.replace('"', '""') + '"' for name in names)

@@ -13,11 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import assemble
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
-from hilltop.data.scopes import Scopes, merge_scopes
-from hilltop.data.state import State
+from hilltop.data.label_table import LabelTable, Scopes, State, Step, merge_scopes
 from hilltop.errors import ArgumentError
 
 Contradictions = Literal["stop", "unknown"]
@@ -64,8 +60,8 @@ def join_tables(sets: Sequence[LabelSet], *, contradictions: Contradictions = "s
         DataError: Sources contradict each other.
 
     Example:
-        >>> cats = assemble(["1", "2"], ["cat"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
-        >>> dogs = assemble(["2", "3"], ["dog"], [1], [0], State.PRESENT, unlisted=State.ABSENT)
+        >>> cats = LabelTable.from_lists(["1", "2"], [["cat"], []], unlisted="unknown")
+        >>> dogs = LabelTable.from_lists(["2", "3"], [[], ["dog"]], unlisted="absent")
         >>> joined = join_tables([LabelSet("cats", cats), LabelSet("dogs", dogs)])
         >>> joined.batch()[0]
         array([[ 1., nan],
@@ -87,7 +83,7 @@ def join_tables(sets: Sequence[LabelSet], *, contradictions: Contradictions = "s
         agreed = ~np.isin(keys, both)
         rows, columns, states = rows[agreed], columns[agreed], states[agreed]
         details["contradictions"] = len(both)
-    joined = assemble(
+    joined = LabelTable.from_coo(
         images,
         classes,
         rows,

@@ -1,8 +1,13 @@
-"""LabelTable: image ids, class names and, sparsely, what is known of each (image, class) pair."""
+"""LabelTable: image ids, class names and, sparsely, what is known of each (image, class) pair.
+
+Beside it stand what it is made of: the three states of a pair, the steps that made the table, which
+classes were looked for in which images, and how entries in any order become one table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import enum
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,16 +17,199 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import did_you_mean, pluralize
-from hilltop.data.entries import entries_of, put_entries, running_count
-from hilltop.data.history import Step
-from hilltop.data.scopes import Scopes
-from hilltop.data.state import State
-from hilltop.errors import ArgumentError, DataError
+from hilltop.errors import ArgumentError, ArgumentTypeError, DataError
 
 if TYPE_CHECKING:
     from hilltop.data.layout import ReadOptions
+from collections.abc import Callable
+from pathlib import Path
 
+from hilltop.data.data_errors import ErrorCollector, unknown_class
+
+
+class State(enum.IntEnum):
+    """What is known of a pair.
+
+    For training, unknown is "assumed negative, may be corrected" and absent is "confirmed by a
+    person, never corrected".
+    """
+
+    ABSENT = 0
+    PRESENT = 1
+    UNKNOWN = 2
+
+    @classmethod
+    def parse(cls, word: str) -> State:
+        """Return the state that ``word`` names: ``present``, ``absent`` or ``unknown``."""
+        try:
+            return cls[word.upper()]
+        except KeyError:
+            names = [state.name.lower() for state in cls]
+            raise ArgumentError(
+                f"A state must be one of {', '.join(names)}, but got {word!r}."
+                f"{did_you_mean(word, names)}"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that was done to make a table.
+
+    Attributes:
+        name: What was done.
+        details: With what.
+        by: Who or what decided it: reviewers, or a model; empty for the user of the function.
+        seed: What it was drawn from, if it was drawn.
+
+    Example:
+        >>> print(Step("review", {"changes": 3}, by="Ann, Ben"))
+        review: changes=3, by=Ann, Ben
+    """
+
+    name: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    by: str = ""
+    seed: int | Sequence[int] | None = None
+
+    def __str__(self) -> str:
+        """Return one line."""
+        said = dict(self.details)
+        if self.by:
+            said["by"] = self.by
+        if self.seed is not None:
+            said["seed"] = self.seed
+        return f"{self.name}: " + ", ".join(f"{key}={value}" for key, value in said.items())
+
+
+Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Scopes:
+    """What was looked for in each image, immutable.
+
+    Images with the same sources share a scope, so memory grows with images plus scopes x classes.
+
+    Attributes:
+        names: Name of each scope: its sources.
+        of_image: Scope of each image.
+        looked_for: Whether a scope holds a class ``(scopes, classes)``.
+    """
+
+    names: tuple[str, ...]
+    of_image: npt.NDArray[np.int32]
+    looked_for: Mask
+
+    def __post_init__(self) -> None:
+        """Protect the arrays from being written to."""
+        for array in (self.of_image, self.looked_for):
+            array.setflags(write=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say that the same was looked for."""
+        if not isinstance(other, Scopes):
+            return NotImplemented
+        return (
+            self.names == other.names
+            and np.array_equal(self.of_image, other.of_image)
+            and np.array_equal(self.looked_for, other.looked_for)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def images_by_class(self) -> Ints:
+        """Number of images in which each class was looked for."""
+        images = np.bincount(self.of_image, minlength=len(self.names))
+        return np.asarray(images @ self.looked_for, dtype=np.int64)
+
+    def select(self, rows: Ints) -> Scopes:
+        """Return the scopes of some images."""
+        return Scopes(self.names, self.of_image[rows], self.looked_for)
+
+    def with_columns(self, columns: Ints, classes: int) -> Scopes:
+        """Return the scopes under another list of classes; those that are new were not looked for.
+
+        Args:
+            columns: New number of each class.
+            classes: How many there are now.
+        """
+        looked_for = np.zeros((len(self.names), classes), dtype=bool)
+        looked_for[:, columns] = self.looked_for
+        return Scopes(self.names, self.of_image, looked_for)
+
+
+def merge_scopes(names: Sequence[str], members: Mask, looked_for: Mask) -> Scopes:
+    """Return the scopes of images that several sources hold: what any of them looked for.
+
+    Args:
+        names: Name of each source.
+        members: Whether an image is in a source ``(images, sources)``.
+        looked_for: Whether a source looked for a class ``(sources, classes)``.
+
+    Example:
+        >>> merged = merge_scopes(["a", "b"], np.array([[True, False], [True, True]]),
+        ...                       np.array([[True, False], [False, True]]))
+        >>> merged.names, merged.images_by_class()
+        (('a', 'a + b'), array([2, 1]))
+    """
+    # Turned round, single sources come first, in their order.
+    kinds, of_image = np.unique(members[:, ::-1], axis=0, return_inverse=True)
+    together = kinds[:, ::-1]
+    return Scopes(
+        names=tuple(" + ".join(np.array(names)[kind]) for kind in together),
+        of_image=of_image.reshape(-1).astype(np.int32),
+        looked_for=together @ looked_for,
+    )
+
+
+States = npt.NDArray[np.int8]
+
+
+def put_entries(keys: Ints, states: States, named: Ints, new: States) -> tuple[Ints, States]:
+    """Return the entries with some changed or added; of a key named twice, the last holds.
+
+    Args:
+        keys: Keys of the entries, ascending.
+        states: Their states.
+        named: Keys to change or add, in any order.
+        new: Their states.
+    """
+    # Turned round, so that the first of equal pairs is the one that was named last.
+    edited, last = np.unique(named[::-1], return_index=True)
+    new = new[::-1][last]
+    at = np.searchsorted(keys, edited)
+    here = np.append(keys, -1)[at] == edited
+    entries = states.copy()
+    entries[at[here]] = new[here]
+    keys = np.insert(keys, at[~here], edited[~here])
+    return keys, np.insert(entries, at[~here], new[~here])
+
+
+def running_count(chosen: npt.NDArray[np.bool_]) -> Ints:
+    """How many are chosen before each place, and behind the last one."""
+    counts = np.zeros(len(chosen) + 1, dtype=np.int64)
+    np.cumsum(chosen, out=counts[1:])
+    return counts
+
+
+def entries_of(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Places of the entries of some rows, row after row, and how many each row has.
+
+    Takes time by these rows alone: blocks of a large table would otherwise cost their square.
+
+    Args:
+        indptr: Row ``i`` has the entries ``indptr[i]:indptr[i + 1]``.
+        rows: The rows.
+
+    Example:
+        >>> entries_of(np.array([0, 2, 2, 5]), np.array([2, 0]))
+        (array([2, 3, 4, 0, 1]), array([3, 2]))
+    """
+    starts = indptr[rows]
+    lengths = indptr[rows + 1] - starts
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(starts - before, lengths) + np.arange(lengths.sum()), lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +217,8 @@ class LabelTable:
     """Labels of many images, immutable.
 
     Only pairs whose state differs from ``unlisted`` are stored, so memory grows with the number of
-    labels. Within a row, entries are ordered by class. Use :func:`hilltop.data.assemble` to build
-    one from unordered entries.
+    labels. Within a row, entries are ordered by class. Use :meth:`from_coo` to build one
+    from unordered entries.
 
     Attributes:
         images: Image ids, all different.
@@ -56,6 +244,82 @@ class LabelTable:
     scopes: Scopes | None = None
 
     @staticmethod
+    def from_coo(
+        images: Sequence[str] | pa.Array,
+        classes: Sequence[str],
+        rows: npt.ArrayLike,
+        columns: npt.ArrayLike,
+        states: npt.ArrayLike | State,
+        *,
+        unlisted: State,
+        source: Path | None = None,
+        line_of: Callable[[int], int] | None = None,
+        step: Step | None = None,
+        notes: Sequence[str] = (),
+        remedy: str = "",
+    ) -> LabelTable:
+        """Build a table from entries in any order, as those of a sparse matrix in COO format.
+
+        The same entry twice is kept once. Two different states for one pair are an error, except
+        that "unknown" gives way to what is known.
+
+        Args:
+            images: Image ids, all different, in the order of the table.
+            classes: Class names, all different.
+            rows: Image number of each entry.
+            columns: Class number of each entry.
+            states: State of each entry, or one for all.
+            unlisted: State of the pairs without an entry.
+            source: The file, for messages.
+            line_of: Line number of an entry, for messages.
+            step: What was done, for the history.
+            notes: What was noticed, for :attr:`LabelTable.notes`.
+            remedy: What else than correcting the file helps against contradictions, as a sentence.
+
+        Raises:
+            DataError: A pair is both present and absent, or names are not all different.
+        """
+        errors = ErrorCollector(source or Path("labels"))
+        ids = images if isinstance(images, pa.Array) else pa.array(images, pa.string())
+        _check_distinct(errors, "image", ids)
+        _check_distinct(errors, "class", pa.array(classes, pa.string()))
+        errors.check()
+        row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+        state = np.broadcast_to(np.asarray(states, dtype=np.int8), row.shape)
+        key = row * len(classes) + column
+        if len(key) > 1 and not (key[1:] > key[:-1]).all():
+            # Sorted by pair and then by state, so that what is known comes before UNKNOWN.
+            order = np.argsort(key * 4 + state, kind="stable")
+            key, row, state = key[order], row[order], state[order]
+            again = key[1:] == key[:-1]
+            clash = again & (state[1:] != state[:-1]) & (state[1:] != State.UNKNOWN)
+            also = f" {remedy}" if remedy else ""
+            for at in np.flatnonzero(clash):
+                image, name = divmod(int(key[at]), len(classes))
+                errors.add(
+                    f"image {ids[image].as_py()!r} has class {classes[name]!r} both absent and"
+                    f" present. Keep one of the two.{also}",
+                    line=line_of(int(max(order[at], order[at + 1]))) if line_of else None,
+                )
+            errors.check()
+            first = np.concatenate([[True], ~again])
+            key, row, state = key[first], row[first], state[first]
+        listed = state != unlisted
+        if not listed.all():
+            key, row, state = key[listed], row[listed], state[listed]
+        per_row = np.bincount(row, minlength=len(ids))
+        return LabelTable(
+            images=ids,
+            classes=tuple(classes),
+            indptr=np.concatenate([[0], np.cumsum(per_row)]).astype(np.int64),
+            columns=(key - row * len(classes)).astype(np.int32),
+            states=np.ascontiguousarray(state, dtype=np.int8),
+            unlisted=unlisted,
+            history=() if step is None else (step,),
+            notes=tuple(notes),
+        )
+
+    @staticmethod
     def from_lists(
         images: Iterable[str],
         labels: Iterable[Iterable[str | int]],
@@ -69,9 +333,35 @@ class LabelTable:
             >>> LabelTable.from_lists(["a.jpg", "b.jpg"], [["cat"], []], ["cat", "dog"])
             LabelTable(2 images, 2 classes, 1 present, 0 absent, 3 unknown)
         """
-        from hilltop.data.from_python import table_from_lists
-
-        return table_from_lists(images, labels, classes, unlisted=State.parse(unlisted))
+        ids = _ids(images)
+        check_class_names(classes)
+        if isinstance(labels, np.ndarray) and labels.ndim == 2:
+            raise ArgumentTypeError(
+                f"labels must hold a list for each image, but are a matrix {labels.shape}. Use"
+                " LabelTable.from_matrix for 0 and 1."
+            )
+        lists = list(labels)
+        if len(ids) != len(lists):
+            raise ArgumentError(
+                f"labels must have a list for each of {len(ids)} images, not {len(lists)}."
+            )
+        if classes is not None and _looks_multi_hot(lists, len(classes)):
+            raise ArgumentError(
+                f"labels hold a 0 or 1 for each of {len(classes)} classes, but a list of labels"
+                " names the classes that are present. Use LabelTable.from_matrix."
+            )
+        collector = Collector(Path("labels"), classes)
+        for image, names in zip(ids, lists, strict=True):
+            if isinstance(names, str) or not isinstance(names, Iterable):
+                raise ArgumentTypeError(
+                    f"labels of image {image!r} must be a list, but are {names!r}. Write"
+                    f" [{names!r}]."
+                )
+            row = collector.image(image)
+            for name in names:
+                collector.label(row, _name(name, classes), State.PRESENT)
+        table = collector.table(unlisted=State.parse(unlisted), sort_classes=True)
+        return replace(table, history=(Step("from_lists", {"images": len(ids)}),))
 
     @staticmethod
     def from_matrix(
@@ -93,9 +383,38 @@ class LabelTable:
             >>> LabelTable.from_matrix(["a", "b"], [[1, 0], [0, 1]], ["cat", "dog"], zero="absent")
             LabelTable(2 images, 2 classes, 2 present, 2 absent, 0 unknown)
         """
-        from hilltop.data.from_python import table_from_matrix
-
-        return table_from_matrix(images, matrix, classes, zero=State.parse(zero))
+        rest = State.parse(zero)
+        ids = _ids(images)
+        check_class_names(classes)
+        values = np.asarray(matrix)
+        if values.shape != (len(ids), len(classes)):
+            raise ArgumentError(
+                f"matrix must have the shape ({len(ids)}, {len(classes)}) of images and classes,"
+                f" but has {values.shape}."
+            )
+        if values.dtype != bool and not np.issubdtype(values.dtype, np.number):
+            raise ArgumentTypeError(f"matrix must hold numbers, but holds {values.dtype}.")
+        numbers = values.astype(np.float64)
+        known = np.isnan(numbers) | (numbers == 0) | (numbers == 1)
+        if not known.all():
+            raise ArgumentError(
+                "matrix must hold 1 (present), 0 and NaN (unknown), but got"
+                f" {numbers[~known][0]!r}. If -1 means absent, write 0 and pass zero='absent';"
+                " if unknown, write NaN."
+            )
+        states = np.where(numbers == 1, State.PRESENT, rest).astype(np.int8)
+        states[np.isnan(numbers)] = State.UNKNOWN
+        rows, columns = np.nonzero(states != rest)
+        step = Step("from_matrix", {"images": len(ids)})
+        return LabelTable.from_coo(
+            pa.array(ids, pa.string()),
+            list(classes),
+            rows,
+            columns,
+            states[rows, columns],
+            unlisted=rest,
+            step=step,
+        )
 
     @staticmethod
     def from_dataframe(
@@ -125,7 +444,7 @@ class LabelTable:
         Raises:
             AmbiguousInputError: The columns leave something open that a keyword has to settle.
         """
-        from hilltop.data.from_python import table_from_dataframe
+        from hilltop.data.formats import table_from_dataframe
 
         return table_from_dataframe(
             frame,
@@ -327,8 +646,7 @@ class LabelTable:
             unlisted: The new state of all pairs that have no entry and are not named here.
 
         Example:
-            >>> from hilltop.data import assemble
-            >>> before = assemble(["a", "b"], ["cat", "dog"], [], [], [], unlisted=State.UNKNOWN)
+            >>> before = LabelTable.from_lists(["a", "b"], [[], []], ["cat", "dog"])
             >>> after = before.with_states([1], [0], State.PRESENT, step=Step("look", by="Ann"))
             >>> after.labels_of(1), str(after.history[-1])
             (('cat',), 'look: by=Ann')
@@ -407,3 +725,155 @@ def _check_range(kind: str, numbers: Ints, count: int) -> None:
             f"There is no {kind} {int(wrong.flat[0])}: they are counted from 0, and there are"
             f" {count}."
         )
+
+
+class Collector:
+    """Collects labels image by image, for readers that parse one record after another."""
+
+    def __init__(self, path: Path, classes: Sequence[str] | None = None) -> None:
+        """Start with a closed list of classes, or with None: classes are taken as they come."""
+        self.errors = ErrorCollector(path)
+        self._closed = classes is not None
+        self._classes = {name: number for number, name in enumerate(classes or ())}
+        numbered = not any(name.isdigit() for name in self._classes)
+        self._by_number = {str(at): name for at, name in enumerate(classes or ()) if numbered}
+        self._images: dict[str, int] = {}
+        self._entries: list[tuple[int, int, int, int]] = []
+        self._records: list[tuple[int, int]] = []  # row, and number of its first entry
+
+    def image(self, name: str, *, line: int | None = None, once: bool = False) -> int:
+        """Return the row of an image, new or not.
+
+        With ``once`` a new record of the image begins; more than one for an image is noted.
+        """
+        if not name:
+            self.errors.add("the image id is empty. Give every image a name.", line=line)
+        row = self._images.setdefault(name, len(self._images))
+        if once:
+            self._records.append((row, len(self._entries)))
+        return row
+
+    def label(self, row: int, name: str, state: State, *, line: int | None = None) -> None:
+        """Add what is said of one class, by its name or its number in the closed list."""
+        name = self._by_number.get(name, name)
+        if name not in self._classes:
+            if self._closed:
+                self.errors.add(unknown_class(name, self._classes), line=line)
+                return
+            if not name:
+                self.errors.add("a class name is empty. Remove it or name it.", line=line)
+                return
+            self._classes[name] = len(self._classes)
+        self._entries.append((row, self._classes[name], int(state), line or 0))
+
+    def table(
+        self, *, unlisted: State, sort_classes: bool = False, notes: Sequence[str] = (), **step: Any
+    ) -> LabelTable:
+        """Return the table, or raise with all errors."""
+        self.errors.check()
+        entries = np.array(self._entries, dtype=np.int64).reshape(-1, 4).T
+        rows, columns, states, lines = entries
+        classes = list(self._classes)
+        if sort_classes and not self._closed:
+            classes.sort()
+            columns = np.array([classes.index(name) for name in self._classes], dtype=np.int64)[
+                columns
+            ]
+        return LabelTable.from_coo(
+            list(self._images),
+            classes,
+            rows,
+            columns,
+            states,
+            unlisted=unlisted,
+            source=self.errors.path,
+            line_of=(lambda entry: int(lines[entry])) if lines.any() else None,
+            step=Step("read", {"file": str(self.errors.path), **step}),
+            notes=[*notes, *self._repetitions()],
+        )
+
+    def _repetitions(self) -> list[str]:
+        """What to say of images that have more than one record."""
+        said: dict[int, list[set[tuple[int, int]]]] = {}
+        ends = [start for _, start in self._records[1:]] + [len(self._entries)]
+        for (row, start), end in zip(self._records, ends, strict=False):
+            entries = self._entries[start:end]
+            said.setdefault(row, []).append({(column, state) for _, column, state, _ in entries})
+        repeated = {row: sets for row, sets in said.items() if len(sets) > 1}
+        if not repeated:
+            return []
+        differ = [row for row, sets in repeated.items() if any(one != sets[0] for one in sets)]
+        stand = pluralize(len(repeated), "image id stands", "image ids stand")
+        text = f"{stand} in more than one record; the labels are merged."
+        if differ:
+            example = list(self._images)[differ[0]]
+            have = pluralize(len(differ), "of them has", "of them have")
+            text += f" {have} different labels there, the first is {example!r}."
+        return [text]
+
+
+def ascending(names: pa.Array) -> bool:
+    """Whether each name is greater than the one before, so that no two are the same."""
+    return pc.all(pc.greater(names[1:], names[:-1]), min_count=0).as_py() is True
+
+
+def _check_distinct(errors: ErrorCollector, kind: str, names: pa.Array) -> None:
+    if ascending(names) or len(names) == len(names.unique()):
+        return
+    counted = pc.value_counts(names)
+    twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
+    errors.add(
+        f"{len(twice)} {kind} names stand more than once, for example {twice[0].as_py()!r}."
+        " Names must differ."
+    )
+
+
+def _ids(images: Iterable[str]) -> list[str]:
+    ids = list(images)
+    wrong = next((one for one in ids if one is None or (isinstance(one, float) and one != one)), "")
+    if wrong != "":
+        raise ArgumentError(f"images must all have a name, but got {wrong!r}.")
+    names = [str(one) for one in ids]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(f"images must all differ, but {twice!r} is there more than once.")
+    return names
+
+
+def check_class_names(classes: Sequence[str] | None) -> None:
+    """Raise unless a list of classes, if there is one, holds names that differ."""
+    if classes is None:
+        return
+    if isinstance(classes, str):
+        raise ArgumentTypeError(f"classes must be a list of names, but are the text {classes!r}.")
+    names = list(classes)
+    if not all(isinstance(name, str) and name for name in names):
+        wrong = next(name for name in names if not isinstance(name, str) or not name)
+        raise ArgumentTypeError(f"classes must be names, but got {wrong!r}.")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(f"classes must all differ, but {twice!r} is there more than once.")
+
+
+def _looks_multi_hot(lists: Sequence[Any], classes: int) -> bool:
+    """Whether every list is as long as there are classes and repeats 0 or 1."""
+    rows = [list(one) for one in lists if isinstance(one, Iterable) and not isinstance(one, str)]
+    if len(rows) < len(lists) or not rows or any(len(row) != classes for row in rows):
+        return False
+    numbers = all(
+        isinstance(one, int | float | np.generic) and one in (0, 1) for row in rows for one in row
+    )
+    return numbers and any(len(set(row)) < len(row) for row in rows)
+
+
+def _name(label: Any, classes: Sequence[str] | None) -> str:
+    if isinstance(label, str):
+        return label
+    if isinstance(label, bool) or not isinstance(label, int | np.integer):
+        raise ArgumentTypeError(f"labels must be names or class numbers, but hold {label!r}.")
+    if classes is None:
+        raise ArgumentError(f"labels hold the number {label!r}; pass classes to name the numbers.")
+    if not 0 <= int(label) < len(classes):
+        known = pluralize(len(classes), "class", "classes")
+        raise ArgumentError(f"labels hold {label!r}, which is no number of {known}.")
+    return classes[int(label)]

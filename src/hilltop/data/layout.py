@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from hilltop.checks import did_you_mean
-from hilltop.data.state import State
+from hilltop.data.label_table import State
 from hilltop.deprecation import warn_renamed
 from hilltop.errors import AmbiguousInputError, ArgumentTypeError
 

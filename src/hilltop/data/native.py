@@ -15,18 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hilltop.data.assemble import assemble
+from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import FilePatch, Format, Patched, with_changes
+from hilltop.data.label_table import LabelTable, Scopes, State, Step
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.parquet_files import check_parquet
-from hilltop.data.patching import Change, Original, Patched
-from hilltop.data.scopes import Scopes
-from hilltop.data.state import State
 
 _KEY = b"hilltop"
 _VERSION = 1
@@ -94,7 +89,7 @@ def _table(path: Path, content: pa.Table, metadata: dict[str, Any]) -> LabelTabl
             rows.append(row)
             columns.append(column)
             states.append(np.full(len(row), state, dtype=np.int8))
-    table = assemble(
+    table = LabelTable.from_coo(
         content.column("image").combine_chunks().cast(pa.string()),
         metadata["classes"],
         np.concatenate(rows),
@@ -171,17 +166,12 @@ def detect(
     return Layout("hilltop") if matches(source) else None
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Write the file anew: it holds nothing but the table."""
-    changed = original.table.with_states(
-        [change.row for change in changes],
-        [change.column for change in changes],
-        [int(change.state) for change in changes],
-        step=Step("review", {"changes": len(changes)}),
-    )
+    changed = with_changes(asked.table, asked.changes, step="review")
     stored = io.BytesIO()
     pq.write_table(_content(changed), stored, compression="zstd", row_group_size=1 << 18)
-    return Patched({"": stored.getvalue()}, original.layout, changes)
+    return asked.patched(stored.getvalue())
 
 
 FORMAT = Format(

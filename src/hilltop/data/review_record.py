@@ -18,11 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.data.csv_rows import format_rows, unmark_cell
 from hilltop.data.data_errors import data_error
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
-from hilltop.data.state import State
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.small_files import format_rows, unmark_cell
 
 Ints = npt.NDArray[np.int64]
 AnswerWord = Literal["present", "absent", "unsure"]

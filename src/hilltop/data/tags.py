@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hilltop.data.csv_rows import format_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
 from hilltop.data.formats import named_format, write_labels
 from hilltop.data.label_table import LabelTable
 from hilltop.data.scores import ScoreTable
+from hilltop.data.small_files import format_rows
 
 SEPARATOR = ";"
 ENDINGS = (".csv", ".jsonl", ".parquet")

@@ -18,13 +18,12 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import pluralize
-from hilltop.data.array_files import read_npy, read_npz, read_npz_texts
+from hilltop.data.array_files import read_npy, read_npz, read_npz_texts, read_parquet_table
 from hilltop.data.content import Source, read_lines
 from hilltop.data.data_errors import data_error
 from hilltop.data.format import plain_layout
 from hilltop.data.formats import FORMATS
 from hilltop.data.layout import ReadOptions
-from hilltop.data.parquet_files import read_parquet_table
 from hilltop.inputs.backbone import Backbone
 from hilltop.inputs.image_files import ENDINGS
 from hilltop.models import input_rows

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hilltop.checks import pluralize
 from hilltop.data.data_errors import MOST_ERRORS, ErrorCollector, data_error
-from hilltop.data.label_folders import IMAGE_ENDINGS as ENDINGS
+from hilltop.data.folders import IMAGE_ENDINGS as ENDINGS
 from hilltop.errors import DataError
 
 __all__ = ["ENDINGS", "find_images", "fold_id", "list_images", "missing_images", "open_regular"]

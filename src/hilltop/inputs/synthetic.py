@@ -8,12 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from hilltop.checks import check_number
-from hilltop.data.assemble import assemble
 from hilltop.data.files import naming
 from hilltop.data.formats import write_labels
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
-from hilltop.data.state import State
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.inputs.drawing import Glyphs, draw_picture
 
 # Things that are seen together. Within a scene, and among scenes, the first are the most frequent.
@@ -85,7 +82,9 @@ def write_dataset(folder: Path, *, images: int, size: int, seed: int) -> LabelTa
     rows = np.repeat(np.arange(images), [len(classes) for classes in chosen])
     columns = np.concatenate(chosen)
     step = Step("write_dataset", {"images": images, "size": size, "seed": seed})
-    table = assemble(names, CLASSES, rows, columns, State.PRESENT, unlisted=State.ABSENT, step=step)
+    table = LabelTable.from_coo(
+        names, CLASSES, rows, columns, State.PRESENT, unlisted=State.ABSENT, step=step
+    )
     write_labels(table, folder / "labels.parquet", format="hilltop")
     return table
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from hilltop.checks import did_you_mean
 from hilltop.data import LabelTable
-from hilltop.data.csv_rows import csv_text, format_rows, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
 from hilltop.data.files import atomic_write
+from hilltop.data.small_files import csv_text, format_rows, parse_rows
 from hilltop.missing.answers import PlannedPairs, SampledAnswers
 
 PLAN_COLUMNS = ("image", "class", "probability", "sampled_with")

@@ -209,16 +209,18 @@ def _expect(counts: ExpectedCounts, accepted: Floats, hits: Floats) -> Expected:
     """Precision, recall and F1 of all classes together, with the spread between scenarios."""
     tags, right, present = accepted.sum(), hits.sum(axis=1), counts.present.sum(axis=1)
 
-    def interval(wholes: npt.ArrayLike) -> Interval:
+    def interval(wholes: npt.ArrayLike, less: float = 0.0) -> Interval:
         shares = np.clip(right / np.maximum(wholes, 1e-9), 0.0, 1.0)
         value, reach = float(shares.mean()), Z_90 * priors.EXPECTATION_ERROR
-        low = value - np.hypot(value - shares.min(), reach)
+        low = value - np.hypot(value - shares.min(), np.hypot(reach, Z_90 * less))
         high = value + np.hypot(shares.max() - value, reach)
         return Interval(value, float(max(0.0, low)), float(min(1.0, high)))
 
-    f1 = interval((tags + present) / 2)
     return Expected(
-        interval(np.full_like(present, tags)), interval(present), f1, tags / max(1, counts.rows)
+        interval(np.full_like(present, tags)),
+        interval(present, priors.CLEAR_FIRST_ERROR),
+        interval((tags + present) / 2),
+        tags / max(1, counts.rows),
     )
 
 

@@ -45,10 +45,6 @@ PURPOSES = {"mAP": 0.7, "OF1": 0.15, "P@3": 0.15}
 MISFITS: Floats = np.geomspace(0.05, 8.0, 25)
 """How far off the model may be beyond what it says itself, in standard errors of the answers; every
 order of magnitude is as probable as any other."""
-MIN_SAMPLING_SD = 0.1
-"""A pair is drawn as if its standard deviation were no less: probabilities
-near 0 may be wrong, and a rare yes among pairs that are hardly ever drawn would count for
-hundreds."""
 DRAWS = 48
 _CHOSEN = (False, True, False, *(True for _ in TOP_KS))
 _ENTRIES_AT_ONCE = 2_000_000
@@ -241,7 +237,7 @@ class Evaluation:
         """
         two = len(self.models) > 1
         gradient, probs = self._open_gradients(self._difference(0, 1) if two else self._metrics(0))
-        spread = np.sqrt(probs * (1 - probs) + MIN_SAMPLING_SD**2)
+        spread = np.sqrt(probs * (1 - probs) + priors.MIN_SAMPLING_SD**2)
         total = np.zeros(len(probs))
         for name, weight in PURPOSES.items():
             size = np.abs(gradient[:, METRICS.index(name)]) * spread

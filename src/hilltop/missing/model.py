@@ -118,19 +118,6 @@ class MissingCounts:
         """Missing labels of one class."""
         return Interval(*self.by_class[:, column].tolist())
 
-    def after_review(self, restored: Floats, labelled: Floats, pairs: Floats) -> MissingCounts:
-        """Return what is still missing.
-
-        Args:
-            restored: Labels of each class that were put back since.
-            labelled: Labels of each class that are there now.
-            pairs: Entries of each class that could still be missing labels.
-        """
-        ends = np.array([self.total.value, self.total.low, self.total.high])
-        total = Interval(*np.clip(ends - restored.sum(), 0.0, pairs.sum()).tolist())
-        by_class = np.clip(self.by_class - restored, 0.0, pairs)
-        return MissingCounts(total, by_class, labelled)
-
 
 @dataclass(frozen=True, eq=False)
 class _Order:
@@ -166,8 +153,11 @@ class MissingLabelModel:
         single_label_share: Share of the images with exactly one label.
         ratio: Missing ratio of the count rule.
         loglik_gain: Coarsened log-likelihood by which SCAR prefers missing labels to none.
-        order: How open entries are ranked; None in a model that was read from a file.
-        draws: Draws of log label frequencies from their posterior ``(draws, C)``; likewise.
+        order: How open entries are ranked.
+        lost: How many labels were missing before a review put some of them back; None where
+            there was no review.
+        draws: Draws of log label frequencies from their posterior ``(draws, C)``; None in a model
+            that was read from a file.
         profile: Calibrations at every label frequency; likewise.
         score_scale: Slope and shifts that turn scores into logits of labels; likewise.
     """
@@ -181,6 +171,7 @@ class MissingLabelModel:
     ratio: str | None = None
     loglik_gain: float = 0.0
     order: _Order | None = None
+    lost: MissingCounts | None = None
     draws: Floats | None = None
     profile: Profile | None = None
     score_scale: tuple[float, Floats] | None = None
@@ -225,10 +216,11 @@ class MissingLabelModel:
         scores, labels, absent = _checked(logits, targets, verified)
         if absent is not None and bool((absent | (labels != 0)).all()):
             return cls._complete(scores, labels, absent)
-        added = None if restored is None else (as_floats(restored) == 1) & (labels == 1)
-        counts = Counts.of_labels(scores, labels, absent, added)
-        if added is not None:
+        added, now = None, labels
+        if restored is not None:
+            added = (as_floats(restored) == 1) & (labels == 1)
             labels = np.where(added, 0.0, labels)
+        counts = Counts.of_labels(scores, now, absent, added)
         slope, shift = _calibrate_to_labels(Counts.of_labels(scores, labels))
         scaled = counts.rescored(counts.scores * slope + shift)
         profile = fit_profile(scaled)
@@ -265,7 +257,12 @@ class MissingLabelModel:
             profile=profile,
             score_scale=(slope, shift),
         )
-        return model._ranked(scores, labels, absent, counts)
+        model = model._ranked(scores, labels, absent, counts)
+        if added is None:
+            return model
+        still_open = (now == 0) if absent is None else (now == 0) & ~absent
+        sums = [one.sum(axis=0).astype(float) for one in (added, now == 1, still_open)]
+        return model.after_review(*sums)
 
     @classmethod
     def _complete(cls, scores: Floats, labels: Floats, absent: Any) -> MissingLabelModel:
@@ -381,7 +378,7 @@ class MissingLabelModel:
         if absent is not None:
             known[absent] = 0.0
         levels, scenarios = None, []
-        for frequencies in _scenarios(self.draws, self.missing.labelled):
+        for frequencies in _scenarios(self.draws, self.as_lost.labelled):
             truth = Calibration.about(self.profile.levels, self.profile.at(frequencies))
             lost = np.log(np.maximum(-np.expm1(frequencies), _SURE))
             probs = np.where(known >= 0, known, expit(truth(own) + lost))
@@ -399,28 +396,50 @@ class MissingLabelModel:
         )
 
     def for_labels(self, labelled: Floats) -> MissingLabelModel:
-        """Return the model of more images like those that it was fitted to.
+        """Return the model of more images like those that it was fitted to, before any review.
 
         Args:
             labelled: Labels of each class in all of them.
         """
-        factor = labelled / np.maximum(self.missing.labelled, 1e-9)
-        by_class = np.where(self.missing.labelled > 0, self.missing.by_class * factor, 0.0)
-        whole = labelled.sum() / max(float(self.missing.labelled.sum()), 1e-9)
-        ends = (self.missing.total.value, self.missing.total.low, self.missing.total.high)
+        mine = self.as_lost
+        factor = labelled / np.maximum(mine.labelled, 1e-9)
+        by_class = np.where(mine.labelled > 0, mine.by_class * factor, 0.0)
+        whole = labelled.sum() / max(float(mine.labelled.sum()), 1e-9)
+        ends = (mine.total.value, mine.total.low, mine.total.high)
         total = Interval(*(whole * end for end in ends))
         if by_class[0].sum():
             by_class = by_class * (total.value / by_class[0].sum())
-        return replace(self, missing=MissingCounts(total, by_class, np.asarray(labelled, float)))
+        missing = MissingCounts(total, by_class, np.asarray(labelled, float))
+        return replace(self, missing=missing, lost=None)
 
-    def describe(self, missing: MissingCounts | None = None) -> str:
-        """Return the sentence about missing labels that every command prints.
+    @property
+    def as_lost(self) -> MissingCounts:
+        """How many labels were missing before a review, or are, where there was none."""
+        return self.missing if self.lost is None else self.lost
+
+    def after_review(self, restored: Floats, labelled: Floats, pairs: Floats) -> MissingLabelModel:
+        """Return the model where some of the missing labels were put back since.
 
         Args:
-            missing: What is still missing after a review, if there was one.
+            restored: Labels of each class that were put back.
+            labelled: Labels of each class that are there now.
+            pairs: Entries of each class that could still be missing labels.
         """
-        counts = self.missing if missing is None else missing
-        return describe_missing(self.kind, counts, ratio=self.ratio, single=self.single_label_share)
+        lost = self.as_lost
+        ends = np.array([lost.total.value, lost.total.low, lost.total.high])
+        total = Interval(*np.clip(ends - restored.sum(), 0.0, pairs.sum()).tolist())
+        by_class = np.clip(lost.by_class - restored, 0.0, pairs)
+        if by_class[0].sum():
+            value = np.minimum(by_class[0] * (total.value / by_class[0].sum()), pairs)
+            by_class = np.stack(
+                [value, np.minimum(by_class[1], value), np.maximum(by_class[2], value)]
+            )
+        return replace(self, missing=MissingCounts(total, by_class, labelled), lost=lost)
+
+    def describe(self) -> str:
+        """Return the sentence about missing labels that every command prints."""
+        single = self.single_label_share
+        return describe_missing(self.kind, self.missing, ratio=self.ratio, single=single)
 
     def __repr__(self) -> str:
         """Return what was found in a line."""
@@ -459,6 +478,8 @@ class MissingLabelModel:
             "images": np.array(self.images),
             "single_label_share": np.array(self.single_label_share),
         }
+        if self.order is not None:
+            arrays["order"] = np.array([*vars(self.order).values()])
         return {
             name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in arrays.items()
         }
@@ -487,6 +508,7 @@ class MissingLabelModel:
             arrays["images"].item(),
             arrays["single_label_share"].item(),
             note["ratio"],
+            order=_Order(*arrays["order"].tolist()) if "order" in arrays else None,
         )
 
 
@@ -510,34 +532,44 @@ def describe_missing(
     total, frequency = missing.total, missing.frequency
     if kind == "complete":
         return "Every entry is verified as present or absent, so no label is missing."
-    by_answers = f"by {pluralize(answers, 'verified answer', 'verified answers')}, "
+    told = f"by {pluralize(answers, 'verified answer', 'verified answers')}, " if answers else ""
     if kind == "none" and not total.value:
-        said = (
-            f"{by_answers.capitalize() if answers else ''}"
+        told += (
             "the labels show no sign that any is missing, though up to"
             f" {total.high:,.0f} could be (90% interval)."
         )
-        said = said[0].upper() + said[1:]
     else:
-        said = (
-            f"{by_answers if answers else ''}about {total.value:,.0f} labels are missing"
+        told += (
+            f"about {total.value:,.0f} labels are missing"
             f" ({total.low:,.0f} to {total.high:,.0f}, 90% interval): {frequency.value:.0%} of the"
             " true labels were recorded."
         )
-        said = said[0].upper() + said[1:]
         if ratio is not None:
-            said += (
+            told += (
                 f" Images keep floor(t (1 - r)) + 1 of t labels with r = {ratio}, as far as the"
                 " number of labels per image shows."
             )
         if not answers:
-            said += f" {ASSUMPTION}"
+            told += f" {ASSUMPTION}"
+    said = told[0].upper() + told[1:]
     if single >= priors.SINGLE_LABEL_SHARE and not answers:
         said += (
             f" {single:.0%} of the images have exactly one label: whether annotators stopped after"
             " one or there is only one, answers to a random sample tell."
         )
     return said
+
+
+def describe_total(labelled: int, missing: Interval, answers: int) -> str:
+    """Say how many labels are missing by a random sample of answers.
+
+    Args:
+        labelled: Number of labels.
+        missing: How many are missing.
+        answers: Number of answers.
+    """
+    counts = MissingCounts(missing, np.zeros((3, 0)), np.array([float(labelled)]))
+    return describe_missing("scar" if missing.value else "none", counts, answers=answers)
 
 
 def _checked(logits: Any, targets: Any, verified: Any) -> tuple[Floats, Floats, Any]:

@@ -15,7 +15,7 @@ from hilltop.data import LabelTable, State, read_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.scores import ScoreTable
-from hilltop.data.yaml_files import read_yaml
+from hilltop.data.small_files import read_yaml
 from hilltop.metrics import average_precision
 from hilltop.missing import MissingLabelModel
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated

@@ -14,8 +14,8 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from hilltop.data.csv_rows import format_rows
 from hilltop.data.files import atomic_write
+from hilltop.data.small_files import format_rows
 from hilltop.errors import ArgumentError
 from hilltop.report.page import Html, paragraph, table
 

@@ -6,16 +6,18 @@ import dataclasses
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
 
 from hilltop.data import ReadOptions
-from hilltop.data.yaml_files import read_yaml
+from hilltop.data.small_files import read_yaml
 from hilltop.errors import ConfigError
 from hilltop.training.config_checks import name_faults, number_faults, part_faults
 from hilltop.training.config_values import build_dataclass, plain_value
-from hilltop.training.recipe import HEADS, IMAGES, Recipe
 
-_USUAL = {"images": IMAGES, "features": HEADS}
+if TYPE_CHECKING:
+    from hilltop.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -32,23 +34,23 @@ class ModelConfig:
     """Images are squashed to this many pixels a side."""
     head_rate: float | None = None
     """How many times as fast as its backbone a classifier learns; without it 10 with weights."""
-    freeze_norms: bool | None = None
+    freeze_norms: Annotated[bool | None, Parameter(negative="--no-freeze-norms")] = None
     """Keep the statistics of batch norms as the weights have them; without it if there are any."""
-    head_start: Literal["prior", "default"] = "prior"
+    head_start: Annotated[Literal["prior", "default"], Parameter(name="--bias-init")] = "prior"
     """Where a classifier starts: where the loss is least on the labels, or as torch starts it."""
-    train_from: str | None = None
+    train_from: Annotated[str | None, Parameter(name="--freeze-below")] = None
     """Block of a backbone: those below are frozen, their outputs computed once and kept on disk."""
     boost: float = 1.0
     """Factor on class activations above 0 before they are pooled (BoostLU has 5); 1 for none."""
-    normalise: bool | None = None
+    normalise: Annotated[bool | None, Parameter(negative="--no-normalise")] = None
     """Scale pixels as the weights expect (not in the paper); without this only if there are any."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """Everything that decides how a run goes."""
 
-    labels: Path = Path()
+    labels: Path = field(default=Path(), kw_only=False)
     """Training labels, in any format."""
     val_labels: Path | None = None
     """Validation labels; without them a tenth of the training images is set aside."""
@@ -68,19 +70,19 @@ class TrainConfig:
     """Go on though some images are in both training and validation labels."""
     loss: str = "auto"
     """Name of the loss; auto: cross-entropy without pairs that were probably forgotten."""
-    loss_options: dict[str, Any] = field(default_factory=dict)
+    loss_options: Annotated[dict[str, Any], Parameter(parse=False)] = field(default_factory=dict)
     """Options of the loss, from a file: for example {tau: 0.65}."""
     pseudo_label: float | None = None
     """Train twice: before the second time, unknown pairs above this probability become labels."""
-    epochs: int = HEADS.epochs
+    epochs: int = 20
     """How often to go through the training images."""
-    batch_size: int = HEADS.batch_size
+    batch_size: int = 128
     """Images in a step, over all processes together."""
-    learning_rate: float | None = None
+    learning_rate: Annotated[float | None, Parameter(alias="--lr")] = None
     """Peak of the one-cycle schedule; without it 1e-4 on images, by their number on features."""
     weight_decay: float | None = None
     """On matrices and filters; without it 1e-4 on images, by cross-validation on features."""
-    warmup: float = HEADS.warmup
+    warmup: float = 0.2
     """Share of the schedule in which the learning rate rises."""
     head_epochs: int = 0
     """The first so many epochs train the classifier alone, in a cycle of their own; then all."""
@@ -88,12 +90,15 @@ class TrainConfig:
     """Length of the schedule if it is longer than the run (the paper: 80, stopped after 31)."""
     ema: float | None = None
     """Decay of the moving average of weights, 0 for none; without it 0.9997 (images) or 0."""
-    ema_ramp: bool = True
+    ema_ramp: Annotated[
+        bool,
+        Parameter(negative="--no-ema-ramp", help="Use the decay of --ema from the first step on."),
+    ] = True
     """Let the decay of the moving average grow in the first steps, so that it forgets the start."""
     ema_choice: Literal["average", "better"] = "average"
     """What is kept: the moving average, or the better of it and the plain weights (the paper)."""
-    ask_average: bool = False
-    """Let corrections (splc, ll_ct, ...) ask the moving average instead of the model itself."""
+    ask_average: Annotated[bool, Parameter(name="--ema-teacher")] = False
+    """Corrections (splc, ll_ct, ...) take predictions from the moving average of the weights."""
     augment: Literal["light", "strong", "paper", "none"] = "light"
     """light: crop and mirror; strong: cutout and RandAugment; paper: those of the released code."""
     precision: Literal["auto", "32", "16-mixed", "bf16-mixed"] = "auto"
@@ -114,12 +119,14 @@ class TrainConfig:
     """What unlisted pairs of the validation labels mean, if it is not what --unlisted says."""
     val_split: str | None = None
     """Which part of the data set to validate on, if not that of --split."""
-    report: bool = True
+    report: Annotated[bool, Parameter(negative="--no-report", help="Do not write report.html.")] = (
+        True
+    )
     """Write report.html and curves.png at the end."""
     tensorboard: bool = False
     """Write TensorBoard events too."""
-    reading: ReadOptions = field(default_factory=ReadOptions)
-    model: ModelConfig = field(default_factory=ModelConfig)
+    reading: Annotated[ReadOptions, Parameter(name="*")] = field(default_factory=ReadOptions)
+    model: Annotated[ModelConfig, Parameter(name="*")] = field(default_factory=ModelConfig)
 
     @property
     def kind(self) -> Literal["images", "features"]:
@@ -127,10 +134,16 @@ class TrainConfig:
         return "features" if self.features is not None else "images"
 
     @property
+    def _usual(self) -> Recipe:
+        from hilltop.training.recipe import HEADS, IMAGES  # loads torch, which help does not need
+
+        return IMAGES if self.kind == "images" else HEADS
+
+    @property
     def recipe(self) -> Recipe:
         """The numbers that training goes by, of a resolved configuration."""
         return dataclasses.replace(
-            _USUAL[self.kind],
+            self._usual,
             epochs=self.epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
@@ -145,7 +158,7 @@ class TrainConfig:
     def resolved(self) -> TrainConfig:
         """Return the same run with every automatic choice made that does not need the data."""
         images = self.kind == "images"
-        usual, given = _USUAL[self.kind], self.model
+        usual, given = self._usual, self.model
         name = given.model
         if name == "auto":
             name = "resnet50" if images else "linear"
@@ -180,7 +193,7 @@ class TrainConfig:
         if (self.images is None) == (self.features is None):
             faults.append("give one of --images and --features.")
         for prefix in ("", "val_"):
-            images, features = (getattr(self, f"{prefix}{name}") for name in _USUAL)
+            images, features = (getattr(self, f"{prefix}{name}") for name in ("images", "features"))
             if images is not None and not images.is_dir():
                 faults.append(f"{prefix}images: there is no folder {str(images)!r}.")
             if features is not None and not features.is_file():

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from hilltop.checks import did_you_mean
 from hilltop.data import FORMATS
-from hilltop.losses import LOSSES
 
 if TYPE_CHECKING:
     from hilltop.training.config import TrainConfig
@@ -50,6 +49,8 @@ def number_faults(config: TrainConfig) -> Iterator[str]:
 
 def name_faults(config: TrainConfig) -> Iterator[str]:
     """Say which names of a configuration nobody knows."""
+    from hilltop.losses import LOSSES
+
     if config.loss not in LOSSES:
         hint = did_you_mean(config.loss, LOSSES)
         yield f"loss: {config.loss!r} is not known.{hint} Known: {', '.join(LOSSES)}."

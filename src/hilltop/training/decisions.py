@@ -48,7 +48,7 @@ def keep_truth(config: TrainConfig, folder: RunFolder, task: Task, last_scores: 
         truths = {which: _by_validation(task, values) for which, values in scores.items()}
     for which, truth in truths.items():
         if truth is not None:
-            save_tensors(folder.truth(which), truth.tensors(), truth.note())
+            save_model(truth, folder.truth(which))
 
 
 def usual_weights(folder: RunFolder) -> Which:
@@ -61,13 +61,20 @@ def usual_weights(folder: RunFolder) -> Which:
 
 def load_truth(folder: RunFolder, which: str) -> MissingLabelModel | None:
     """Read what a run keeps for its last or best weights; None if it keeps nothing."""
-    path: Path = folder.truth(which)
+    return load_model(folder.truth(which))
+
+
+def save_model(model: MissingLabelModel, path: Path) -> None:
+    """Write a missing-label model to a file, completely or not at all."""
+    save_tensors(path, model.tensors(), model.note())
+
+
+def load_model(path: Path) -> MissingLabelModel | None:
+    """Read a missing-label model; None if there is no file, or one of an older release."""
     if not path.is_file():
         return None
     tensors, note = load_tensors(path)
-    if "kind" not in note:  # of an older release
-        return None
-    return MissingLabelModel.from_tensors(tensors, note)
+    return MissingLabelModel.from_tensors(tensors, note) if "kind" in note else None
 
 
 def score_logits(scores: Tensor) -> Tensor:
@@ -77,6 +84,7 @@ def score_logits(scores: Tensor) -> Tensor:
 
 def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> MissingLabelModel | None:
     assert task.untrained is not None
+    every = np.arange(len(task.train))
     return truth_of_head(
         inputs.values,
         lambda rows: training_batch(task.train, rows.numpy()),
@@ -85,6 +93,7 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         recipe=task.recipe,
         hidden=config.model.hidden if config.model.model == "mlp" else None,
         evidence=task.evidence,
+        before=None if task.before is None else training_batch(task.before, every)[0],
     )
 
 

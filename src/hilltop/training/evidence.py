@@ -54,6 +54,7 @@ def prepare_loss(
     labels: LabelBatch,
     *,
     seed: int,
+    before: LabelBatch | None = None,
     least_absent: float = LEAST_ABSENT,
     recipe: Recipe = HEADS,
 ) -> FoldEvidence | None:
@@ -63,8 +64,9 @@ def prepare_loss(
         loss: The loss to be told.
         stats: What is known of the labels.
         features: Gives one row an image ``(N, F)``; called only if there is something to ask.
-        labels: Targets by row, as they were before a review, if there was one.
+        labels: Targets by row.
         seed: The same seed gives the same evidence.
+        before: Targets by row as they were before a review, if there was one.
         least_absent: Unlabelled pairs that are less probably absent than this are left out.
         recipe: How heads are trained, where that was chosen already.
 
@@ -74,13 +76,15 @@ def prepare_loss(
     if not loss.wants_evidence:
         loss.prepare(stats)
         return None
-    targets, observed = labels(torch.arange(stats.images))
+    rows = torch.arange(stats.images)
+    targets, observed = labels(rows)
     absent = confirmed_absent(targets, observed)
+    restored = None if before is None else (targets == 1) & (before(rows)[0] != 1)
     asked, reason = None, _nothing_to_ask(targets, absent)
     evidence = Evidence(None, reason)
     if not reason:
-        asked = ask_folds(features(), targets, absent, seed=seed, recipe=recipe)
-        evidence = _weighted(asked, targets, absent, least_absent)
+        asked = ask_folds(features(), targets, absent, seed=seed, restored=restored, recipe=recipe)
+        evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
     loss.prepare(dataclasses.replace(stats, evidence=evidence))
     return asked
 
@@ -91,6 +95,7 @@ def ask_folds(
     absent: Tensor | None,
     *,
     seed: int,
+    restored: Tensor | None = None,
     recipe: Recipe = HEADS,
 ) -> FoldEvidence:
     """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
@@ -100,13 +105,14 @@ def ask_folds(
         targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
         absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
+        restored: True for labels that a review put back; they are evidence of missing ones.
         recipe: How heads are trained, where that was chosen already.
     """
     loss = head_loss("bce", reduction="sum")
     heads = cross_validate(
         features, targets, loss, observed=absent, repeats=REPEATS, seed=seed, recipe=recipe
     )
-    model = MissingLabelModel.fit(heads.logits, targets, verified=absent)
+    model = MissingLabelModel.fit(heads.logits, targets, verified=absent, restored=restored)
     return FoldEvidence(heads.logits, model, heads)
 
 
@@ -124,21 +130,33 @@ def _nothing_to_ask(targets: Tensor, absent: Tensor | None) -> str:
     return ""
 
 
-def _weighted(
+def mask_evidence(
     asked: FoldEvidence,
     targets: Tensor,
     absent: Tensor | None,
     least_absent: float = LEAST_ABSENT,
+    *,
+    restored: Tensor | None = None,
 ) -> Evidence:
+    """Return which entries count in the loss of ``auto``, and why.
+
+    Args:
+        asked: The missing-label model and the scores that it was fitted to.
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
+        absent: True where a person verified that an entry is absent.
+        least_absent: Unlabelled entries that are less probably absent than this are masked.
+        restored: True for labels that a review put back: they do not count as recorded.
+    """
     model = asked.model
     if model.kind not in ("scar", "count"):
         return Evidence(None, f"{model.describe()} The loss is cross-entropy")
     if model.loglik_gain <= MIN_LOGLIK_GAIN:  # the number of labels alone is no evidence of which
         return Evidence(None, f"{model.describe()} Scores do not show which: cross-entropy")
     # An entry is masked only if the count rule and SCAR agree that it is probably present.
+    recorded = targets if restored is None else targets.masked_fill(restored, 0.0)
     present = np.minimum(
-        model.prob_present(asked.logits, targets, verified=absent),
-        model.prob_present(asked.logits, targets, verified=absent, by_rule=False),
+        model.prob_present(asked.logits, recorded, verified=absent),
+        model.prob_present(asked.logits, recorded, verified=absent, by_rule=False),
     )
     open_entries = targets == 0 if absent is None else (targets == 0) & ~absent
     masked = torch.from_numpy(1 - present < least_absent) & open_entries

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from hilltop.data.array_files import read_npy
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
-from hilltop.data.json_files import read_json
+from hilltop.data.small_files import read_json
 from hilltop.inputs import ImageInputs, OutputInputs, Window
 from hilltop.inputs.transforms import uncropped_size
 from hilltop.models import classifier_parameters, cut_below, outputs_below

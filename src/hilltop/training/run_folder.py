@@ -37,8 +37,10 @@ class RunFolder:
         self.last_scores = path / "last_val_scores.npy"
         self.histograms = path / "histograms.npz"
         inside = (path.parent / self.config.name).is_file()  # the first of two stages
-        beside = path.parent.parent if inside else path.parent
-        self.outputs = beside / "outputs"  # of frozen blocks, shared by the runs beside this
+        whole = path.parent if inside else path
+        # Outputs of frozen blocks are shared in a folder of runs; any other is the user's own.
+        runs = (folder for folder in list(whole.parents)[:3] if folder.name == "runs")
+        self.outputs = next(runs, whole) / "outputs"
 
     @property
     def files(self) -> tuple[Path, ...]:

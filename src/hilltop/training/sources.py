@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, read_labels
 from hilltop.data.data_errors import data_error
-from hilltop.data.mistakes import name_mistakes
+from hilltop.data.summary import name_mistakes
 from hilltop.inputs.matching import Rows, matching_rows
 from hilltop.training.config import TrainConfig
 

@@ -37,7 +37,7 @@ from hilltop.training.evidence import (
     prepare_loss,
 )
 from hilltop.training.learner import head_loss, start_head
-from hilltop.training.recipe import Recipe
+from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.sources import input_source, read_both, read_training
 
@@ -62,7 +62,8 @@ class Task:
     """Labels and inputs for training and validation, and what is trained.
 
     ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
-    first step: what scores of the trained model mean is found out by both.
+    first step: what scores of the trained model mean is found out by both. ``before`` holds the
+    training labels before a review, if people answered some of them.
     """
 
     train: LabelTable
@@ -76,6 +77,7 @@ class Task:
     judged: EmaTeacher | None = None
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
+    before: LabelTable | None = None
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -119,13 +121,13 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     before = before_review(train, read_provenance(folder.train_labels))
     recipe = config.recipe
 
-    asked = train if before is None else before
-
     def labels(rows: Tensor) -> tuple[Tensor, Tensor]:
         return training_batch(train, rows.numpy())
 
-    def asked_labels(rows: Tensor) -> tuple[Tensor, Tensor]:
-        return training_batch(asked, rows.numpy())
+    def labels_before(rows: Tensor) -> tuple[Tensor, Tensor]:
+        return training_batch(train if before is None else before, rows.numpy())
+
+    earlier = None if before is None else labels_before
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -143,7 +145,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 inputs.values,
                 labels,
                 seed=config.seed,
-                before=None if before is None else asked_labels,
+                before=earlier,
             )
         else:
             model = build_image_model(
@@ -164,10 +166,11 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 loss,
                 stats,
                 features_of,
-                asked_labels,
+                labels,
                 seed=config.seed,
+                before=earlier,
                 least_absent=(LEAST_ABSENT if config.kind == "features" else NETWORK_LEAST_ABSENT),
-                recipe=recipe.for_evidence,
+                recipe=recipe.for_evidence if before is None else HEADS,
             )
         else:
             loss.prepare(stats)
@@ -187,6 +190,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         correction,
         evidence,
         untrained,
+        before,
     )
 
 

@@ -16,7 +16,7 @@ from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
 from hilltop.training.folds import assign_folds, cross_validate
 from hilltop.training.in_memory import fit_head
 from hilltop.training.logistic import is_cross_entropy
-from hilltop.training.recipe import LabelBatch, Recipe
+from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 
 LEAST_ROWS = 20
 """With fewer rows than this, scores are not calibrated and tags are cut at one half."""
@@ -33,6 +33,7 @@ def truth_of_head(
     hidden: int | None = None,
     evidence: FoldEvidence | None = None,
     row_weight: Tensor | None = None,
+    before: Tensor | None = None,
 ) -> MissingLabelModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
@@ -48,6 +49,7 @@ def truth_of_head(
         hidden: Width of its hidden layer.
         evidence: What heads of cross-entropy said about these rows already.
         row_weight: How much each row counted ``(N,)``.
+        before: Targets before a review, if there was one ``(N, C)``.
 
     Returns:
         None where there are too few rows or no label at all.
@@ -56,7 +58,11 @@ def truth_of_head(
     if len(features) < LEAST_ROWS or not bool((targets == 1).any()):
         return None
     absent = confirmed_absent(targets, observed)
-    asked = evidence or ask_folds(features, targets, absent, seed=seed, recipe=recipe.for_evidence)
+    restored = None if before is None else (targets == 1) & (before != 1)
+    usual = recipe.for_evidence if before is None else HEADS  # as the audit of reviewed labels
+    asked = evidence or ask_folds(
+        features, targets, absent, seed=seed, restored=restored, recipe=usual
+    )
     heads = asked.heads
     same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
     same_penalty = heads is not None and heads.recipe.weight_decay == recipe.weight_decay

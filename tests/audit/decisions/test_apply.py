@@ -13,7 +13,7 @@ from hilltop.audit.decisions.apply import Applied, apply_decisions
 from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
-from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.review_record import AnswerWord
 from hilltop.errors import ArgumentError, DataError
 from tests.audit.made_up import corrected_table, write_audit
@@ -75,7 +75,7 @@ def test_the_papers_lists_keep_their_order_and_their_names(tmp_path: Path) -> No
 
 
 def small_audit(tmp_path: Path, *, unlisted: State = State.UNKNOWN) -> AuditFolder:
-    table = assemble(
+    table = LabelTable.from_coo(
         ["a.jpg", "b.jpg"], ["dog", "cow"], [0, 1], [0, 1], State.PRESENT, unlisted=unlisted
     )
     labels = tmp_path / "labels.parquet"

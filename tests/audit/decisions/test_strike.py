@@ -9,7 +9,7 @@ import pytest
 
 from hilltop.audit.decisions.apply import apply_decisions
 from hilltop.cli.main import main
-from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.review_record import read_provenance
 from tests.audit.decisions.test_apply import answer
 from tests.audit.made_up import write_audit
@@ -22,7 +22,7 @@ FORMATS = ("hilltop", "list_column", "wide", "long", "coco", "paper_list", "cvat
 def test_a_wrong_label_goes_and_a_missing_one_comes(
     tmp_path: Path, format: str, unlisted: State
 ) -> None:
-    table = assemble(
+    table = LabelTable.from_coo(
         ["a.jpg", "b.jpg"],
         ["cat", "cow", "dog"],
         [0, 0, 1],

@@ -15,7 +15,7 @@ from hilltop.audit.find.ranking import rank_candidates
 from hilltop.audit.find.score_blocks import blocks_of, score_blocks
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.audit import Audit
-from hilltop.data import State, assemble, write_labels
+from hilltop.data import LabelTable, State, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import ArgumentError, DataError
 from hilltop.losses import bce
@@ -49,7 +49,7 @@ def as_given(frequency: float, classes: int) -> MissingLabelModel:
 
 
 def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
-    labels = assemble(
+    labels = LabelTable.from_coo(
         ["a", "b"],
         ["cat", "dog", "cow"],
         [0, 1],
@@ -152,7 +152,7 @@ def test_certain_scores_are_ranked_too() -> None:
 
 
 def test_labels_without_unknown_pairs_are_refused() -> None:
-    labels = assemble(["a"], ["cat"], [0], [0], State.PRESENT, unlisted=State.ABSENT)
+    labels = LabelTable.from_coo(["a"], ["cat"], [0], [0], State.PRESENT, unlisted=State.ABSENT)
     with pytest.raises(DataError, match="pass --unlisted unknown"):
         rank_candidates(labels, blocks_of(torch.zeros(1, 1)), as_given(0.8, 1))
 

@@ -9,7 +9,6 @@ from hilltop.audit.decisions.answers import Sample
 from hilltop.audit.find.estimate import (
     Estimate,
     Tally,
-    frequency_of,
     read_estimates,
     sample_estimate,
     total_of_samples,
@@ -40,7 +39,7 @@ def test_samples_of_several_classes_cover_the_total_and_the_keep_rate() -> None:
         present = rng.hypergeometric(missing, pairs - missing, 80)
         samples = [Sample(int(found), 80 - int(found), 0) for found in present]
         total = total_of_samples(pairs.tolist(), samples)
-        keep = frequency_of(sum(labelled), total)
+        keep = MissingCounts(total, np.zeros((3, 0)), np.array(labelled)).frequency
         covered += total.low <= missing.sum() <= total.high
         kept += keep.low <= 500 / (500 + missing.sum()) <= keep.high
     assert covered >= 0.85 * 300
@@ -70,15 +69,6 @@ def test_a_whole_class_reviewed_leaves_no_doubt() -> None:
     found = sample_estimate("cat", 0, 50, Sample(7, 43, 0))
     assert found is not None
     assert (found.missing.low, found.missing.value, found.missing.high) == (7, 7, 7)
-
-
-def test_what_was_put_back_is_no_longer_missing_and_no_more_than_pairs_can_be() -> None:
-    by_class = np.array([[4.0, 6.0], [1.0, 2.0], [9.0, 30.0]])
-    missing = MissingCounts(Interval(10.0, 5.0, 35.0), by_class, np.array([2.0, 7.0]))
-    left = missing.after_review(np.array([3.0, 0.0]), np.array([5.0, 7.0]), np.full(2, 10.0))
-    assert left.total == Interval(7.0, 2.0, 20.0)
-    assert left.by_class.tolist() == [[1.0, 6.0], [0.0, 2.0], [6.0, 10.0]]
-    assert left.frequency.value == pytest.approx(12 / 19)
 
 
 def test_pairs_that_nobody_looked_for_are_added_up_apart() -> None:

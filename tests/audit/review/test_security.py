@@ -17,7 +17,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.security import Access, is_loopback
 from hilltop.audit.review.thumbnails import ImageStore, shrink
 from hilltop.cli.main import main
-from hilltop.data import State, assemble
+from hilltop.data import LabelTable, State
 from hilltop.errors import DataError
 from tests.audit.made_up import write_audit
 from tests.audit.review.serving import Server, serving
@@ -184,13 +184,19 @@ def test_beyond_this_machine_a_token_is_made() -> None:
     assert not Access("127.0.0.1", TOKEN).host_allowed("192.168.1.7:8000")
 
 
+def test_behind_a_proxy_the_name_of_the_server_is_let_in_without_its_port() -> None:
+    proxied = Access("review.example.org", TOKEN)
+    assert proxied.host_allowed("review.example.org")
+    assert not proxied.host_allowed("other.example.org")
+
+
 def test_a_short_token_is_refused(audit: AuditFolder, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["review", str(audit.path), "--port", "0", "--token", "short"]) == 2
     assert "--token must have at least 16 ASCII characters" in capsys.readouterr().err
 
 
 def store_of(folder: Path, *names: str) -> ImageStore:
-    table = assemble(list(names), ["c"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(list(names), ["c"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
     return ImageStore(folder, table, np.arange(len(names)))
 
 

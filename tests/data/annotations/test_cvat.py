@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.conftest import write
 from tests.data.fuzz import survives
@@ -85,7 +85,9 @@ def test_faults_are_named(file: Path, old: str, new: str, text: str) -> None:
 
 def test_round_trip(tmp_path: Path) -> None:
     images = ["b.jpg", "x/<a>&.png"]
-    table = assemble(images, ["dog", "<cat> & 'x'", "cow"], [0, 1], [1, 0], P, unlisted=U)
+    table = LabelTable.from_coo(
+        images, ["dog", "<cat> & 'x'", "cow"], [0, 1], [1, 0], P, unlisted=U
+    )
     write_labels(table, tmp_path / "out.xml", format="cvat")
     assert read_labels(tmp_path / "out.xml", options=UNKNOWN) == table
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.annotations import fiftyone
 from hilltop.data.content import Source
 from hilltop.data.format import Handoff
@@ -23,7 +23,7 @@ UNKNOWN = ReadOptions(unlisted="unknown")
 def positives() -> LabelTable:
     """Two labels, and an image and a class without any; a dot that is no ending."""
     names = ["a.jpg", "folder/b.png", "v1.5"]
-    return assemble(
+    return LabelTable.from_coo(
         names, ["cat", "dog", "fox"], [0, 0], [2, 0], State.PRESENT, unlisted=State.UNKNOWN
     )
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_labels_is_named(tmp_path: Path, content: Any, said: str)
 def test_what_it_cannot_say_stops_the_writer(small: LabelTable, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot express 1 pair that is absent"):
         write_labels(small, tmp_path / "labels.json", format="fiftyone")
-    ids = assemble(["a.jpg", "a.png"], ["x"], [], [], [], unlisted=State.UNKNOWN)
+    ids = LabelTable.from_coo(["a.jpg", "a.png"], ["x"], [], [], [], unlisted=State.UNKNOWN)
     with pytest.raises(DataError, match="cannot express images that differ only in the ending"):
         write_labels(ids, tmp_path / "labels.json", format="fiftyone")
 

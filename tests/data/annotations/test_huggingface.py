@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.annotations import huggingface
 from hilltop.data.content import Source
 from hilltop.errors import AmbiguousInputError, DataError
@@ -120,7 +120,7 @@ def test_round_trip(small: LabelTable, tmp_path: Path, name: str) -> None:
 
 
 def test_a_folder_gets_a_file_that_the_hub_reads(tmp_path: Path) -> None:
-    table = assemble(["a.png", "b.png"], ["cat"], [0], [0], P, unlisted=U)
+    table = LabelTable.from_coo(["a.png", "b.png"], ["cat"], [0], [0], P, unlisted=U)
     write_labels(table, tmp_path, format="huggingface")
     lines = (tmp_path / "metadata.jsonl").read_text().splitlines()
     assert json.loads(lines[0]) == {"file_name": "a.png", "labels": ["cat"]}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.conftest import write
 from tests.data.fuzz import survives
@@ -130,7 +130,9 @@ def test_faults_are_named(saved: Path, tmp_path: Path) -> None:
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    table = assemble(["b", "a"], ["dog", "cat", "cow"], [0, 0, 1], [2, 0, 2], P, unlisted=U)
+    table = LabelTable.from_coo(
+        ["b", "a"], ["dog", "cat", "cow"], [0, 0, 1], [2, 0, 2], P, unlisted=U
+    )
     path = tmp_path / "out.parquet"
     write_labels(table, path, format="huggingface")
     assert found_format(path) == "huggingface"

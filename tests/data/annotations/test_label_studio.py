@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.annotations import label_studio
 from hilltop.data.content import Source
 from hilltop.errors import AmbiguousInputError, DataError
@@ -224,7 +224,7 @@ def test_an_export_without_tasks_is_an_empty_table(path: Path) -> None:
 
 @pytest.mark.parametrize("unlisted", [U, A])
 def test_round_trip(path: Path, unlisted: State) -> None:
-    table = assemble(
+    table = LabelTable.from_coo(
         ["a.jpg", "b", 'c"<x>.png'], ["cat", "dög"], [0, 0, 1], [0, 1, 1], P, unlisted=unlisted
     )
     write_labels(table, path, format="label_studio")
@@ -234,7 +234,11 @@ def test_round_trip(path: Path, unlisted: State) -> None:
 
 
 def test_written_tasks_have_what_an_import_needs(path: Path) -> None:
-    write_labels(assemble(["a.jpg"], ["cat"], [0], [0], P, unlisted=U), path, format="label_studio")
+    write_labels(
+        LabelTable.from_coo(["a.jpg"], ["cat"], [0], [0], P, unlisted=U),
+        path,
+        format="label_studio",
+    )
     (written,) = json.loads(path.read_text(encoding="utf-8"))
     assert written["data"] == {"image": "a.jpg"}
     assert written["annotations"][0]["result"] == [

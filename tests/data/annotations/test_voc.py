@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.annotations import voc
 from hilltop.data.content import Source
 from hilltop.errors import AmbiguousInputError, DataError
@@ -138,7 +138,7 @@ def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> No
         write_labels(small, tmp_path / "out", format="voc")
     with pytest.raises(DataError, match="1 pair that is absent"):
         write_labels(small, tmp_path / "out", format="voc_xml")
-    odd = assemble(["a\nb"], ["x"], [0], [0], P, unlisted=A)
+    odd = LabelTable.from_coo(["a\nb"], ["x"], [0], [0], P, unlisted=A)
     for format in ("voc", "voc_xml"):
         with pytest.raises(DataError, match="the image name"):
             write_labels(odd, tmp_path / "out", format=format)

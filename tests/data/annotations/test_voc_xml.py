@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from hilltop.data import ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.annotations.voc_devkit import annotation, message
 
@@ -75,13 +75,13 @@ def test_xml_round_trip(bare: Path, tmp_path: Path, unlisted: Unlisted) -> None:
 
 @pytest.mark.parametrize("images", [["a-b.jpg", "a.jpg"], ["a", "a-b"], ["a.jpg", "a.png"]])
 def test_written_xml_keeps_the_order_of_images(tmp_path: Path, images: list[str]) -> None:
-    table = assemble(images, ["x"], [0, 1], [0, 0], P, unlisted=A)
+    table = LabelTable.from_coo(images, ["x"], [0, 1], [0, 0], P, unlisted=A)
     write_labels(table, tmp_path / "out", format="voc_xml")
     assert read_labels(tmp_path / "out", options=ReadOptions(unlisted="absent")) == table
 
 
 def test_names_never_become_markup_or_paths(tmp_path: Path) -> None:
-    table = assemble(
+    table = LabelTable.from_coo(
         ["../z.jpg", "a/<b>&amp;.jpg"], ["<x>&'\"", "y/z"], [0, 1], [0, 1], P, unlisted=U
     )
     write_labels(table, tmp_path / "xml", format="voc_xml")

@@ -10,7 +10,6 @@ from hilltop.data import (
     LabelTable,
     ReadOptions,
     State,
-    assemble,
     read_labels,
     write_labels,
 )
@@ -149,7 +148,7 @@ def test_a_path_in_the_yaml_never_leads_out_of_its_folder(root: Path, tmp_path: 
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    table = assemble(
+    table = LabelTable.from_coo(
         ["b.jpg", "a.png", "c"], ["cat: 1", "no", "dog"], [0, 0, 1], [2, 0, 2], P, unlisted=U
     )
     write_labels(table, tmp_path / "out", format="yolo")
@@ -162,7 +161,7 @@ def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> No
     with pytest.raises(DataError, match="1 pair that is absent"):
         write_labels(small, tmp_path / "out", format="yolo")
     for images, text in ((["../a.jpg"], "the image name"), (["a.jpg", "a.png"], "differ only")):
-        table = assemble(images, ["x"], [0], [0], P, unlisted=U)
+        table = LabelTable.from_coo(images, ["x"], [0], [0], P, unlisted=U)
         with pytest.raises(DataError, match=text):
             write_labels(table, tmp_path / "out", format="yolo")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import ReadOptions, State, read_labels
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.conftest import write
 from tests.data.fuzz import survives
-from tests.data.patched import PatchCase, check_patch, found_format
+from tests.data.patched import found_format
 
 P, U = State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
@@ -73,37 +73,6 @@ def test_names_come_from_the_index_of_classes(file: Path, tmp_path: Path) -> Non
 def test_a_faulty_line_is_named(file: Path, line: str) -> None:
     file.write_text(CONTENT + line + "\n")
     assert "segments.csv, line 7: expected a video, start, end and labels" in message(file)
-
-
-def test_round_trip(tmp_path: Path) -> None:
-    images = ["v_1", "abc_30", "abc_40", "plain"]
-    table = assemble(images, ["/m/a", "/m/b"], [0, 1, 3], [1, 0, 0], P, unlisted=U)
-    write_labels(table, tmp_path / "out.csv", format="audioset")
-    assert read_labels(tmp_path / "out.csv", options=UNKNOWN) == table
-
-
-def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="1 pair that is absent"):
-        write_labels(small, tmp_path / "out.csv", format="audioset")
-    with pytest.raises(DataError, match="the image name 'd, e"):
-        write_labels(small, tmp_path / "out.csv", format="audioset", lossy=True)
-
-
-def test_a_patch_adds_labels_to_the_answered_lines(tmp_path: Path) -> None:
-    header = "# YTID, start_seconds, end_seconds, positive_labels\n"
-    case = PatchCase(
-        "segments",
-        "audioset",
-        f'{header}a.jpg, 0.000, 10.000, "cow,dog"\nb.jpg, 1.000, 9.000, cat\n',
-        [
-            '- a.jpg, 0.000, 10.000, "cow,dog"\n',
-            '+ a.jpg, 0.000, 10.000, "dog"\n',
-            "- b.jpg, 1.000, 9.000, cat\n",
-            '+ b.jpg, 1.000, 9.000, "cat,dog"\n',
-        ],
-        absents=False,
-    )
-    check_patch(case, tmp_path)
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])

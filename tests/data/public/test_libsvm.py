@@ -11,12 +11,12 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.content import Source
 from hilltop.data.layout import Layout
-from hilltop.data.public import libsvm
+from hilltop.data.public import features
 from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.inputs.features import read_features
 from tests.data.conftest import write
 from tests.data.fuzz import survives
-from tests.data.patched import found_format, patched_file
+from tests.data.patched import found_format
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
@@ -39,10 +39,10 @@ def test_labels_and_features_of_a_file_with_a_header(file: Path) -> None:
     table = read_labels(file, options=UNKNOWN)
     assert table.classes == ("0", "1", "2", "3")
     assert table.dense().tolist() == [[P, U, U, P], [U, U, U, U], [U, U, P, U]]
-    features = read_features(file)
-    assert features.images.equals(table.images)
+    beside = read_features(file)
+    assert beside.images.equals(table.images)
     expected = [[0.5, 0, 0, 0, 1], [0, 2, 0, 0, 0], [0, 0, 0, -0.01, 0]]
-    assert features.values == pytest.approx(np.array(expected))
+    assert beside.values == pytest.approx(np.array(expected))
     with pytest.raises(AmbiguousInputError, match="--unlisted"):
         read_labels(file)
 
@@ -95,7 +95,7 @@ def test_features_that_do_not_fit_are_refused_in_words(file: Path) -> None:
     ):
         file.write_text(content)
         with pytest.raises(DataError, match=text):
-            read_features(file) if ":" in content else libsvm.features(
+            read_features(file) if ":" in content else features.features_libsvm(
                 Source(file), Layout("libsvm")
             )
 
@@ -108,17 +108,12 @@ def test_other_files_hold_no_features(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "a.jpg,1\n", "3 5 2\n", "12:30 noon\n", "a:1 b:2\n"])
 def test_other_content_does_not_fit(tmp_path: Path, content: str) -> None:
-    assert not libsvm.matches(Source(write(tmp_path / "other.txt", content)))
+    assert not features.matches_libsvm(Source(write(tmp_path / "other.txt", content)))
 
 
 def test_writing_says_why_not(small: LabelTable, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="read, but not written"):
         write_labels(small, tmp_path / "x.svm", format="libsvm", lossy=True)
-
-
-def test_a_patch_changes_numbers_of_the_answered_rows(file: Path) -> None:
-    new = patched_file(file, [("0", "1", P), ("1", "2", P), ("0", "3", A)], UNKNOWN)
-    assert new.files[""].decode() == "3 5 4\n0,1 0:0.5 4:1\n2 1:2\n2 3:-1e-2\n"
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])

@@ -12,7 +12,7 @@ from hilltop.errors import AmbiguousInputError, DataError
 from hilltop.inputs.features import read_features
 from tests.data.conftest import write
 from tests.data.fuzz import survives
-from tests.data.patched import diff, found_format, patched_file
+from tests.data.patched import found_format
 
 A, P, U = State.ABSENT, State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
@@ -140,19 +140,6 @@ def test_writing_says_why_not(small: LabelTable, file: Path) -> None:
     assert found_format(file) == "mulan"
     with pytest.raises(DataError, match="read, but not written"):
         write_labels(small, file.with_name("x.arff"), format="mulan", lossy=True)
-
-
-def test_a_patch_changes_only_the_answered_rows(file: Path) -> None:
-    answers = [("0", "dog", P), ("2", "red fox", P), ("0", "cat's", State.ABSENT)]
-    new = patched_file(file, answers, UNKNOWN)
-    assert len(diff(file.read_bytes().decode(), new.files[""].decode())) == 4
-    again = file.parent / "new.arff"
-    again.write_bytes(new.files[""])
-    (file.parent / "new.arff.xml").write_bytes(new.files[".xml"])
-    assert (read_features(again).values == read_features(file).values).all()
-    after = read_labels(again, options=UNKNOWN)
-    assert "dog" in after.labels_of(0)
-    assert "cat's" not in after.labels_of(0)
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(5_000, marks=pytest.mark.slow)])

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import ReadOptions, State, read_labels
 from hilltop.data.content import Source
 from hilltop.data.public import nus
 from hilltop.errors import AmbiguousInputError, DataError
@@ -138,33 +138,6 @@ def test_only_the_layout_fits(folder: Path, tmp_path: Path) -> None:
     (folder / "ConceptsList" / "Concepts81.txt").unlink()
     assert not nus.matches(Source(folder))
     assert "there is no Concepts81.txt" in message(folder)
-
-
-@pytest.mark.parametrize("unlisted", ["unknown", "absent"])
-def test_round_trip(folder: Path, tmp_path: Path, unlisted: Unlisted) -> None:
-    options = ReadOptions(unlisted=unlisted, split="all")
-    table = read_labels(folder, options=options)
-    write_labels(table, tmp_path / "again", format="nus")
-    assert read_labels(tmp_path / "again", options=options) == table
-    written = (tmp_path / "again" / "Groundtruth" / "AllLabels" / "Labels_airport.txt").read_text()
-    assert written == "0\n1\n1\n"
-
-
-def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="1 pair that is absent"):
-        write_labels(small, tmp_path / "out", format="nus")
-    odd = assemble(["a"], ["x/../y"], [0], [0], P, unlisted=U)
-    with pytest.raises(DataError, match=r"the class name 'x/../y'"):
-        write_labels(odd, tmp_path / "out", format="nus")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_with_content_is_not_written_to(folder: Path) -> None:
-    table = read_labels(folder, options=ALL)
-    with pytest.raises(DataError, match="the folder is not empty"):
-        write_labels(table, folder, format="nus")
-    with pytest.raises(DataError, match="there is a file of that name"):
-        write_labels(table, folder / "ImageList" / "Imagelist.txt", format="nus")
 
 
 FILES = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import ReadOptions, State, read_labels
 from hilltop.data.content import Source
 from hilltop.data.public import openimages
 from hilltop.errors import AmbiguousInputError, DataError
@@ -141,26 +141,6 @@ def test_an_image_both_with_and_without_a_class_is_a_fault(file: Path) -> None:
     file.write_text(CONTENT + "00a1,verification,/m/0bt9lr,1\n")
     text = "line 6: image '00a1' has class '/m/0bt9lr' both absent and present"
     assert text in message(file)
-
-
-def test_round_trip(file: Path, tmp_path: Path) -> None:
-    table = read_labels(file)
-    path = tmp_path / "again.csv"
-    write_labels(table, path, format="openimages")
-    assert read_labels(path) == table
-
-
-def test_names_with_commas_and_quotes_survive(tmp_path: Path) -> None:
-    table = assemble(["a, b", 'c"d'], ['"x",', "y z"], [0, 1], [0, 1], [P, A], unlisted=U)
-    write_labels(table, tmp_path / "odd.csv", format="openimages")
-    assert read_labels(tmp_path / "odd.csv") == table
-
-
-def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="1 image of which nothing is listed"):
-        write_labels(small, tmp_path / "out.csv", format="openimages")
-    write_labels(small, tmp_path / "out.csv", format="openimages", lossy=True)
-    assert read_labels(tmp_path / "out.csv").count(P) == small.count(P)
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])

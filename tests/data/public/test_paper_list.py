@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hilltop.data import LabelTable, ReadOptions, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 from hilltop.data.content import Source
-from hilltop.data.public import paper_list
+from hilltop.data.public import lists
 from hilltop.errors import DataError
 from tests.data.fuzz import survives
 
@@ -99,8 +99,8 @@ def test_an_image_on_two_lines_is_merged_and_noted(file: Path) -> None:
 def test_other_content_does_not_fit(tmp_path: Path, content: str) -> None:
     path = tmp_path / "other.txt"
     path.write_text(content)
-    assert not paper_list.matches(Source(path))
-    assert not paper_list.matches(Source(tmp_path))
+    assert not lists.matches_numbers(Source(path))
+    assert not lists.matches_numbers(Source(tmp_path))
 
 
 def test_a_few_damaged_lines_are_recognised_and_reported(file: Path) -> None:
@@ -119,7 +119,7 @@ def test_round_trip(file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("classes", [("cat", "red fox"), ("0", "1", "2"), ("1", "0")])
 def test_other_classes_are_kept_in_a_file_beside(tmp_path: Path, classes: tuple[str, ...]) -> None:
-    table = assemble(["a", "b"], classes, [0, 1], [1, 0], P, unlisted=U)
+    table = LabelTable.from_coo(["a", "b"], classes, [0, 1], [1, 0], P, unlisted=U)
     write_labels(table, tmp_path / "list.txt")
     assert (tmp_path / "list.txt.classes.txt").read_text().splitlines() == list(classes)
     again = read_labels(tmp_path / "list.txt")
@@ -139,7 +139,7 @@ def test_what_cannot_be_written_is_said(small: LabelTable, tmp_path: Path) -> No
         write_labels(small, tmp_path / "out.txt")
     with pytest.raises(DataError, match=r"the image name 'd, e.jpg'"):
         write_labels(small, tmp_path / "out.txt", lossy=True)
-    absent = assemble(["a"], ["0", "1"], [0], [1], P, unlisted=A)
+    absent = LabelTable.from_coo(["a"], ["0", "1"], [0], [1], P, unlisted=A)
     with pytest.raises(DataError, match="1 unlisted pair that is absent"):
         write_labels(absent, tmp_path / "out.txt")
 

@@ -14,7 +14,6 @@ from hilltop.data import (
     ReadOptions,
     State,
     Step,
-    assemble,
     drop_positives,
     read_labels,
     write_labels,
@@ -31,7 +30,7 @@ UNKNOWN, ABSENT = ReadOptions(unlisted="unknown"), ReadOptions(unlisted="absent"
 def test_native_keeps_everything(small: LabelTable, tmp_path: Path, unlisted: State) -> None:
     rows, columns = np.nonzero(small.dense() != unlisted)
     states = small.dense()[rows, columns]
-    table = assemble(
+    table = LabelTable.from_coo(
         small.images, small.classes, rows, columns, states, unlisted=unlisted, notes=["odd"]
     )
     table = drop_positives(table, "0.5", seed=3).table
@@ -57,7 +56,7 @@ def test_native_is_a_plain_parquet_file_for_others(small: LabelTable, tmp_path: 
 
 def test_native_without_images_or_labels(tmp_path: Path) -> None:
     for images in ([], ["i"]):
-        table = assemble(images, ["a"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
+        table = LabelTable.from_coo(images, ["a"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
         write_labels(table, tmp_path / "t.parquet")
         assert read_labels(tmp_path / "t.parquet") == table
 
@@ -78,7 +77,7 @@ def test_long_by_hand(tmp_path: Path) -> None:
 
 
 def test_long_refuses_names_that_it_could_not_read_back(tmp_path: Path) -> None:
-    table = assemble(["a\nb"], ["x"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(["a\nb"], ["x"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
     with pytest.raises(DataError, match="cannot express the image name"):
         write_labels(table, tmp_path / "l.csv", format="long")
 

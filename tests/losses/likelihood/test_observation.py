@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import tests.reference_observation as ref
-from hilltop.data.missing import drop_positives
+from hilltop.data.simulation import drop_positives
 from hilltop.errors import ArgumentError
 from hilltop.losses import (
     Loss,

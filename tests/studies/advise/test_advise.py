@@ -12,7 +12,7 @@ import torch
 
 import hilltop
 from hilltop.cli.main import main
-from hilltop.data import LabelTable, State, assemble, drop_positives, keep_each, write_labels
+from hilltop.data import LabelTable, State, drop_positives, keep_each, write_labels
 from hilltop.errors import DataError
 from hilltop.losses import build
 from hilltop.losses.likelihood.count_rule import CountRule
@@ -47,14 +47,14 @@ def made_up(rows: int = ROWS, *, unlisted: State = State.UNKNOWN) -> tuple[Label
     where = np.nonzero(logits > 0)
     names = [f"{row:04d}.jpg" for row in range(rows)]
     classes = [f"class{c}" for c in range(CLASSES)]
-    table = assemble(names, classes, *where, State.PRESENT, unlisted=unlisted)
+    table = LabelTable.from_coo(names, classes, *where, State.PRESENT, unlisted=unlisted)
     return table, features
 
 
 def test_facts_count_what_labels_say() -> None:
     where = ([0, 0, 1, 3], [0, 1, 1, 0])
     states = np.array([State.PRESENT, State.ABSENT, State.PRESENT, State.PRESENT])
-    table = assemble(list("abcd"), ["x", "y"], *where, states, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(list("abcd"), ["x", "y"], *where, states, unlisted=State.UNKNOWN)
     assert LabelFacts.of(table) == LabelFacts(
         images=4, labelled_images=3, classes=2, labels=3, absent=1, unknown=4, one_label=1.0
     )
@@ -154,7 +154,9 @@ def test_labels_kept_by_themselves_are_lost_by_themselves() -> None:
 
 def test_confirmed_absents_stay_absent_in_what_is_drawn() -> None:
     states = np.array([State.PRESENT, State.ABSENT])
-    table = assemble(["a"], ["x", "y", "z"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(
+        ["a"], ["x", "y", "z"], [0, 0], [0, 1], states, unlisted=State.UNKNOWN
+    )
     present = np.array([[1.0, 0.0, 1.0]], dtype=np.float32)
     held = Simulation(table, lost_by(ratio="1"), present)
     complete = held.draw([0])
@@ -192,7 +194,7 @@ def test_too_little_to_try_on_is_said_in_words() -> None:
     table, features = made_up(20)
     with pytest.raises(DataError, match="20 images are too few for a trial; it needs 40"):
         advise(table, torch.from_numpy(features))
-    empty = assemble(["a"], ["x"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
+    empty = LabelTable.from_coo(["a"], ["x"], [], [], State.PRESENT, unlisted=State.UNKNOWN)
     with pytest.raises(DataError, match="There is no label at all"):
         advise(empty)
 

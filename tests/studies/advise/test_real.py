@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from hilltop.data import State, assemble
+from hilltop.data import LabelTable, State
 from hilltop.losses import CountLikelihood
 from hilltop.studies.advise import simulation_of
 
@@ -23,7 +23,7 @@ def test_rule_and_share_of_the_lists_of_the_paper_are_found_out(name: str, r: st
     content = np.load(COCO)
     rows = slice(0, 3000)  # of the training part
     reduced, full = content[name][rows], content["Y_full"][rows]
-    table = assemble(
+    table = LabelTable.from_coo(
         [str(row) for row in range(3000)],
         [str(column) for column in range(80)],
         *np.nonzero(reduced),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.cli.main import main
-from hilltop.data import State, assemble, drop_positives, keep_each, read_labels, write_labels
+from hilltop.data import LabelTable, State, drop_positives, keep_each, read_labels, write_labels
 from hilltop.errors import ConfigError, DataError
 from hilltop.studies.compare import (
     Cell,
@@ -235,7 +235,7 @@ def test_wrong_options_are_told_in_words(
 def test_a_class_that_only_reduced_labels_have_is_named(
     complete: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = assemble(["0.jpg"], ["fly"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
+    table = LabelTable.from_coo(["0.jpg"], ["fly"], [0], [0], State.PRESENT, unlisted=State.UNKNOWN)
     write_labels(table, tmp_path / "fly.parquet")
     more = ("--reduced", f"fly={tmp_path / 'fly.parquet'}")
     assert main(words(complete, tmp_path / "out", *more)) == 1

@@ -10,9 +10,9 @@ from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.checks import did_you_mean
 from hilltop.data import LabelTable
-from hilltop.data.csv_rows import csv_text, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
 from hilltop.data.review_record import AnswerWord
+from hilltop.data.small_files import csv_text, parse_rows
 from hilltop.errors import ArgumentError
 
 NEEDED = ("image", "class", "answer")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hilltop.audit.decisions.answers import Answers
+from hilltop.audit.decisions.gold import read_gold
 from hilltop.audit.decisions.open_candidates import image_files, likely_candidates
-from hilltop.audit.decisions.planted import read_planted
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.decisions.verdicts import Verdicts, apply_changes, review_records, verdicts
 from hilltop.audit.folder import AuditFolder
@@ -22,11 +22,10 @@ from hilltop.data.class_names import class_map
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, check_folder, check_outputs
-from hilltop.data.format import Format, Handoff
+from hilltop.data.folders import new_folder
+from hilltop.data.format import Change, Format, Handoff, Patched, without_absents
 from hilltop.data.formats import named_format, named_table, patch, write_files
-from hilltop.data.label_folders import new_folder
 from hilltop.data.layout import Ambiguous, Layout
-from hilltop.data.patching import Change, Patched, without_absents
 from hilltop.data.review_record import (
     ReviewRecord,
     provenance_path,
@@ -128,7 +127,7 @@ def apply_decisions(
 
 
 def read_answers(folder: AuditFolder) -> Answers:
-    """Return the answers of an audit, those to planted pairs left out.
+    """Return the answers of an audit, those to gold questions left out.
 
     Raises:
         DataError: Nothing was reviewed yet.
@@ -140,7 +139,7 @@ def read_answers(folder: AuditFolder) -> Answers:
     store = DecisionStore(folder.decisions)
     try:
         answers = Answers.of(store)
-        answers.leave_out(read_planted(folder))
+        answers.leave_out(read_gold(folder))
         return answers
     finally:
         store.close()

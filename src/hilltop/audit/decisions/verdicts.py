@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hilltop.audit.decisions.answers import Answers, resolve
 from hilltop.data import LabelTable, State, Step
-from hilltop.data.patching import Change
+from hilltop.data.format import Change
 from hilltop.data.review_record import Outcome, ReviewRecord
 
 _STATES: dict[Outcome, State] = {"present": State.PRESENT, "absent": State.ABSENT}
@@ -80,8 +80,8 @@ def apply_changes(
     """Return the table with the changes made.
 
     Example:
-        >>> from hilltop.data import assemble
-        >>> before = assemble(["a"], ["cat", "dog"], [0], [0], State.PRESENT,
+        >>> from hilltop.data import LabelTable
+        >>> before = LabelTable.from_coo(["a"], ["cat", "dog"], [0], [0], State.PRESENT,
         ...                   unlisted=State.UNKNOWN)
         >>> change = Change(0, 1, "a", "dog", State.ABSENT)
         >>> after = apply_changes(before, [change], reviewers=["Ann"])

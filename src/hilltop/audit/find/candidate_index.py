@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable
+from hilltop.data.array_files import check_parquet
 from hilltop.data.data_errors import data_error
-from hilltop.data.parquet_files import check_parquet
 
 Ints = npt.NDArray[np.int64]
 _SEED = 20_240_607  # fixed, so that every start and every reviewer sees the same sample

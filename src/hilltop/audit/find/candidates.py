@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from hilltop.audit.find.kept_keys import Keys, places_of, probabilities_of
+from hilltop.audit.find.top_k import Keys, places_of, probabilities_of
 from hilltop.data import LabelTable
-from hilltop.data.csv_rows import FORMULA_PATTERN
 from hilltop.data.files import replacing
+from hilltop.data.small_files import FORMULA_PATTERN
 
 _WRITE_ROWS = 1 << 18
 _SCHEMA = pa.schema(

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.audit.decisions.answers import Sample
-from hilltop.data.csv_rows import format_rows, read_rows
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.small_files import format_rows, read_rows
 from hilltop.missing.interval import Interval, proportion_interval, weighted_count_interval
 
 Sums = npt.NDArray[np.float64]
@@ -130,12 +130,6 @@ def total_of_samples(pairs: Sequence[int], samples: Sequence[Sample]) -> Interva
         share = proportion_interval(found[0], told[0])
         low, high = share[0] * pairs[0], share[1] * pairs[0]
     return Interval(missing, max(low, float(sum(found))), min(high, float(sum(pairs))))
-
-
-def frequency_of(labelled: int, missing: Interval) -> Interval:
-    """Return the label frequency: the share of the true labels that is there."""
-    ends = (missing.value, missing.high, missing.low)
-    return Interval(*(labelled / max(1.0, labelled + one) for one in ends))
 
 
 def write_estimates(estimates: Sequence[Estimate], path: Path) -> None:

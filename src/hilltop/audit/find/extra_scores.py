@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
 from hilltop.data.array_files import read_npz
-from hilltop.data.csv_rows import read_cells
 from hilltop.data.data_errors import data_error
 from hilltop.data.scores import ScoreTable
+from hilltop.data.small_files import read_cells
 
 _CLOSEST = 1e-6
 

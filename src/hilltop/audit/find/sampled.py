@@ -25,8 +25,8 @@ from hilltop.audit.find.estimate import (
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State
-from hilltop.data.csv_rows import read_rows
 from hilltop.data.data_errors import data_error
+from hilltop.data.small_files import read_rows
 from hilltop.missing.answers import weighted_total
 from hilltop.missing.interval import Interval
 

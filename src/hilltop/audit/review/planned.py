@@ -17,9 +17,9 @@ from hilltop.audit.decisions.apply import read_answers
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable
-from hilltop.data.csv_rows import csv_text, format_rows, parse_rows
 from hilltop.data.data_errors import data_error, unknown_class
 from hilltop.data.files import atomic_write, holding_alone
+from hilltop.data.small_files import csv_text, format_rows, parse_rows
 
 _NEEDED = ("image", "class", "sampled_with")
 _WORDS = {"present": "yes", "absent": "no", "unsure": "unsure", "disputed": "unsure"}

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from hilltop.audit.find.candidate_index import Ints
 from hilltop.data import LabelTable
-from hilltop.data.csv_rows import format_rows
 from hilltop.data.files import atomic_write
+from hilltop.data.small_files import format_rows
 
 Floats = npt.NDArray[np.float64]
 QUEUE_COLUMNS = ("image", "class", "probability")

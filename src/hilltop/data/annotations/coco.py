@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.checks import pluralize
-from hilltop.data.annotations.json_text import (
+from hilltop.data.content import Source
+from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
+from hilltop.data.documents import (
     Edit,
     Span,
     edit_elements,
@@ -27,25 +29,17 @@ from hilltop.data.annotations.json_text import (
     members,
     replace_spans,
 )
-from hilltop.data.assemble import assemble
-from hilltop.data.content import Source
-from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_lossless, with_listed_absents
-from hilltop.data.patching import (
-    Change,
-    Original,
+from hilltop.data.format import (
+    FilePatch,
+    Format,
     Patched,
-    added,
-    by_image,
-    struck,
-    without_absents,
+    check_lossless,
+    check_present_only,
+    with_listed_absents,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.layout import Layout
 from hilltop.errors import DataError
 
 JsonObject = dict[str, Any]
@@ -65,7 +59,7 @@ def read_coco(source: Source, layout: Layout) -> LabelTable:
     skipped = sum(NEGATIVE in image for image in parsed.images)
     have = pluralize(skipped, "image has", "images have")
     notes = [f"{have} {NEGATIVE}, which only the format lvis reads."] if skipped else []
-    return assemble(
+    return LabelTable.from_coo(
         parsed.names,
         parsed.classes,
         parsed.rows,
@@ -84,7 +78,7 @@ def read_lvis(source: Source, layout: Layout) -> LabelTable:
     rows, columns = _negatives(parsed)
     parsed.errors.check()
     states = [State.PRESENT] * len(parsed.rows) + [State.ABSENT] * len(rows)
-    return assemble(
+    return LabelTable.from_coo(
         parsed.names,
         parsed.classes,
         parsed.rows + rows,
@@ -103,9 +97,7 @@ def write_coco(table: LabelTable, path: Path, lossy: bool) -> Layout:
     pycocotools and detectron2 look the keys up; an area of 0 and the mark of a crowd, which
     detectors leave out, say that there is no box.
     """
-    check_lossless(
-        table, path, lossy, states=(State.PRESENT,), unlisted=(State.ABSENT, State.UNKNOWN)
-    )
+    check_present_only(table, path, lossy)
     images = [
         _image_record(number, name) for number, name in enumerate(table.images.to_pylist(), 1)
     ]
@@ -140,27 +132,22 @@ def write_lvis(table: LabelTable, path: Path, lossy: bool) -> Layout:
     return Layout("lvis")
 
 
-def patch_coco(original: Original, changes: Sequence[Change]) -> Patched:
+def patch_coco(asked: FilePatch) -> Patched:
     """Add annotations without extent, and take out those of labels that were wrong."""
-    said = without_absents(changes, original.table.unlisted)
-    text = original.source.text
-    parts = _spans(original)
-    edits = _annotation_edits(text, parts, _coco_image_name, said)
-    return Patched({"": _encoded(original, text, edits)}, original.layout, said)
+    said, text = asked.without_absents(), asked.text
+    parts = dict(members(text, first_value(text)))
+    return said.patched(replace_spans(text, _annotation_edits(said, parts, _coco_image_name)))
 
 
-def patch_lvis(original: Original, changes: Sequence[Change]) -> Patched:
+def patch_lvis(asked: FilePatch) -> Patched:
     """As in COCO; absents go to ``neg_category_ids``."""
-    text, layout = original.source.text, original.layout
-    said = list(changes)
-    if layout.unlisted == State.ABSENT:
-        said = without_absents(changes, layout.unlisted)
-    parts = _spans(original)
-    edits = _annotation_edits(text, parts, _lvis_image_name, said)
+    said = asked.without_absents() if asked.layout.unlisted == State.ABSENT else asked
+    text = said.text
+    parts = dict(members(text, first_value(text)))
+    edits = _annotation_edits(said, parts, _lvis_image_name)
     category = _category_ids(parts)
-    of_image = by_image(said)
     for image in elements(text, parts["images"].start):
-        wanted = of_image.get(_lvis_image_name(image.value), [])
+        wanted = said.of(_lvis_image_name(image.value))
         if wanted:
             ids = {category[one.class_name]: one.state for one in wanted}
             negatives = dict(members(text, image.start))[NEGATIVE]
@@ -168,20 +155,7 @@ def patch_lvis(original: Original, changes: Sequence[Change]) -> Patched:
             new = [key for key, state in ids.items() if state == State.ABSENT and key not in listed]
             wrong = [key for key, state in ids.items() if state != State.ABSENT]
             edits.append(edit_elements(text, negatives, new, wrong.__contains__))
-    return Patched({"": _encoded(original, text, edits)}, layout, said)
-
-
-def _spans(original: Original) -> dict[str, Span]:
-    if original.source.is_packed:
-        raise data_error(
-            original.source.path, "a compressed file cannot be changed in place. Unpack it first."
-        )
-    text = original.source.text
-    return dict(members(text, first_value(text)))
-
-
-def _encoded(original: Original, text: str, edits: list[Edit]) -> bytes:
-    return replace_spans(text, edits).encode(original.source.encoding)
+    return said.patched(replace_spans(text, edits))
 
 
 @dataclass
@@ -400,44 +374,26 @@ def _is_text(value: Any) -> bool:
 
 
 def _annotation_edits(
-    text: str,
-    parts: dict[str, Span],
-    image_name: Callable[[JsonObject], Any],
-    changes: Sequence[Change],
+    said: FilePatch, parts: dict[str, Span], image_name: Callable[[JsonObject], Any]
 ) -> list[Edit]:
-    """The edit that adds annotations without extent, and takes out those of wrong labels.
-
-    Args:
-        text: The file.
-        parts: Its lists.
-        image_name: From the record of an image to its id in the table.
-        changes: What is to be said.
-    """
-    ids = {image_name(image): image["id"] for image in parts["images"].value}
+    """The edit that adds annotations without extent, and takes out those of wrong labels."""
     category = _category_ids(parts)
     records = parts["annotations"].value
     if any("segments_info" in record and "category_id" not in record for record in records):
-        raise DataError(
-            "Panoptic annotations are read, but not changed. Pass --format hilltop to write the"
-            " labels in another format."
-        )
+        raise said.refused("panoptic annotations are read, but not changed.")
     used = [record.get("id") for record in records]
     highest = max((number for number in used if isinstance(number, int)), default=0)
-    new = [
-        _annotation(highest + number, ids[change.image], category[change.class_name])
-        for number, change in enumerate(added(changes), 1)
-    ]
-    gone = {(ids[one.image], category[one.class_name]) for one in struck(changes)}
+    wanted = [(image["id"], said.of(image_name(image))) for image in parts["images"].value]
+    new = [(image, category[name]) for image, changes in wanted for name in changes.added]
+    gone = {(image, category[name]) for image, changes in wanted for name in changes.struck}
     if not new and not gone:
         return []
-    return [
-        edit_elements(
-            text,
-            parts["annotations"],
-            new,
-            lambda record: (record["image_id"], record["category_id"]) in gone,
-        )
-    ]
+    records = [_annotation(highest + number, *pair) for number, pair in enumerate(new, 1)]
+
+    def is_gone(record: JsonObject) -> bool:
+        return (record["image_id"], record["category_id"]) in gone
+
+    return [edit_elements(said.text, parts["annotations"], records, is_gone)]
 
 
 def _category_ids(parts: dict[str, Span]) -> dict[str, Any]:

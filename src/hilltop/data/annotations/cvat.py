@@ -12,26 +12,20 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import quoteattr
 
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
-from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.documents import NOT_XML, edited, element_tree, parse_xml, with_line
 from hilltop.data.files import replacing
-from hilltop.data.format import Format
-from hilltop.data.label_folders import choose_split
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_lossless, check_names
-from hilltop.data.patching import (
-    Change,
-    Original,
+from hilltop.data.folders import choose_split
+from hilltop.data.format import (
+    FilePatch,
+    Format,
     Patched,
-    added,
-    by_image,
-    struck,
-    without_absents,
+    check_names,
+    check_present_only,
 )
-from hilltop.data.state import State
-from hilltop.data.xml_text import NOT_XML, edited, element_tree, parse_xml, with_line
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Layout
 
 _DIGITS, _MOST_FRAMES = 9, 1_000_000
 _ROOT = re.compile(r"(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<annotations[\s>]", re.DOTALL)
@@ -110,8 +104,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     Sizes, which a table does not know, are left out: readers take them from the pictures then,
     and stop at zeros.
     """
-    said = (State.ABSENT, State.UNKNOWN)
-    check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=said)
+    check_present_only(table, path, lossy)
     images = table.images.to_pylist()
     check_names(path, "image", images, without=NOT_XML)
     check_names(path, "class", table.classes, without=NOT_XML)
@@ -133,43 +126,33 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     return Layout("cvat", unlisted=table.unlisted)
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Add tags to the images, and take out all tags and shapes of labels that were wrong."""
-    source = original.source
-    content = source.raw
-    if source.is_packed or source.encoding not in ("utf-8", "utf-8-sig"):
-        raise data_error(source.path, "only plain UTF-8 files can be changed in place.")
+    said, content = asked.without_absents(), asked.source.raw
+    if asked.source.is_packed or asked.source.encoding not in ("utf-8", "utf-8-sig"):
+        raise asked.refused("only plain UTF-8 files can be changed in place.")
     root = element_tree(content)
     if root.find("track") is not None:
-        raise data_error(
-            source.path,
-            "the tracks of a video are read, but not changed. Pass --format hilltop to write the"
-            " labels in another format.",
-        )
-    said = without_absents(changes, original.table.unlisted)
-    of_image = by_image(said)
-    split = original.layout.split
+        raise asked.refused("the tracks of a video are read, but not changed.")
+    split = asked.layout.split
     edits: list[tuple[int, int, bytes]] = []
     for image in root.children:
         if image.tag != "image":
             continue
         if split is not None and (image.attributes.get("subset") or "default") != split:
             continue
-        wanted = of_image.get(image.attributes.get("name", ""), [])
-        gone = {one.class_name for one in struck(wanted)}
+        wanted = said.of(image.attributes.get("name", ""))
+        gone = wanted.struck
         for shape in image.children:
             if shape.attributes.get("label") in gone:
                 edits.append((*with_line(content, shape.start, shape.end), b""))
-        tags = [
-            f'<tag label={quoteattr(one.class_name)} source="manual"></tag>'
-            for one in added(wanted)
-        ]
+        tags = [f'<tag label={quoteattr(name)} source="manual"></tag>' for name in wanted.added]
         new = "".join(f"{tag}\n" for tag in tags).encode()
         if new and image.is_closed_at_once:
             edits.append((image.end - len(b"/>"), image.end, b">\n" + new + b"</image>"))
         elif new:
             edits.append((image.inner_end, image.inner_end, new))
-    return Patched({"": edited(content, edits)}, original.layout, said)
+    return said.patched(edited(content, edits))
 
 
 def _class_list(root: ET.Element) -> list[str] | None:

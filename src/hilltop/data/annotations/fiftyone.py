@@ -12,32 +12,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hilltop.data.annotations.json_text import (
+from hilltop.data.content import Source
+from hilltop.data.data_errors import data_error
+from hilltop.data.documents import (
     dump_like,
     edit_elements,
     first_value,
     members,
     replace_spans,
 )
-from hilltop.data.assemble import Collector
-from hilltop.data.content import Source
-from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format, Handoff
-from hilltop.data.label_folders import file_to_write
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_lossless
-from hilltop.data.patching import (
-    Change,
-    Original,
+from hilltop.data.folders import file_to_write
+from hilltop.data.format import (
+    FilePatch,
+    Format,
+    Handoff,
     Patched,
-    added,
-    by_image,
-    struck,
-    without_absents,
+    check_present_only,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Layout
 from hilltop.errors import DataError
 
 _IDS = "hilltop_images"
@@ -87,29 +81,23 @@ def read(source: Source, layout: Layout) -> LabelTable:
 
 def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     """Write the present labels, with confidence 1; into a folder, as ``labels.json``."""
-    said = (State.UNKNOWN, State.ABSENT)
-    check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=said)
+    check_present_only(table, path, lossy)
     hand_off(table, path, Handoff(files=table.images.to_pylist(), folder=None, likely={}))
     return Layout("fiftyone", unlisted=table.unlisted)
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Add classifications to the images, and take out those of labels that were wrong."""
-    source = original.source
-    if source.is_packed:
-        raise data_error(source.path, "a compressed file cannot be changed. Unpack it first.")
-    said = without_absents(changes, original.table.unlisted)
-    text = source.text
+    said, text = asked.without_absents(), asked.text
     parts = dict(members(text, first_value(text)))
     known = parts["classes"].value if "classes" in parts else None
     ids = parts[_IDS].value if _IDS in parts else {}
-    of_image, edits = by_image(said), []
+    edits = []
     for key, labels in members(text, parts["labels"].start):
-        wanted = of_image.get(ids.get(key, key), [])
+        wanted = said.of(ids.get(key, key))
         if not wanted:
             continue
-        gone = {one.class_name for one in struck(wanted)}
-        names = [one.class_name for one in added(wanted)]
+        gone, names = wanted.struck, wanted.added
         if isinstance(labels.value, list):
             plain = bool(labels.value) and not isinstance(labels.value[0], dict)
             new = [one if plain else _classification(one, 1.0, missing=False) for one in names]
@@ -123,7 +111,7 @@ def patch(original: Original, changes: Sequence[Change]) -> Patched:
             )
             value = [*kept, *(_classification(name, 1.0, missing=False) for name in names)]
             edits.append((labels.start, labels.end, dump_like(text[:200], value)))
-    return Patched({"": replace_spans(text, edits).encode(source.encoding)}, original.layout, said)
+    return said.patched(replace_spans(text, edits))
 
 
 def hand_off(table: LabelTable, path: Path, handoff: Handoff) -> list[Path]:

@@ -19,14 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hilltop.data.assemble import assemble
+from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import replacing
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.history import Step
-from hilltop.data.label_folders import choose_split, file_to_write, files_in
-from hilltop.data.label_table import LabelTable
+from hilltop.data.folders import choose_split, file_to_write, files_in
+from hilltop.data.format import (
+    FilePatch,
+    Format,
+    Patched,
+    check_cells,
+    check_present_only,
+    plain_layout,
+)
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import (
     ROW_NUMBER,
     Ambiguous,
@@ -35,15 +41,11 @@ from hilltop.data.layout import (
     ReadOptions,
     unlisted_question,
 )
-from hilltop.data.lossless import check_cells, check_lossless
-from hilltop.data.parquet_files import check_parquet
-from hilltop.data.patching import Change, Original, Patched, by_image, without_absents
-from hilltop.data.state import State
 from hilltop.data.tables.cells import read_cells
-from hilltop.data.tables.column_names import image_candidates, is_label_name
 from hilltop.data.tables.infer import detect_table
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
+from hilltop.data.tables.words import image_candidates, is_label_name
 from hilltop.data.tables.write import lists_of, write_lists
 from hilltop.errors import MissingExtra
 
@@ -148,7 +150,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
     if ids.null_count:
         raise data_error(source.path, f"some rows have no image name in the column {named!r}.")
     rows, columns, classes = _labels(source.path, content.column(label), layout)
-    return assemble(
+    return LabelTable.from_coo(
         ids.dictionary,
         classes,
         np.asarray(ids.indices)[rows],
@@ -214,8 +216,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
             f"Hugging Face takes labels from files named {', '.join(METADATA_NAMES)}, or from any"
             " other Parquet file. Rename it.",
         )
-    said = (State.UNKNOWN, State.ABSENT)
-    check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=said)
+    check_present_only(table, path, lossy)
     check_cells(table, path)
     if not table.classes:
         raise data_error(path, "this format cannot express a table without classes.")
@@ -241,45 +242,41 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     )
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Change the labels in a metadata file or a Parquet file; all other columns stay."""
-    source, layout = original.source, original.layout
+    source, layout = asked.source, asked.layout
     inner = _metadata_source(source, layout.split)
     if inner is not None:
         as_table = replace(layout, format="list_column")
-        found = patch_table(Original(inner, as_table, original.table), changes)
+        found = patch_table(replace(asked, source=inner, layout=as_table))
         name = "" if not source.is_folder else str(inner.path.relative_to(source.path))
         new = replace(found.layout, format="huggingface")
         return replace(found, files={name: found.files[""]}, layout=new)
     if source.is_folder or layout.image_column == ROW_NUMBER:
-        raise data_error(
-            source.path,
-            "only a single Parquet file with a column of image names can be changed in place. Pass"
-            " --format hilltop to write the labels in another format.",
+        raise asked.refused(
+            "only a single Parquet file with a column of image names can be changed in place."
         )
-    said = without_absents(changes, original.table.unlisted)
+    said = asked.without_absents()
     content = pq.read_table(pa.BufferReader(source.raw))
     at = content.column_names.index(layout.label_columns[0])
     cells = content.column(at).to_pylist()
     place = {name: number for number, name in enumerate(layout.classes or ())}
     if not all(cell is None or isinstance(cell, list) for cell in cells) or not place:
-        raise data_error(source.path, "a column with one label per row cannot take another.")
-    wanted = by_image(said)
+        raise asked.refused("a column with one label per row cannot take another.")
     images = [str(one) for one in content.column(layout.image_column).to_pylist()]
     first: set[str] = set()
     for row, image in enumerate(images):
-        for change in wanted.get(image, []):
+        for change in said.of(image):
             number = place[change.class_name]
             kept = [one for one in cells[row] or [] if one != number]
             new_label = change.state == State.PRESENT and image not in first
             cells[row] = [*kept, number] if new_label else kept
-        if image in wanted:
-            first.add(image)
+        first.add(image)
     field = content.schema.field(at)
     content = content.set_column(at, field, pa.array(cells, field.type))
     stored = io.BytesIO()
     pq.write_table(content, stored)
-    return Patched({"": stored.getvalue()}, layout, said)
+    return said.patched(stored.getvalue())
 
 
 # Metadata files

@@ -17,57 +17,38 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from hilltop.checks import did_you_mean, pluralize
-from hilltop.data.annotations.json_text import dump_like, elements, first_value, replace_spans
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
+from hilltop.data.documents import dump_like, elements, first_value, replace_spans
 from hilltop.data.files import atomic_write
-from hilltop.data.format import Format, Handoff, plain_layout
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
-from hilltop.data.lossless import check_lossless
-from hilltop.data.patching import (
-    Change,
-    Original,
+from hilltop.data.format import (
+    Changes,
+    FilePatch,
+    Format,
+    Handoff,
     Patched,
-    added,
-    by_image,
-    struck,
-    without_absents,
+    check_present_only,
+    plain_layout,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
 from hilltop.data.tables.cells import apply_header, read_cells
+from hilltop.data.tables.words import word_set
 
 IMAGE_ID = "hilltop_image"
 """Where tasks that we hand over keep the id of their image, by which they find back."""
 CHOICES = "choices"
-SHAPES = frozenset(
-    [
-        "rectanglelabels",
-        "polygonlabels",
-        "brushlabels",
-        "keypointlabels",
-        "ellipselabels",
-        "labels",
-        "hypertextlabels",
-        "paragraphlabels",
-        "timeserieslabels",
-        "vectorlabels",
-        "videorectangle",
-    ]
+SHAPES = word_set(
+    """
+    rectanglelabels polygonlabels brushlabels keypointlabels ellipselabels labels
+    hypertextlabels paragraphlabels timeserieslabels vectorlabels videorectangle
+    """
 )
 """Kinds of results that name what was marked, which count where nothing was chosen."""
-_SYSTEM = frozenset(
-    [
-        "id",
-        "annotation_id",
-        "annotator",
-        "created_at",
-        "updated_at",
-        "lead_time",
-        "agreement",
-        "project",
-    ]
+_SYSTEM = word_set(
+    """
+    id annotation_id annotator created_at updated_at lead_time agreement project
+    """
 )
 _REFERENCE = re.compile(
     r"(/data/|[a-z][a-z0-9+.-]*://).*"
@@ -378,42 +359,33 @@ def _value(value: Any, kind: str) -> Any:
         return False  # No labels have this shape.
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Add choices to the annotations of the tasks, and take wrong ones out."""
-    source, layout = original.source, original.layout
-    kind, tasks = _records(source)
-    if kind != "tasks" or source.is_packed or (_wanted(tasks) is SHAPES and tasks):
-        raise data_error(
-            source.path,
-            "only the JSON export of choices can be changed in place. Export it as JSON, or pass"
-            " --format hilltop.",
-        )
-    said = without_absents(changes, original.table.unlisted)
-    of_image = by_image(said)
-    text = source.text
+    said, layout = asked.without_absents(), asked.layout
+    kind, tasks = _records(asked.source)
+    if kind != "tasks" or (_wanted(tasks) is SHAPES and tasks):
+        raise asked.refused("only the JSON export of choices can be changed. Export it as JSON.")
+    text = asked.text
     control = layout.label_columns[0] if layout.label_columns else "choice"
     usual = {"from_name": control, "to_name": "image", "type": CHOICES}
     for part in _wanted_parts(tasks):
         usual["to_name"] = part.get("to_name", "image")
     edits = []
     for task in elements(text, first_value(text)):
-        wanted = of_image.get(str(task.value["data"].get(layout.image_column)), [])
+        wanted = said.of(str(task.value["data"].get(layout.image_column)))
         valid = _valid(task.value)
         if wanted and valid:
-            gone = {one.class_name for one in struck(wanted)}
-            names = [one.class_name for one in added(wanted)]
             for annotation in valid:
-                _change_choices(annotation["result"], names, gone, usual)
+                _change_choices(annotation["result"], wanted, usual)
             line = text[text.rfind("\n", 0, task.start) + 1 : task.start]
             indent = line if not line.strip() else ""
             like = text[task.start : task.end]
             edits.append((task.start, task.end, dump_like(like, task.value, indent)))
-    return Patched({"": replace_spans(text, edits).encode(source.encoding)}, layout, said)
+    return said.patched(replace_spans(text, edits))
 
 
-def _change_choices(
-    result: list[JsonObject], names: Sequence[str], gone: set[str], usual: JsonObject
-) -> None:
+def _change_choices(result: list[JsonObject], wanted: Changes, usual: JsonObject) -> None:
+    gone, names = wanted.struck, wanted.added
     mine = [
         part
         for part in result
@@ -433,14 +405,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     The labelling setup needs ``<Image name="image" value="$image"/>`` and
     ``<Choices name="choice" toName="image" choice="multiple">``.
     """
-    check_lossless(
-        table,
-        path,
-        lossy,
-        states=(State.PRESENT,),
-        unused_classes=False,
-        unlisted=(State.UNKNOWN, State.ABSENT),
-    )
+    check_present_only(table, path, lossy, unused_classes=False)
     images = table.images.to_pylist()
     _write_tasks(path, [_task(table, row, {"image": image}) for row, image in enumerate(images)])
     return Layout(

@@ -18,12 +18,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import Collector, assemble
 from hilltop.data.content import Source, read_lines, read_names
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_folders import (
+from hilltop.data.documents import NOT_XML, Element, edited, element_tree, parse_xml, with_line
+from hilltop.data.folders import (
     choose_split,
     files_in,
     folders_in,
@@ -31,20 +29,18 @@ from hilltop.data.label_folders import (
     new_folder,
     write_lines,
 )
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Layout, ask
-from hilltop.data.lossless import check_file_words, check_lossless, check_names
-from hilltop.data.patching import (
-    Change,
-    Original,
+from hilltop.data.format import (
+    BOX_NOTE,
+    Changes,
+    FilePatch,
+    Format,
     Patched,
-    added,
-    by_image,
-    struck,
-    without_absents,
+    check_file_words,
+    check_lossless,
+    check_names,
 )
-from hilltop.data.state import State
-from hilltop.data.xml_text import NOT_XML, Element, edited, element_tree, parse_xml, with_line
+from hilltop.data.label_table import Collector, LabelTable, State, Step
+from hilltop.data.layout import Layout, ask
 from hilltop.errors import DataError
 
 SETS = Path("ImageSets") / "Main"
@@ -59,7 +55,7 @@ _SAFE_NAME = re.compile(r"(\w[\w-]{0,99})(?:\.(?:jpg|jpeg|png))?", re.ASCII)
 def matches_sets(source: Source) -> bool:
     """Whether there are image sets with a file for each class and split."""
     if not source.is_folder:
-        return _is_class_file(source)
+        return False
     try:
         by_split = _class_files(files_in(_find_sets(source.path)))
     except DataError:
@@ -70,15 +66,10 @@ def matches_sets(source: Source) -> bool:
 
 def read_sets(source: Source, layout: Layout) -> LabelTable:
     """Read one split; -1 is absent unless the layout says otherwise."""
-    if _is_class_file(source):
-        name, _, part = source.path.stem.rpartition("_")
-        folder, files = source.path.parent, {}
-        by_split = {part: {name: source.path}}
-    else:
-        need_folder(source)
-        folder = _find_sets(source.path)
-        files = files_in(folder)
-        by_split = _class_files(files)
+    need_folder(source)
+    folder = _find_sets(source.path)
+    files = files_in(folder)
+    by_split = _class_files(files)
     if not by_split:
         raise data_error(
             folder, "there are no files such as cat_train.txt for a class and a split."
@@ -103,7 +94,7 @@ def read_sets(source: Source, layout: Layout) -> LabelTable:
     states = np.array(columns, dtype=np.int8).reshape(len(classes), -1).T
     states = np.where(states < 0, absent, states)
     rows, numbers = np.indices(states.shape)
-    return assemble(
+    return LabelTable.from_coo(
         images or [],
         classes,
         rows.ravel(),
@@ -143,30 +134,26 @@ def write_sets(table: LabelTable, path: Path, lossy: bool) -> Layout:
     return Layout("voc", unlisted=State.ABSENT, split=_SPLIT)
 
 
-def patch_sets(original: Original, changes: Sequence[Change]) -> Patched:
+def patch_sets(asked: FilePatch) -> Patched:
     """Change the values of the pairs in the files of their classes; all other lines stay."""
-    source, layout = original.source, original.layout
-    if not source.is_folder:
-        raise data_error(
-            source.path, "one file of a class is read, but not changed. Name the folder."
-        )
+    source, layout = asked.source, asked.layout
     folder = _find_sets(source.path)
     files = files_in(folder)
     by_split = _class_files(files)
     chosen = by_split[choose_split(folder, by_split, layout.split)]
     absent = layout.state_of("-1") in (None, State.ABSENT)
-    said = list(changes) if absent else without_absents(changes, layout.unlisted)
+    said = asked if absent else asked.without_absents()
     new = {str(SETS / path.name): path.read_bytes() for path in files.values()}
     written = {State.PRESENT: "1", State.ABSENT: "-1"}
     if layout.difficult == State.UNKNOWN:
         written[State.UNKNOWN] = "0"
     for name, path in chosen.items():
-        wanted = {one.image: one.state for one in said if one.class_name == name}
+        wanted = {one.image: one.state for one in said.changes if one.class_name == name}
         if wanted:
             lines = path.read_bytes().decode("utf-8").split("\n")
             changed = [_with_value(line, wanted, written) for line in lines]
             new[str(SETS / path.name)] = "\n".join(changed).encode()
-    return Patched(new, layout, said)
+    return said.patched(new)
 
 
 def _with_value(line: str, wanted: dict[str, State], written: dict[State, str]) -> str:
@@ -200,17 +187,6 @@ def _without_endings(images: list[str]) -> list[str]:
     """Ids as VOC lists them: its tools append the ending .jpg themselves."""
     bare = [name[: -len(_JPEG)] if name.lower().endswith(_JPEG) else name for name in images]
     return bare if all(bare) and len(set(bare)) == len(bare) else images
-
-
-def _is_class_file(source: Source) -> bool:
-    """Whether this is the file of one class: ``cat_train.txt`` with images and 1, 0 or -1."""
-    if source.is_folder or source.suffix != ".txt" or "_" not in source.path.stem.strip("_"):
-        return False
-    lines = source.head.split("\n")[:-1][:50]
-    rows = [line.split() for line in lines if line.strip()]
-    values = {row[-1] for row in rows if row}
-    pairs = len(rows) > 1 and all(len(row) == 2 for row in rows)
-    return pairs and "-1" in values and values <= set(_VALUES.values())
 
 
 def _has_values(path: Path) -> bool:
@@ -350,21 +326,17 @@ def write_xml(table: LabelTable, path: Path, lossy: bool) -> Layout:
     return Layout("voc_xml", unlisted=table.unlisted, classes=table.classes)
 
 
-def patch_xml(original: Original, changes: Sequence[Change]) -> Patched:
+def patch_xml(asked: FilePatch) -> Patched:
     """Add objects with the box of the whole image, and take out those of wrong labels."""
-    source, layout = original.source, original.layout
-    files, lists = _files_of(source, layout.split)
-    said = without_absents(changes, original.table.unlisted)
-    of_image = by_image(said)
+    said, source = asked.without_absents(), asked.source
+    files, lists = _files_of(source, asked.layout.split)
     new = {str(path.relative_to(source.path)): path.read_bytes() for path in lists}
     for name, path in files:
         content = path.read_bytes()
         root = element_tree(content)
         image = name or _element_text(root, "filename") or path.stem
-        wanted = of_image.get(image, [])
-        new[str(path.relative_to(source.path))] = _with_objects(content, root, wanted)
-    notes = ["Labels that were added have the box of the whole image."] if added(said) else []
-    return Patched(new, layout, said, notes)
+        new[str(path.relative_to(source.path))] = _with_objects(content, root, said.of(image))
+    return said.patched(new, notes=[BOX_NOTE] if said.changes.added else [])
 
 
 def _files_of(
@@ -383,12 +355,11 @@ def _files_of(
     return [(name, files[name]) for name in names], list(splits.values())
 
 
-def _with_objects(content: bytes, root: Element, wanted: Sequence[Change]) -> bytes:
-    gone = {one.class_name for one in struck(wanted)}
+def _with_objects(content: bytes, root: Element, wanted: Changes) -> bytes:
     edits = [
         (*with_line(content, item.start, item.end), b"")
         for item in root.children
-        if item.tag == "object" and _element_text(item, "name") in gone
+        if item.tag == "object" and _element_text(item, "name") in wanted.struck
     ]
     size = root.find("size")
     width, height = (
@@ -399,14 +370,14 @@ def _with_objects(content: bytes, root: Element, wanted: Sequence[Change]) -> by
     if first is not None:
         between = content[content.rfind(b"\n", 0, first.start) : first.start]
         between = between if between.startswith(b"\n") and not between.strip() else b"\n"
-    for change in added(wanted):
+    for name in wanted.added:
         item = (
-            f"<object><name>{escape(change.class_name)}</name><pose>Unspecified</pose>"
+            f"<object><name>{escape(name)}</name><pose>Unspecified</pose>"
             "<truncated>0</truncated><difficult>0</difficult><bndbox><xmin>1</xmin><ymin>1</ymin>"
             f"<xmax>{width}</xmax><ymax>{height}</ymax></bndbox></object>"
         )
         edits.append((root.inner_end, root.inner_end, (between.decode() + item).encode()))
-    if added(wanted):
+    if wanted.added:
         edits.append((root.inner_end, root.inner_end, b"\n"))
     return edited(content, edits)
 

@@ -18,11 +18,9 @@ from typing import Any
 import yaml
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source, read_class_file, read_lines
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.format import Format
-from hilltop.data.label_folders import (
+from hilltop.data.folders import (
     choose_split,
     files_in,
     folders_in,
@@ -30,11 +28,18 @@ from hilltop.data.label_folders import (
     new_folder,
     write_lines,
 )
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import (
+    BOX_NOTE,
+    Changes,
+    FilePatch,
+    Format,
+    Patched,
+    check_file_words,
+    check_names,
+    check_present_only,
+)
+from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_file_words, check_lossless, check_names
-from hilltop.data.patching import Change, Original, Patched, added, by_image, without_absents
-from hilltop.data.state import State
 
 LABELS, IMAGES = "labels", "images"
 _SPLIT = "train"
@@ -109,13 +114,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
 
     Boxes are not known to a table: every object has that of the whole image.
     """
-    check_lossless(
-        table,
-        path,
-        lossy,
-        states=(State.PRESENT,),
-        unlisted=(State.ABSENT, State.UNKNOWN),
-    )
+    check_present_only(table, path, lossy)
     images = table.images.to_pylist()
     check_file_words(path, tuple(images), kind="image")
     check_names(path, "class", table.classes, without="")
@@ -129,9 +128,9 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     return Layout("yolo", unlisted=table.unlisted)
 
 
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Write the split that was read with labels added or taken out; all other lines stay."""
-    source, layout = original.source, original.layout
+    said, source, layout = asked.without_absents(), asked.source, asked.layout
     found = find_yolo(source)
     split = choose_split(source.path, found.splits, layout.split)
     files, listed = found.label_files(split), found.image_names(split)
@@ -139,23 +138,26 @@ def patch(original: Original, changes: Sequence[Change]) -> Patched:
     named = _class_names(found, layout, objects)
     number = {name: at for at, name in named.items()}
     stem_of = {listed.get(stem, stem): stem for stem in files}
-    said = without_absents(changes, original.table.unlisted)
-    wanted = by_image(said)
-    images = original.table.images.to_pylist()
-    content = {"path": ".", "train": f"{_SPLIT}.txt", "names": named}
-    about = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    images_text = "".join(f"./{IMAGES}/{_SPLIT}/{name}\n" for name in images)
-    new = {"data.yaml": about.encode(), f"{_SPLIT}.txt": images_text.encode()}
+    images = asked.table.images.to_pylist()
+    new = _described_files(named, images)
     for image in images:
         stem = stem_of[image]
         raw = files[stem].read_bytes()
-        new[f"{LABELS}/{_SPLIT}/{stem}.txt"] = _with_lines(raw, wanted.get(image, []), number)
-    notes = ["Labels that were added have the box of the whole image."] if added(said) else []
+        new[f"{LABELS}/{_SPLIT}/{stem}.txt"] = _with_lines(raw, said.of(image), number)
     read_as = replace(layout, split=None, classes=None, codes=())
-    return Patched(new, read_as, said, notes)
+    done = said.patched(new, notes=[BOX_NOTE] if said.changes.added else [])
+    return replace(done, layout=read_as)
 
 
-def _with_lines(raw: bytes, changes: Sequence[Change], number: dict[str, int]) -> bytes:
+def _described_files(named: dict[int, str], images: Sequence[str]) -> dict[str, bytes]:
+    """``data.yaml`` with the names of the classes, and ``train.txt`` with the images."""
+    content = {"path": ".", "train": f"{_SPLIT}.txt", "names": named}
+    about = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    listed = "".join(f"./{IMAGES}/{_SPLIT}/{name}\n" for name in images)
+    return {"data.yaml": about.encode(), f"{_SPLIT}.txt": listed.encode()}
+
+
+def _with_lines(raw: bytes, changes: Changes, number: dict[str, int]) -> bytes:
     """A file of objects without those of wrong labels, and with new ones at its end."""
     if not changes:
         return raw
@@ -168,7 +170,7 @@ def _with_lines(raw: bytes, changes: Sequence[Change], number: dict[str, int]) -
         or line.split()[0].lstrip("0") not in {name.lstrip("0") for name in gone}
     ]
     text = "\n".join(kept)
-    new = [f"{number[one.class_name]} {_WHOLE_IMAGE}\n" for one in added(changes)]
+    new = [f"{number[name]} {_WHOLE_IMAGE}\n" for name in changes.added]
     if new and text and not text.endswith("\n"):
         text += "\n"
     return (text + "".join(new)).encode()
@@ -177,10 +179,8 @@ def _with_lines(raw: bytes, changes: Sequence[Change], number: dict[str, int]) -
 def _write_folder(table: LabelTable, root: Path, images: list[str], stems: list[str]) -> None:
     folder = root / LABELS / _SPLIT
     folder.mkdir(parents=True)
-    content = {"path": ".", "train": f"{_SPLIT}.txt", "names": dict(enumerate(table.classes))}
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    (root / "data.yaml").write_text(text, encoding="utf-8")
-    write_lines(root / f"{_SPLIT}.txt", (f"./{IMAGES}/{_SPLIT}/{name}" for name in images))
+    for name, content in _described_files(dict(enumerate(table.classes)), images).items():
+        (root / name).write_bytes(content)
     number = {name: at for at, name in enumerate(table.classes)}
     for row, stem in enumerate(stems):
         lines = (f"{number[name]} {_WHOLE_IMAGE}" for name in table.labels_of(row))

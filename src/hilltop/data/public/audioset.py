@@ -13,24 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hilltop.data.assemble import Collector
 from hilltop.data.content import Source, read_class_file, read_lines
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.files import atomic_write
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.label_table import LabelTable
-from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
-from hilltop.data.lossless import check_lossless, check_names
-from hilltop.data.patching import (
-    Change,
-    Original,
-    Patched,
-    added,
-    by_image,
-    struck,
-    without_absents,
+from hilltop.data.format import (
+    Format,
+    plain_layout,
 )
-from hilltop.data.state import State
+from hilltop.data.label_table import Collector, LabelTable, State
+from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
 
 _HEADER = re.compile(
     r"^#?\s*YTID\s*,\s*start_seconds\s*,\s*end_seconds\s*,\s*positive_labels", re.MULTILINE
@@ -41,7 +31,6 @@ _ROW = re.compile(
     re.ASCII,
 )
 _VIDEO, _SEGMENT = "YTID", "segment"
-_SEGMENT_SECONDS = 10
 _INDEX = ["index", "mid", "display_name"]
 
 
@@ -99,52 +88,6 @@ def read(source: Source, layout: Layout) -> LabelTable:
     return collector.table(unlisted=layout.unlisted, sort_classes=True, format="audioset")
 
 
-def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
-    """Write ten seconds for each image."""
-    said = (State.ABSENT, State.UNKNOWN)
-    check_lossless(table, path, lossy, states=(State.PRESENT,), unused_classes=False, unlisted=said)
-    images = table.images.to_pylist()
-    check_names(path, "image", images, without=' ,"')
-    check_names(path, "class", table.classes, without=',"')
-    lines = ["# YTID, start_seconds, end_seconds, positive_labels"]
-    for row, image in enumerate(images):
-        labels = ",".join(table.labels_of(row))
-        lines.append(f'{image}, 0.000, {_SEGMENT_SECONDS}.000, "{labels}"')
-    atomic_write(path, "\n".join(lines) + "\n")
-    return Layout("audioset", unlisted=table.unlisted, classes=table.classes, image_column=_VIDEO)
-
-
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
-    """Add labels to the segments, and take wrong ones out."""
-    source, layout = original.source, original.layout
-    codes = {at: code for code, at in layout.codes}
-    said = without_absents(changes, layout.unlisted)
-    of_image = by_image(said)
-    segments = _segments(source)
-    lines = source.text.split("\n")
-    for segment, image in zip(segments, _ids(segments, layout), strict=True):
-        wanted = of_image.get(image, [])
-        if wanted:
-            gone = {
-                word for one in struck(wanted) for word in (one.class_name, codes.get(one.column))
-            }
-            new = [codes.get(one.column, one.class_name) for one in added(wanted)]
-            kept = [label for label in segment.labels if label not in gone]
-            at = segment.line - 1
-            lines[at] = _with_labels(lines[at], [*kept, *new])
-    return Patched({"": "\n".join(lines).encode(source.encoding)}, layout, said)
-
-
-def _with_labels(text: str, labels: Sequence[str]) -> str:
-    """The line with other labels, in quotes."""
-    match = _ROW.fullmatch(text.lstrip("\ufeff"))
-    assert match is not None  # it was read before
-    quoted = match[4] is not None
-    start, end = match.span(4 if quoted else 5)
-    joined = ",".join(labels)
-    return match.string[:start] + (joined if quoted else f'"{joined}"') + match.string[end:]
-
-
 def _segments(source: Source) -> list[_Segment]:
     errors = ErrorCollector(source.path)
     found = []
@@ -194,6 +137,4 @@ FORMAT = Format(
     matches=matches,
     detect=detect,
     read=read,
-    write=write,
-    patch=patch,
 )

@@ -15,18 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import assemble
 from hilltop.data.content import Source, read_class_file, read_lines, read_names
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.folder_tree import FolderTree
-from hilltop.data.format import Format
-from hilltop.data.history import Step
-from hilltop.data.label_folders import choose_split, files_in, need_folder, new_folder, write_lines
-from hilltop.data.label_table import LabelTable
+from hilltop.data.folders import (
+    FolderTree,
+    choose_split,
+    files_in,
+    need_folder,
+)
+from hilltop.data.format import (
+    Format,
+)
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import Layout
-from hilltop.data.lossless import check_file_words, check_lossless, check_names
-from hilltop.data.patching import Change, Original, Patched, without_absents
-from hilltop.data.state import State
 
 _CONCEPTS = "Concepts81.txt"
 _LISTS = {"all": "Imagelist.txt", "train": "TrainImagelist.txt", "test": "TestImagelist.txt"}
@@ -72,7 +73,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
             columns.append(_read_ones(path, len(images), errors.found))
     errors.check()
     rows = np.concatenate([*columns, np.empty(0, dtype=np.int64)])
-    return assemble(
+    return LabelTable.from_coo(
         images,
         classes,
         rows,
@@ -82,60 +83,6 @@ def read(source: Source, layout: Layout) -> LabelTable:
         source=root,
         step=Step("read", {"file": str(root), "format": "nus", "split": split}),
     )
-
-
-def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
-    """Write the split ``all`` into a new folder.
-
-    The concept list is always called Concepts81.txt, because readers look for that name.
-    """
-    check_lossless(
-        table, path, lossy, states=(State.PRESENT,), unlisted=(State.ABSENT, State.UNKNOWN)
-    )
-    check_names(path, "image", table.images.to_pylist(), without="")
-    check_file_words(path, table.classes)
-    with new_folder(path) as root:
-        _write_folder(table, root)
-    return Layout("nus", unlisted=table.unlisted, split="all")
-
-
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
-    """Change the values of the pairs in the files of their concepts; all else stays."""
-    source, layout = original.source, original.layout
-    splits = _all_splits(source.path)
-    split = choose_split(source.path, splits, layout.split)
-    images, folder = splits[split]
-    pattern = _LABELS[split][1]
-    said = without_absents(changes, layout.unlisted)
-    concepts = _concept_file(source.path) or FolderTree(source.path).file(_CONCEPTS)
-    kept = [*files_in(folder).values(), images, *([] if concepts is None else [concepts])]
-    new = {str(path.relative_to(source.path)): path.read_bytes() for path in kept}
-    for name in {change.class_name for change in said}:
-        path = folder / pattern.format(name)
-        inside = str(path.relative_to(source.path))
-        lines = new[inside].split(b"\n")
-        for change in said:
-            if change.class_name == name:
-                value = b"1" if change.state == State.PRESENT else b"0"
-                lines[change.row] = lines[change.row].replace(lines[change.row].strip(), value)
-        new[inside] = b"\n".join(lines)
-    return Patched(new, layout, said)
-
-
-def _write_folder(table: LabelTable, root: Path) -> None:
-    labels = root / "Groundtruth" / _LABELS["all"][0]
-    for folder in (root / "ConceptsList", root / "ImageList", labels):
-        folder.mkdir(parents=True)
-    write_lines(root / "ConceptsList" / _CONCEPTS, table.classes)
-    write_lines(root / "ImageList" / _LISTS["all"], table.images.to_pylist())
-    present = table.states == State.PRESENT
-    rows, columns = table.rows[present], table.columns[present]
-    order = np.argsort(columns, kind="stable")
-    bounds = np.searchsorted(columns[order], np.arange(len(table.classes) + 1))
-    for column, name in enumerate(table.classes):
-        lines = np.tile(np.frombuffer(b"0\n", dtype=np.uint8), (len(table), 1))
-        lines[rows[order[bounds[column] : bounds[column + 1]]], 0] = _ONE
-        (labels / _LABELS["all"][1].format(name)).write_bytes(lines.tobytes())
 
 
 def _concept_file(root: Path) -> Path | None:
@@ -211,8 +158,6 @@ FORMAT = Format(
     summary="NUS-WIDE: a folder with Concepts81.txt, ImageList and Groundtruth.",
     matches=matches,
     read=read,
-    write=write,
-    patch=patch,
     splits=lambda source: _all_splits(source.path),
     folders=True,
 )

@@ -12,22 +12,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.csv
-
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.files import replacing
-from hilltop.data.format import Format, plain_layout
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import (
+    FilePatch,
+    Format,
+    Patched,
+    plain_layout,
+)
+from hilltop.data.label_table import State
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions
-from hilltop.data.lossless import check_cells, check_lossless, with_listed_absents
-from hilltop.data.patching import Change, Original, Patched, without_absents
-from hilltop.data.state import State
 from hilltop.data.tables.cells import Table, apply_header, read_cells
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
-from hilltop.data.tables.values import canonical, number_in
+from hilltop.data.tables.words import canonical, number_in
 
 IMAGE, SOURCE, LABEL, CONFIDENCE = "ImageID", "Source", "LabelName", "Confidence"
 _HEADER = ("LabelName", "DisplayName")
@@ -142,61 +140,13 @@ def _read_descriptions(path: Path) -> dict[str, str] | None:
     return names
 
 
-def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
-    """Write a row for each present or absent pair, with the source "verification".
-
-    Class names are written as label names: a table does not know the codes they once had.
-    """
-    if path.suffix.lower() == ".parquet":
-        raise data_error(path, "Open Images labels are a CSV file. Give it the ending .csv.")
-    table = with_listed_absents(table)
-    check_lossless(
-        table,
-        path,
-        lossy,
-        states=(State.PRESENT, State.ABSENT),
-        images_without_entries=False,
-        unused_classes=False,
-        unlisted=(State.UNKNOWN,),
-    )
-    check_cells(table, path)
-    chosen = table.states != State.UNKNOWN
-    rows, columns = pa.array(table.rows[chosen]), pa.array(table.columns[chosen])
-    content = pa.table(
-        {
-            IMAGE: table.images.take(rows),
-            SOURCE: pa.repeat("verification", len(rows)),
-            LABEL: pa.array(table.classes, pa.string()).take(columns),
-            CONFIDENCE: pa.array(table.states[chosen] == State.PRESENT).cast(pa.int8()),
-        }
-    )
-    with replacing(path) as temporary:
-        pa.csv.write_csv(content, temporary, pa.csv.WriteOptions(quoting_style="needed"))
-    return Layout(
-        "openimages",
-        image_column=IMAGE,
-        label_columns=(LABEL,),
-        state_column=CONFIDENCE,
-        values=(("1", "present"), ("0", "absent")),
-        header_row=1,
-        separator=",",
-        classes=table.classes,
-    )
-
-
-def patch(original: Original, changes: Sequence[Change]) -> Patched:
+def patch(asked: FilePatch) -> Patched:
     """Change the confidence of a pair, or append a verified row: Confidence 1 or 0."""
-    if _BOX in _table(original.source).names:
-        raise data_error(
-            original.source.path,
-            "a file of boxes is read, but not changed. Pass --format openimages with another file"
-            " name to write image labels.",
-        )
-    said = changes
-    if original.layout.unlisted == State.ABSENT:
-        said = without_absents(changes, State.ABSENT)
-    as_long = replace(original, layout=replace(original.layout, format="long"))
-    found = patch_table(as_long, said, further={SOURCE: "verification"})
+    if _BOX in _table(asked.source).names:
+        raise asked.refused("a file of boxes is read, but not changed.")
+    said = asked.without_absents() if asked.layout.unlisted == State.ABSENT else asked
+    as_long = replace(said, layout=replace(asked.layout, format="long"))
+    found = patch_table(as_long, further={SOURCE: "verification"})
     return replace(found, layout=replace(found.layout, format="openimages"))
 
 
@@ -206,7 +156,6 @@ FORMAT = Format(
     matches=matches,
     detect=detect,
     read=read_table,
-    write=write,
     patch=patch,
     unlisted=State.UNKNOWN,
 )

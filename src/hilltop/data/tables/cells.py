@@ -23,11 +23,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from hilltop.checks import did_you_mean
+from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source, parse_json
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.layout import ask
-from hilltop.data.parquet_files import check_parquet
-from hilltop.data.tables.column_names import names_a_column
+from hilltop.data.tables.words import names_a_column
 from hilltop.errors import ArgumentTypeError, MissingExtra
 
 SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".xlsb")

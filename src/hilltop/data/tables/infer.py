@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.data_errors import data_error
+from hilltop.data.label_table import State
 from hilltop.data.layout import (
     JSON_LISTS,
     MULTI_HOT,
@@ -38,24 +39,21 @@ from hilltop.data.layout import (
     row_words,
     unlisted_question,
 )
-from hilltop.data.state import State
 from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, is_list, read_cells
-from hilltop.data.tables.column_names import (
+from hilltop.data.tables.words import (
+    EMPTY,
     FILE_ENDING,
+    SPREADSHEET_ERRORS,
+    canonical,
+    find_meanings,
     image_candidates,
     is_label_name,
     is_no_class,
     is_single_name,
     is_state_name,
-    numbered_group,
-)
-from hilltop.data.tables.values import (
-    EMPTY,
-    SPREADSHEET_ERRORS,
-    canonical,
-    find_meanings,
     is_value,
     number_in,
+    numbered_group,
     odd_values_question,
     parse_values,
 )
@@ -87,6 +85,10 @@ class _Found:
     header_row: int | None = None
     skip_rows: tuple[int, ...] = ()
     ragged: bool = False
+
+    def ask(self, text: str, **answers: str) -> None:
+        """Note a question, with the options that would settle it."""
+        self.questions.append(Question(text, answers))
 
 
 def detect_table(
@@ -153,13 +155,11 @@ def _find_rows(found: _Found) -> None:
     if titles and (
         verdict is not True or any(_is_file(cell) for at in titles for cell in rows[at])
     ):
-        found.questions.append(
-            Question(
-                f"Row {numbers[titles[0]]} holds {_one_cell(rows[titles[0]])!r} alone, and row"
-                f" {numbers[first]} several cells. Pass --header-row with the row that names the"
-                " columns, or --header-row none if there is none.",
-                {"header_row": likely},
-            )
+        found.ask(
+            f"Row {numbers[titles[0]]} holds {_one_cell(rows[titles[0]])!r} alone, and row"
+            f" {numbers[first]} several cells. Pass --header-row with the row that names the"
+            " columns, or --header-row none if there is none.",
+            header_row=likely,
         )
     elif verdict is None:
         below = next((at for at in range(first + 1, len(rows)) if _names_image(rows[at])), None)
@@ -167,22 +167,18 @@ def _find_rows(found: _Found) -> None:
             likely = str(numbers[below])
         elif any(cell and number_in(cell) is not None for cell in rows[first]):
             likely = _NONE
-        found.questions.append(
-            Question(
-                f"Row {numbers[first]} ({_few(rows[first])}) may name the columns or be data. Pass"
-                f" --header-row {numbers[first]} or --header-row none.",
-                {"header_row": likely},
-            )
+        found.ask(
+            f"Row {numbers[first]} ({_few(rows[first])}) may name the columns or be data. Pass"
+            f" --header-row {numbers[first]} or --header-row none.",
+            header_row=likely,
         )
     elif verdict is False and cells.comments and _names_image(_comment_cells(found)):
         last = cells.comments[-1]
         likely = str(last)
-        found.questions.append(
-            Question(
-                f"Row {last} is a comment that may name the columns. Pass --header-row {last} if it"
-                " does, or --header-row none.",
-                {"header_row": likely},
-            )
+        found.ask(
+            f"Row {last} is a comment that may name the columns. Pass --header-row {last} if it"
+            " does, or --header-row none.",
+            header_row=likely,
         )
         found.header_row = None
         return
@@ -340,12 +336,10 @@ def _image_column(found: _Found, table: Table) -> int | None:
     plain = [at for at in distinct if not any(" " in word for word in _sample(table, at))]
     likely = next(iter([*plain, *distinct]), None)
     shown = ", ".join(table.names[at] for at in candidates)
-    found.questions.append(
-        Question(
-            f"Which column holds the image names? Pass --image-column with one of {shown}, or"
-            f" {ROW_NUMBER} if rows have no names.",
-            {"image_column": ROW_NUMBER if likely is None else table.name(likely)},
-        )
+    found.ask(
+        f"Which column holds the image names? Pass --image-column with one of {shown}, or"
+        f" {ROW_NUMBER} if rows have no names.",
+        image_column=ROW_NUMBER if likely is None else table.name(likely),
     )
     return likely
 
@@ -406,12 +400,9 @@ def _label_columns(
         return _shape(found, table, wordy[0], others, format)
     if len(wordy) > 1:
         shown = ", ".join(table.names[at] for at in wordy)
-        found.questions.append(
-            Question(
-                f"Which column holds the labels? Pass --label-columns with one or several of"
-                f" {shown}.",
-                {"label_columns": table.name(wordy[0])},
-            )
+        found.ask(
+            f"Which column holds the labels? Pass --label-columns with one or several of {shown}.",
+            label_columns=table.name(wordy[0]),
         )
         return _shape(found, table, wordy[0], others, format)
     rest = [at for at in others if at not in labelled]
@@ -429,13 +420,11 @@ def _label_columns(
 def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
     """Ask about columns called labels that hold 0 and 1: class numbers, or classes."""
     name = ",".join(table.name(at) for at in columns)
-    found.questions.append(
-        Question(
-            f"Column {table.names[columns[0]]!r} is called like labels, but holds only values"
-            f" such as 0, 1 and empty cells. Pass --label-columns {name} if these are labels or"
-            " class numbers, or --class-columns with the columns that are classes.",
-            {"label_columns": name},
-        )
+    found.ask(
+        f"Column {table.names[columns[0]]!r} is called like labels, but holds only values"
+        f" such as 0, 1 and empty cells. Pass --label-columns {name} if these are labels or"
+        " class numbers, or --class-columns with the columns that are classes.",
+        label_columns=name,
     )
 
 
@@ -481,12 +470,10 @@ def _ask_labels(
     many = [at for at in others if len(table.distinct(at).dictionary) > 1]
     likely = min(lists or many or others, key=lambda at: len(table.distinct(at).dictionary))
     shown = ", ".join(table.names[at] for at in others)
-    found.questions.append(
-        Question(
-            f"Which column holds the labels? Pass --label-columns with one or several of {shown},"
-            " or --class-columns if every class has a column of its own.",
-            {"label_columns": table.name(likely)},
-        )
+    found.ask(
+        f"Which column holds the labels? Pass --label-columns with one or several of {shown},"
+        " or --class-columns if every class has a column of its own.",
+        label_columns=table.name(likely),
     )
     return _shape(found, table, likely, others, format)
 
@@ -577,12 +564,10 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
         if not (few and at in where):
             counts.update(_words(table, at))
     if not columns:
-        found.questions.append(
-            Question(
-                "No column besides the images holds 1, 0, -1, yes, no or x. Pass --class-columns"
-                f" with the classes among {', '.join(table.names)}.",
-                {"class_columns": "1:"},
-            )
+        found.ask(
+            "No column besides the images holds 1, 0, -1, yes, no or x. Pass --class-columns"
+            f" with the classes among {', '.join(table.names)}.",
+            class_columns="1:",
         )
     if odd and not any("values" in question.answers for question in found.questions):
         rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
@@ -731,12 +716,10 @@ def _ask_delimiter(
         for m in marks
     ]
     example = next(cell for cell in cells if any(mark in cell for mark in marks))
-    found.questions.append(
-        Question(
-            f"Is {example!r:.60} one label or several? There are {', '.join(counts)} and"
-            f" {len(set(cells))} with --delimiter none (one label per cell).",
-            {"delimiter": _delimiter_word(likely)},
-        )
+    found.ask(
+        f"Is {example!r:.60} one label or several? There are {', '.join(counts)} and"
+        f" {len(set(cells))} with --delimiter none (one label per cell).",
+        delimiter=_delimiter_word(likely),
     )
     return likely
 
@@ -763,13 +746,11 @@ def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> 
     lists = [parse_list(cell) for cell in cells]
     if any(parsed is None for parsed in lists):
         odd = next(cell for cell, parsed in zip(cells, lists, strict=True) if parsed is None)
-        found.questions.append(
-            Question(
-                f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
-                " is not one that JSON or Python writes. Pass --delimiter json, and correct such"
-                " cells; or the delimiter between labels, with which brackets are part of names.",
-                {"delimiter": JSON_LISTS},
-            )
+        found.ask(
+            f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
+            " is not one that JSON or Python writes. Pass --delimiter json, and correct such"
+            " cells; or the delimiter between labels, with which brackets are part of names.",
+            delimiter=JSON_LISTS,
         )
         return JSON_LISTS
     filled = [parsed for parsed in lists if parsed]
@@ -781,12 +762,10 @@ def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> 
         and words <= {"0", "1", "0.0", "1.0"}
         and any(len(set(parsed)) < len(parsed) for parsed in filled)
     ):
-        found.questions.append(
-            Question(
-                f"Is {bracketed[0]!r:.60} a list of class numbers, or a 0 or 1 for each class? Pass"
-                " --delimiter json or --delimiter multi-hot.",
-                {"delimiter": MULTI_HOT},
-            )
+        found.ask(
+            f"Is {bracketed[0]!r:.60} a list of class numbers, or a 0 or 1 for each class? Pass"
+            " --delimiter json or --delimiter multi-hot.",
+            delimiter=MULTI_HOT,
         )
         return MULTI_HOT
     return JSON_LISTS
@@ -858,12 +837,10 @@ def _label_words(
         shown = ", ".join(f"{word!r} (row {row})" for word, row in seen.items())
         likely = [f"{word}=empty" for word in seen] + [f"{w}={m}" for w, m in said.items()]
         word = next(iter(seen))
-        found.questions.append(
-            Question(
-                f"Among the labels are {shown}. Pass --values {word}=empty if that means nothing,"
-                f" or {word}=label if it is a class.",
-                {"values": ",".join(likely)},
-            )
+        found.ask(
+            f"Among the labels are {shown}. Pass --values {word}=empty if that means nothing,"
+            f" or {word}=label if it is a class.",
+            values=",".join(likely),
         )
     return said
 
@@ -928,12 +905,10 @@ def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
     if strange:
         rows = sorted(strange)
         shown = ", ".join(f"row {row} ({strange[row]!r:.40})" for row in rows[:3])
-        found.questions.append(
-            Question(
-                f"Is this no image but a sum or a remark: {shown}? Pass --skip-rows"
-                f" {row_words(rows)} to leave it out, or --skip-rows none to read it.",
-                {"skip_rows": row_words(sorted({*found.skip_rows, *rows}))},
-            )
+        found.ask(
+            f"Is this no image but a sum or a remark: {shown}? Pass --skip-rows"
+            f" {row_words(rows)} to leave it out, or --skip-rows none to read it.",
+            skip_rows=row_words(sorted({*found.skip_rows, *rows})),
         )
         return apply_header(_even(found), found.header_row, [*found.skip_rows, *rows])
     return table
@@ -958,11 +933,9 @@ def _check_repeated(found: _Found, table: Table, image: int | None, layout: Layo
     if not word:
         return  # an empty name is an error of its own
     rows = table.rows_with(image, word, 3)
-    found.questions.append(
-        Question(
-            f"{pluralize(len(twice), 'name is', 'names are')} in several rows of column"
-            f" {table.names[image]!r}, such as {word!r} in rows {', '.join(map(str, rows))}. Pass"
-            f" --image-column {table.name(image)} to merge their labels, or name another column.",
-            {"image_column": table.name(image)},
-        )
+    found.ask(
+        f"{pluralize(len(twice), 'name is', 'names are')} in several rows of column"
+        f" {table.names[image]!r}, such as {word!r} in rows {', '.join(map(str, rows))}. Pass"
+        f" --image-column {table.name(image)} to merge their labels, or name another column.",
+        image_column=table.name(image),
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hilltop.data.annotations.json_text import (
+from hilltop.data.content import Source
+from hilltop.data.data_errors import data_error
+from hilltop.data.documents import (
     Edit,
     dump_like,
     elements,
@@ -21,11 +24,9 @@ from hilltop.data.annotations.json_text import (
     members,
     replace_spans,
 )
-from hilltop.data.content import Source
-from hilltop.data.data_errors import data_error
+from hilltop.data.format import Change, FilePatch, Patched, without_absents
+from hilltop.data.label_table import State
 from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
-from hilltop.data.patching import Change, Original, Patched, by_image, without_absents
-from hilltop.data.state import State
 from hilltop.data.tables.cells import (
     PARQUET_SUFFIXES,
     SHEET_SUFFIXES,
@@ -33,11 +34,123 @@ from hilltop.data.tables.cells import (
     codes_of,
     is_list,
 )
-from hilltop.data.tables.csv_text import CsvText
 from hilltop.data.tables.infer import parse_list
 from hilltop.data.tables.read import cell_state, open_table
-from hilltop.data.tables.values import canonical
+from hilltop.data.tables.words import canonical
 from hilltop.errors import MissingExtra
+
+_BOM = "\ufeff"
+
+
+@dataclass
+class Record:
+    """One row: the number of its first line, its cells, and its text with the line end."""
+
+    row: int
+    cells: list[str]
+    raw: str
+
+
+class CsvText:
+    """The rows of a text.
+
+    Args:
+        text: The whole file.
+        separator: What separates its cells.
+        comments: Number of lines before the table.
+    """
+
+    def __init__(self, text: str, separator: str, comments: int = 0) -> None:
+        """Split the text into rows; a quoted cell may hold line ends."""
+        self.separator = separator
+        self._start = _BOM if text.startswith(_BOM) else ""
+        text = text.removeprefix(_BOM)
+        self.line_end = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
+        lines = text.split("\n")
+        lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+        self._before = lines[:comments]
+        self.records = list(_records(lines[comments:], separator, comments))
+        self._by_row = {record.row: record for record in self.records}
+
+    def set_cell(self, row: int, column: int, text: str) -> None:
+        """Put another text into a cell."""
+        record = self._by_row[row]
+        body = record.raw.rstrip("\r\n")
+        spans = cell_spans(body, self.separator)
+        while len(spans) <= column:
+            body += self.separator
+            spans = cell_spans(body, self.separator)
+        start, end = spans[column]
+        old = body[start:end]
+        bare = old.strip()
+        new = self._quoted(text, bare.startswith('"'))
+        around = old.partition(bare) if bare else (old, "", "")
+        if not bare and new:
+            around = ("", "", "")
+        body = f"{body[:start]}{around[0]}{new}{around[2]}{body[end:]}"
+        record.raw = body + record.raw[len(record.raw.rstrip("\r\n")) :]
+        while len(record.cells) <= column:
+            record.cells.append("")
+        record.cells[column] = text
+
+    def append(self, cells: list[str]) -> None:
+        """Add a row at the end."""
+        if self.records and not self.records[-1].raw.endswith("\n"):
+            self.records[-1].raw += self.line_end
+        line = self.separator.join(self._quoted(cell, False) for cell in cells)
+        row = self.records[-1].row + 1 if self.records else 1
+        self.records.append(Record(row, list(cells), f"{line}{self.line_end}"))
+
+    def text(self) -> str:
+        """The whole file."""
+        return self._start + "".join([*self._before, *(record.raw for record in self.records)])
+
+    def _quoted(self, text: str, quoted: bool) -> str:
+        if quoted or any(mark in text for mark in (self.separator, '"', "\n", "\r")):
+            return '"' + text.replace('"', '""') + '"'
+        return text
+
+
+def cell_spans(body: str, separator: str) -> list[tuple[int, int]]:
+    """Start and end of every cell of a row, quotes included.
+
+    Example:
+        >>> [('a,"b,""c"",d"'[start:end]) for start, end in cell_spans('a,"b,""c"",d"', ",")]
+        ['a', '"b,""c"",d"']
+    """
+    spans, start, at, inside = [], 0, 0, False
+    while at < len(body):
+        mark = body[at]
+        if inside and body.startswith('""', at):
+            at += 1  # a quote within the cell
+        elif mark == '"' and (inside or not body[start:at].strip()):
+            inside = not inside
+        elif mark == separator and not inside:
+            spans.append((start, at))
+            start = at + 1
+        at += 1
+    return [*spans, (start, len(body))]
+
+
+def _records(lines: list[str], separator: str, comments: int) -> Iterator[Record]:
+    taken: list[str] = []
+    if separator == " ":
+        for at, line in enumerate(lines, comments + 1):
+            yield Record(at, line.split(), line)
+        return
+
+    def feed() -> Iterator[str]:
+        for line in lines:
+            taken.append(line)
+            yield line
+
+    reader = csv.reader(feed(), delimiter=separator, skipinitialspace=True, strict=True)
+    begins = comments + 1
+    for cells in reader:
+        yield Record(begins, cells, "".join(taken))
+        taken.clear()
+        begins = reader.line_num + comments + 1
+
 
 Cell = str | list[str]
 
@@ -54,10 +167,9 @@ class _Edits:
 class _TablePatch:
     """One table with the cells that are to change."""
 
-    def __init__(self, original: Original, changes: Sequence[Change]) -> None:
-        self.source, self.layout, self.old = original.source, original.layout, original.table
-        self.table = open_table(original.source, original.layout)
-        self.changes = changes
+    def __init__(self, asked: FilePatch) -> None:
+        self.asked, self.layout, self.changes = asked, asked.layout, asked.changes
+        self.table = open_table(asked.source, asked.layout)
         self.edits = _Edits()
         self.notes: list[str] = []
         self.absents = True
@@ -218,9 +330,8 @@ class _TablePatch:
                 self.layout = replace(layout, absent_column="absent")
                 kept = tuple(name for name in self.layout.ignored if name != "absent")
                 self.layout = replace(self.layout, ignored=kept)
-        for image, changes in by_image(self.said()).items():
-            for change in changes:
-                self._change_lists(change, self.rows_of[image], places)
+        for change in self.said():
+            self._change_lists(change, self.rows_of[change.image], places)
 
     def _change_lists(
         self, change: Change, rows: Sequence[int], places: Mapping[State, Sequence[int]]
@@ -331,32 +442,23 @@ class _TablePatch:
         return str(new) if python else json.dumps(new, ensure_ascii=False)
 
     def _refused(self, why: str) -> Any:
-        return data_error(
-            self.source.path,
-            f"this file cannot be changed in place: {why}. Write the labels in another format with"
-            " --format, such as --format hilltop.",
-        )
+        return self.asked.refused(f"this file cannot be changed in place: {why}.")
 
 
-def patch_table(
-    original: Original, changes: Sequence[Change], *, further: Mapping[str, str] | None = None
-) -> Patched:
+def patch_table(asked: FilePatch, *, further: Mapping[str, str] | None = None) -> Patched:
     """Change some labels of a table; all other cells, columns and rows stay as they are.
 
     Args:
-        original: The table as it was read.
-        changes: What changes.
+        asked: The table as it was read, and what changes.
         further: Other cells of rows that are added, by column.
     """
-    if original.layout.delimiter == MULTI_HOT:
-        raise data_error(
-            original.source.path,
-            "lists of 0 and 1 in cells are read, but not changed. Pass --format hilltop.",
-        )
-    patch = _TablePatch(original, changes)
+    asked.check_plain()
+    if asked.layout.delimiter == MULTI_HOT:
+        raise asked.refused("lists of 0 and 1 in cells are read, but not changed.")
+    patch = _TablePatch(asked)
     patch.further = {patch.table.index(name): cell for name, cell in (further or {}).items()}
-    {"wide": patch.wide, "long": patch.long}.get(original.layout.format, patch.lists)()
-    content = _store(original.source)(original.source, patch.layout, patch.table, patch.edits)
+    {"wide": patch.wide, "long": patch.long}.get(asked.layout.format, patch.lists)()
+    content = _store(asked.source)(asked.source, patch.layout, patch.table, patch.edits)
     return Patched({"": content}, patch.layout, patch.said(), tuple(patch.notes))
 
 
@@ -364,10 +466,6 @@ _Store = Callable[[Source, Layout, Table, _Edits], bytes]
 
 
 def _store(source: Source) -> _Store:
-    if source.is_packed:
-        raise data_error(
-            source.path, "a compressed file cannot be changed in place. Unpack it first."
-        )
     if source.suffix in SHEET_SUFFIXES:
         return _store_sheet
     if source.suffix in PARQUET_SUFFIXES:

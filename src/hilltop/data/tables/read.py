@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,16 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
-from hilltop.data.assemble import assemble
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
-from hilltop.data.history import Step
-from hilltop.data.label_table import LabelTable
+from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
-from hilltop.data.state import State
 from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, is_list, read_cells
 from hilltop.data.tables.infer import parse_list, with_comment_row
-from hilltop.data.tables.values import ANY, canonical, number_in
+from hilltop.data.tables.words import ANY, canonical, number_in
 
 Ints = npt.NDArray[np.int64]
 _AGAINST_READERS = (
@@ -95,7 +93,7 @@ class _Reader:
     def _line(self, row: int) -> int:
         return self.table.row_of(row)
 
-    def _assemble(
+    def _from_entries(
         self,
         classes: Sequence[str],
         rows: npt.NDArray[Any],
@@ -108,7 +106,7 @@ class _Reader:
         notes = []
         if self.layout.format != "long" and self.layout.state_column is None:
             notes = duplicate_ids(self.images, self.rows, rows, columns, states)
-        return assemble(
+        return LabelTable.from_coo(
             self.images,
             classes,
             self.rows[rows],
@@ -142,7 +140,7 @@ class _Reader:
         raw = {}
         if counts.get("-1"):
             raw = {"minus_one": layout.meaning("-1"), "raw_values": counts}
-        return self._assemble(
+        return self._from_entries(
             classes,
             np.concatenate([*rows, np.empty(0, np.int64)]),
             np.concatenate([*places, np.empty(0, np.int64)]),
@@ -217,7 +215,7 @@ class _Reader:
                 parts.append((*self._labels(table.index(column)), other))
         classes, place = self._classes([words for _, words, _ in parts])
         columns = [self._numbers(rows, words, place) for rows, words, _ in parts]
-        return self._assemble(
+        return self._from_entries(
             classes,
             np.concatenate([rows for rows, _, _ in parts]),
             np.concatenate(columns),
@@ -282,7 +280,7 @@ class _Reader:
         for words in parts:
             used = np.bincount(codes_of(words), minlength=len(words.dictionary)) > 0
             names |= set(words.dictionary.filter(pa.array(used)).to_pylist())
-        classes = sorted(names, key=_in_order if all(map(_is_digits, names)) else None)
+        classes = sorted(names, key=_natural_order)
         return classes, {name: at for at, name in enumerate(classes)}
 
     def _numbers(self, rows: Ints, words: pa.DictionaryArray, place: dict[str, int]) -> Ints:
@@ -326,7 +324,7 @@ class _Reader:
         errors.check()
         rows, columns = np.nonzero(states != self.layout.unlisted)
         names = closed or [str(number) for number in range(width)]
-        return self._assemble(names, rows, columns, states[rows, columns])
+        return self._from_entries(names, rows, columns, states[rows, columns])
 
 
 def cell_state(word: str, known: dict[str, str], threshold: float | None) -> State | None:
@@ -359,12 +357,11 @@ def _spread(lists: pa.ListArray, codes: Ints) -> tuple[Ints, pa.DictionaryArray]
     return rows, pa.DictionaryArray.from_arrays(pa.array(inner[at]), words.dictionary)
 
 
-def _is_digits(name: str) -> bool:
-    return name.isascii() and name.isdigit() and len(name) < 10
-
-
-def _in_order(name: str) -> Any:
-    return int(name), name
+def _natural_order(name: str) -> tuple[list[str | int], str]:
+    """A key by which class2 stands before class10."""
+    parts: list[str | int] = list(re.split("([0-9]{1,9})", name))
+    parts[1::2] = map(int, parts[1::2])
+    return parts, name
 
 
 def duplicate_ids(

@@ -18,13 +18,18 @@ import pyarrow.parquet as pq
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.data.label_table import LabelTable
+from hilltop.data.format import check_cells, check_lossless
+from hilltop.data.label_table import LabelTable, State
 from hilltop.data.layout import JSON_LISTS, Layout
-from hilltop.data.lossless import check_cells, check_lossless
-from hilltop.data.state import State
 from hilltop.data.tables.cells import PARQUET_SUFFIXES, SHEET_SUFFIXES
-from hilltop.data.tables.column_names import image_candidates
-from hilltop.data.tables.values import EMPTY, PRESENT, SPREADSHEET_ERRORS, ZERO, canonical
+from hilltop.data.tables.words import (
+    EMPTY,
+    PRESENT,
+    SPREADSHEET_ERRORS,
+    ZERO,
+    canonical,
+    image_candidates,
+)
 from hilltop.errors import MissingExtra
 
 IMAGE, CLASS, STATE, LABELS = "image", "class", "state", "labels"

@@ -13,7 +13,7 @@ from typing import Any
 from hilltop.data import LabelTable, drop_positives, read_labels, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
-from hilltop.data.json_files import read_json
+from hilltop.data.small_files import read_json
 from hilltop.errors import ConfigError
 from hilltop.studies.compare.level import COMPLETE, GIVEN, Level
 from hilltop.studies.compare.method import Method

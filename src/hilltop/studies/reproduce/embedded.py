@@ -11,7 +11,7 @@ import numpy as np
 from hilltop.data import write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
-from hilltop.data.json_files import read_json
+from hilltop.data.small_files import read_json
 from hilltop.inputs.descriptor import describe_files
 from hilltop.inputs.synthetic import write_dataset
 from hilltop.studies.reproduce.source import Source

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hilltop.data import ReadOptions
-from hilltop.data.folder_tree import FolderTree, has_image
+from hilltop.data.folders import FolderTree, has_image
 from hilltop.studies.reproduce.places import Layout, Places, Search, Split
 
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, drop_positives, read_labels, write_labels
 from hilltop.data.files import atomic_write
-from hilltop.data.folder_tree import FolderTree
-from hilltop.data.json_files import read_json
+from hilltop.data.folders import FolderTree
+from hilltop.data.small_files import read_json
 from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hilltop.data import ReadOptions
-from hilltop.data.folder_tree import FolderTree
+from hilltop.data.folders import FolderTree
 
 COMPLETE_LABELS = ReadOptions(unlisted="absent")
 """All four data sets are taken to be complete, as in the paper: what is not listed is absent."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hilltop.checks import did_you_mean
-from hilltop.data.yaml_files import read_yaml
+from hilltop.data.small_files import read_yaml
 from hilltop.errors import ArgumentError, ConfigError
 from hilltop.studies.compare import BASELINE, COMPLETE, Cell, Level, Method
 

@@ -1,0 +1,455 @@
+"""Text lists with an image on each line: the paper's, multi-hot ones, and CelebA's attributes.
+
+A line of the paper's lists is ``a.jpg,0 52``: class numbers. They list what is present, and the
+paper thins them on purpose, so other pairs are unknown unless the user says otherwise.
+
+A line of a multi-hot list is ``a.jpg 0 1 0``: a value for each class. The zeros are bare: nothing
+says whether a person looked. CelebA's file has the number of images and the names of the classes on
+two lines above such lines, and -1 is absent there, since every image was judged for every class.
+
+The names of the classes come from ``--classes``, or from a file ``<list>.classes.txt`` beside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hilltop.checks import pluralize
+from hilltop.data.content import Source, read_class_file
+from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.files import atomic_write, check_no_folder
+from hilltop.data.format import (
+    FilePatch,
+    Format,
+    Patched,
+    check_lossless,
+    check_names,
+    check_present_only,
+    plain_layout,
+)
+from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.layout import Ambiguous, Layout, ReadOptions
+from hilltop.data.tables.read import duplicate_ids
+from hilltop.data.tables.words import find_meanings, image_candidates, names_a_column
+
+BESIDE = ".classes.txt"
+"""What is added to the name of a list for the file with the names of its classes."""
+_LINE = re.compile(r"([^,]+),\s*((?:[0-9]{1,9}(?:\s+[0-9]{1,9})*)?)\s*", re.ASCII)
+_MOST_CLASSES = 100_000
+_VALUES = {"1": 1, "0": 0, "-1": -1}
+_FEWEST_VALUES = 2
+_CELEBA_HEADER = 2
+
+
+# Names of classes
+
+
+def class_names(path: Path, layout: Layout) -> tuple[Sequence[str] | None, list[str]]:
+    """The names of the classes, if there are any, and what to note about them."""
+    beside = path.with_name(f"{path.name}{BESIDE}")
+    if layout.classes is not None or not beside.is_file():
+        return layout.classes, []
+    return read_class_file(beside)[0], [f"the class names are those of {beside.name}."]
+
+
+def numbered_names(count: int) -> list[str]:
+    """Names of classes that have none: their numbers."""
+    return [str(number) for number in range(count)]
+
+
+def _write_class_names(path: Path, classes: Sequence[str], *, used: int) -> None:
+    """Write the names, unless they are just the numbers of the ``used`` classes that are shown."""
+    check_no_folder(path)
+    beside = path.with_name(f"{path.name}{BESIDE}")
+    # An old file of names must not rename the classes of a new list.
+    if list(classes) != numbered_names(used) or beside.exists():
+        check_names(path, "class", classes, without="")
+        atomic_write(beside, "".join(f"{name}\n" for name in classes))
+
+
+def _patched(said: FilePatch, lines: Sequence[str]) -> Patched:
+    """The lines; the file of class names goes along, because the reader looks for it there."""
+    source = said.source
+    files = {"": "\n".join(lines).encode(source.encoding)}
+    beside = source.path.with_name(f"{source.path.name}{BESIDE}")
+    if said.layout.classes is None and beside.is_file():
+        files[BESIDE] = beside.read_bytes()
+    return said.patched(files)
+
+
+# Class numbers
+
+
+def matches_numbers(source: Source) -> bool:
+    """Whether the first line is a name, a comma and class numbers, and no header."""
+    first = _LINE.fullmatch(source.head.partition("\n")[0].rstrip("\r"))
+    if first is None or not first[2] or names_a_column(first[1]):
+        return False
+    return source.is_file and source.suffix not in (".xlsx", ".xls", ".ods", ".parquet")
+
+
+def read_numbers(source: Source, layout: Layout) -> LabelTable:
+    """Read a list; classes are named by the class list, by the file beside it, or numbered.
+
+    Without names, classes are "0" to "K-1", where K - 1 is the highest number in the file.
+    """
+    names, notes = class_names(source.path, layout)
+    images, labels = _parse_numbers(source, _MOST_CLASSES if names is None else len(names))
+    columns = np.array([number for numbers in labels for number in numbers], dtype=np.int64)
+    if names is None:
+        names = numbered_names(int(columns.max(initial=-1)) + 1)
+    lines = np.repeat(np.arange(len(labels)), [len(numbers) for numbers in labels])
+    return _table(source.path, images, names, (lines, columns, State.PRESENT), layout, notes)
+
+
+def _parse_numbers(source: Source, classes: int) -> tuple[list[str], list[list[int]]]:
+    """Names and class numbers of all lines."""
+    errors = ErrorCollector(source.path)
+    images, labels = [], []
+    for line, text in source.lines:
+        match = _LINE.fullmatch(text)
+        if match is None:
+            errors.add(
+                "expected a name, one comma and class numbers such as 'a.jpg,0 52',"
+                f" but got {text!r:.80}.",
+                line=line,
+            )
+            continue
+        numbers = [int(word) for word in match[2].split()]
+        if numbers and max(numbers) >= classes:
+            errors.add(
+                f"class number {max(numbers)} is too high: classes are counted from 0 and there"
+                f" are {classes:,} at most. Correct it, or name all classes with --classes.",
+                line=line,
+            )
+        images.append(match[1])
+        labels.append(numbers)
+    errors.check()
+    return images, labels
+
+
+def write_numbers(table: LabelTable, path: Path, lossy: bool) -> Layout:
+    """Write a line an image; names of classes that are no numbers go to the file beside."""
+    check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=(State.UNKNOWN,))
+    check_names(path, "image", table.images.to_pylist(), without=",")
+    _write_class_names(path, table.classes, used=int(table.columns.max(initial=-1)) + 1)
+    present = table.states == State.PRESENT
+    bounds = np.concatenate([[0], np.cumsum(present)])[table.indptr].tolist()
+    words = [str(number) for number in table.columns[present].tolist()]
+    parts = zip(table.images.to_pylist(), bounds, bounds[1:], strict=False)
+    text = "".join(f"{image},{' '.join(words[start:end])}\n" for image, start, end in parts)
+    atomic_write(path, text)
+    return Layout("paper_list", unlisted=table.unlisted, classes=table.classes)
+
+
+def patch_numbers(asked: FilePatch) -> Patched:
+    """Add class numbers to the lines of the images, and take wrong ones out."""
+    said = asked.without_absents()
+    number = {change.class_name: change.column for change in said.changes}
+    lines, seen = said.text.split("\n"), set[str]()
+    for at, line in enumerate(lines):
+        name, comma, rest = line.lstrip("\ufeff").partition(",")
+        wanted = said.of(name)
+        if comma and wanted:
+            end = rest[len(rest.rstrip()) :]
+            before = [int(word) for word in rest.split()]
+            gone = {number[one] for one in wanted.struck}
+            numbers = [one for one in before if one not in gone]
+            if name not in seen:  # of an image on several lines, the first gets them
+                numbers += [number[one] for one in wanted.added]
+            seen.add(name)
+            shown = " ".join(map(str, sorted(numbers) if before == sorted(before) else numbers))
+            space = rest[: len(rest) - len(rest.lstrip())] if rest.strip() else ""
+            lines[at] = f"{line[: line.index(',')]},{space}{shown}{end}"
+    return _patched(said, lines)
+
+
+# Values
+
+
+@dataclass
+class _ValueLines:
+    """Images, their values, and the lines they stand in."""
+
+    images: list[str]
+    values: npt.NDArray[np.int8]
+    lines: list[int]
+
+
+def matches_multi_hot(source: Source) -> bool:
+    """Whether the first line is an image and two values or more, separated by spaces."""
+    words = source.head.lstrip().partition("\n")[0].split()
+    return (
+        len(words) > _FEWEST_VALUES
+        and "," not in words[0]
+        and words[0] not in _VALUES
+        and not names_a_column(words[0])
+        and all(word in _VALUES for word in words[1:])
+    )
+
+
+def matches_celeba(source: Source) -> bool:
+    """Whether a number, names, and an image with a value for each name stand on three lines."""
+    lines = source.head.splitlines()
+    if len(lines) <= _CELEBA_HEADER or not _is_count(lines[0]):
+        return False
+    names, words = lines[1].split(), lines[2].split()
+    return (
+        bool(names)
+        and (len(words) == len(names) + 1 or (_is_heading(names) and len(words) > 2))
+        and all(word in _VALUES for word in words[1:])
+        and not all(name in _VALUES for name in names)
+    )
+
+
+def _is_heading(names: Sequence[str]) -> bool:
+    """Whether the second line names the columns of images and values, and not the classes."""
+    return len(names) == 2 and bool(image_candidates(names[:1]))
+
+
+def _is_count(line: str) -> bool:
+    return line.strip().isascii() and line.strip().isdigit() and len(line.strip()) < 10
+
+
+def detect_multi_hot(
+    source: Source, options: ReadOptions, classes: Sequence[str] | None
+) -> Layout | Ambiguous:
+    """Find out which values occur."""
+    layout = plain_layout("multi_hot", options, classes)
+    return _find_values(source, _multi_hot_lines(source), layout, options, None)
+
+
+def detect_celeba(
+    source: Source, options: ReadOptions, classes: Sequence[str] | None
+) -> Layout | Ambiguous:
+    """Find out which values occur; -1 is absent unless the user says otherwise."""
+    layout = plain_layout("celeba", options, classes)
+    return _find_values(source, _celeba_lines(source, layout)[1], layout, options, State.ABSENT)
+
+
+def _find_values(
+    source: Source,
+    found: _ValueLines,
+    layout: Layout,
+    options: ReadOptions,
+    minus_one: State | None,
+) -> Layout | Ambiguous:
+    """Say what 0 and -1 mean, or ask."""
+    counts = {word: int(np.count_nonzero(found.values == value)) for word, value in _VALUES.items()}
+    counts = {word: count for word, count in counts.items() if count}
+    meanings = find_meanings(counts, options, {}, default_minus_one=minus_one)
+    if meanings.questions:
+        return Ambiguous(source.path, meanings.questions, options)
+    kept = tuple((word, meanings.values[word]) for word in _VALUES if word in meanings.values)
+    word = meanings.values.get("0", meanings.values.get("-1", "unknown"))
+    rest = State.UNKNOWN if word == "present" else State.parse(word)
+    return replace(layout, values=kept, unlisted=rest)
+
+
+def _value_lines(path: Path, lines: Sequence[tuple[int, str]], classes: int | None) -> _ValueLines:
+    """Read the lines, which all must have as many values as there are classes, or as the first."""
+    errors = ErrorCollector(path)
+    images: list[str] = []
+    values: list[list[int]] = []
+    numbers: list[int] = []
+    for number, text in lines:
+        words = text.split()
+        if not words:
+            continue
+        wrong = next((word for word in words[1:] if word not in _VALUES), None)
+        classes = len(words) - 1 if classes is None else classes
+        if wrong is not None:
+            got = repr(wrong)[:40]
+            errors.add(f"expected an image and then 1, 0 or -1, but got {got}.", line=number)
+        elif len(words) - 1 != classes:
+            errors.add(
+                f"expected {pluralize(classes, 'value', 'values')} behind the image, one for each"
+                f" class, but got {len(words) - 1}.",
+                line=number,
+            )
+        else:
+            images.append(words[0])
+            values.append([_VALUES[word] for word in words[1:]])
+            numbers.append(number)
+    errors.check()
+    shape = len(values), classes or 0
+    return _ValueLines(images, np.array(values, dtype=np.int8).reshape(shape), numbers)
+
+
+def _multi_hot_lines(source: Source) -> _ValueLines:
+    found = _value_lines(source.path, source.lines, None)
+    if not found.images:
+        raise data_error(source.path, "the file is empty. Expected an image and values on a line.")
+    return found
+
+
+def _celeba_lines(source: Source, layout: Layout) -> tuple[Sequence[str], _ValueLines, list[str]]:
+    """The names of the classes, the values of every image, and what to note."""
+    lines = source.lines
+    if len(lines) < _CELEBA_HEADER or not _is_count(lines[0][1]) or not lines[1][1].strip():
+        raise data_error(
+            source.path,
+            "expected the number of images on the first line and the names of the classes on the"
+            " second, separated by spaces.",
+            line=1,
+        )
+    names: Sequence[str] | None = lines[1][1].split()
+    notes: list[str] = []
+    if names is not None and _is_heading(names):
+        names, notes = class_names(source.path, layout)
+    width = None if names is None else len(names)
+    found = _value_lines(source.path, lines[_CELEBA_HEADER:], width)
+    return names or numbered_names(found.values.shape[1]), found, notes
+
+
+def read_multi_hot(source: Source, layout: Layout) -> LabelTable:
+    """Read a list; classes are named by the class list, by the file beside it, or numbered."""
+    names, notes = class_names(source.path, layout)
+    found = _multi_hot_lines(source)
+    width = found.values.shape[1]
+    if names is not None and len(names) != width:
+        raise data_error(
+            source.path,
+            f"there are {pluralize(width, 'value', 'values')} behind an image, but"
+            f" {pluralize(len(names), 'class name', 'class names')}.",
+            line=found.lines[0],
+        )
+    if width > len(found.images) > 1:
+        rows = len(found.images)
+        notes.append(f"{rows} rows of {width} values: rows must be images. Is it transposed?")
+    return _value_table(source, found, names or numbered_names(width), layout, notes)
+
+
+def read_celeba(source: Source, layout: Layout) -> LabelTable:
+    """Read an attribute file."""
+    names, found, notes = _celeba_lines(source, layout)
+    said = int(source.lines[0][1])
+    if said != len(found.images):
+        have = len(found.images)
+        notes.append(f"the first line says {said:,} images, but the file has {have:,}.")
+    table = _value_table(source, found, names, layout, notes)
+    return table if layout.classes is None else table.with_classes(layout.classes)
+
+
+def _value_table(
+    source: Source, found: _ValueLines, names: Sequence[str], layout: Layout, notes: list[str]
+) -> LabelTable:
+    meaning = [layout.state_of(word) for word in ("-1", "0", "1")]
+    state_of = np.array([layout.unlisted if one is None else one for one in meaning], np.int8)
+    lines, columns = (at.ravel() for at in np.indices(found.values.shape))
+    entries = lines, columns, state_of[found.values + 1].ravel()
+    return _table(source.path, found.images, names, entries, layout, notes, found.lines)
+
+
+def _table(
+    path: Path,
+    images: Sequence[str],
+    names: Sequence[str],
+    entries: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.ArrayLike | State],
+    layout: Layout,
+    notes: Sequence[str],
+    numbers: Sequence[int] | None = None,
+) -> LabelTable:
+    """The table of entries (line, class, state), in which an image may stand on several lines."""
+    lines, columns, states = entries
+    row_of = {image: row for row, image in enumerate(dict.fromkeys(images))}
+    rows = np.fromiter((row_of[image] for image in images), dtype=np.int64, count=len(images))
+    ids = pa.array(row_of, pa.string())
+    return LabelTable.from_coo(
+        ids,
+        names,
+        rows[lines],
+        columns,
+        states,
+        unlisted=layout.unlisted,
+        source=path,
+        line_of=None if numbers is None else lambda entry: numbers[int(lines[entry])],
+        step=Step("read", {"file": str(path), "format": layout.format}),
+        notes=[*notes, *duplicate_ids(ids, rows, lines, columns, states)],
+    )
+
+
+def write_multi_hot(table: LabelTable, path: Path, lossy: bool) -> Layout:
+    """Write 1 for present and 0 for the rest; names other than numbers go to a file beside it."""
+    check_present_only(table, path, lossy)
+    images = table.images.to_pylist()
+    check_names(path, "image", images, without=" ,")
+    if len(table.classes) < _FEWEST_VALUES or not images:
+        raise data_error(
+            path, "this format cannot express a table without images or with fewer than 2 classes."
+        )
+    if any(image in _VALUES or names_a_column(image) for image in images):
+        raise data_error(path, "this format cannot express images that are called like a column.")
+    _write_class_names(path, table.classes, used=len(table.classes))
+    lines = []
+    for row, image in enumerate(images):
+        present = (table.dense([row])[0] == State.PRESENT).astype(int)
+        lines.append(f"{image} {' '.join(map(str, present))}\n")
+    atomic_write(path, "".join(lines))
+    values = (("1", "present"), ("0", table.unlisted.name.lower()))
+    return Layout("multi_hot", unlisted=table.unlisted, classes=table.classes, values=values)
+
+
+def patch_values(asked: FilePatch) -> Patched:
+    """Change the values of the pairs; absents can be said where 0 or -1 means them."""
+    layout = asked.layout
+    written = {State.PRESENT: "1"}
+    for word in ("0", "-1"):
+        state = layout.state_of(word)
+        if state is not None:
+            written.setdefault(state, word)
+    said = asked if State.ABSENT in written else asked.without_absents()
+    lines = said.text.split("\n")
+    for at in range(_CELEBA_HEADER if layout.format == "celeba" else 0, len(lines)):
+        words = lines[at].lstrip("\ufeff").split(None, 1)
+        for change in said.of(words[0]) if words else ():
+            lines[at] = _with_value(lines[at], change.column + 1, written[change.state])
+    return _patched(said, lines)
+
+
+def _with_value(line: str, place: int, value: str) -> str:
+    """The line with another word at a place; columns stay aligned."""
+    start, end = list(re.finditer(r"\S+", line))[place].span()
+    before = line[:start]
+    if len(value) > end - start and before.endswith("  "):
+        before = before[:-1]
+    elif len(value) < end - start:
+        before += " "
+    return before + value + line[end:]
+
+
+PAPER_LIST = Format(
+    name="paper_list",
+    summary="The lists released with the paper: an image, a comma, class numbers.",
+    matches=matches_numbers,
+    unlisted=State.UNKNOWN,
+    general=True,
+    read=read_numbers,
+    write=write_numbers,
+    patch=patch_numbers,
+    suffixes=(".txt",),
+)
+MULTI_HOT = Format(
+    name="multi_hot",
+    summary="A text with an image and 0 or 1 for each class on every line, separated by spaces.",
+    matches=matches_multi_hot,
+    detect=detect_multi_hot,
+    read=read_multi_hot,
+    write=write_multi_hot,
+    patch=patch_values,
+)
+CELEBA = Format(
+    name="celeba",
+    summary="CelebA attributes: a count, the class names, then an image and 1 or -1 for each.",
+    matches=matches_celeba,
+    detect=detect_celeba,
+    read=read_celeba,
+    patch=patch_values,
+)
