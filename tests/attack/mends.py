@@ -88,16 +88,16 @@ MENDS = (
         f"{REVIEW}/test_sessions.py",
     ),
     (
-        "audit/review/patience.py",
+        "audit/review/header_timeout.py",
         "if self.conn.their_state is h11.IDLE:",
         "if False:",
-        f"{REVIEW}/test_patience.py",
+        f"{REVIEW}/test_header_timeout.py",
     ),
     (
-        "audit/review/patience.py",
+        "audit/review/header_timeout.py",
         "elif self.waiting is None:",
         "elif False:",
-        f"{REVIEW}/test_patience.py",
+        f"{REVIEW}/test_header_timeout.py",
     ),
     # 7. Images beside answers.
     (
