@@ -114,13 +114,13 @@ MUTANTS = (
         "tests/integrations/test_hf.py",
     ),
     Mutant(
-        "studies/reproduce/beside.py",
+        "studies/reproduce/paper_comparison.py",
         'return "100%" if results',
         'return "99%" if results',
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(
-        "studies/reproduce/forms.py",
+        "studies/reproduce/table_layouts.py",
         "for row in self.recipe.rows if not row.complete]",
         "for row in self.recipe.rows]",
         "tests/studies/reproduce/test_reproduce.py",

@@ -88,16 +88,16 @@ MENDS = (
         f"{REVIEW}/test_sessions.py",
     ),
     (
-        "audit/review/patience.py",
+        "audit/review/header_timeout.py",
         "if self.conn.their_state is h11.IDLE:",
         "if False:",
-        f"{REVIEW}/test_patience.py",
+        f"{REVIEW}/test_header_timeout.py",
     ),
     (
-        "audit/review/patience.py",
+        "audit/review/header_timeout.py",
         "elif self.waiting is None:",
         "elif False:",
-        f"{REVIEW}/test_patience.py",
+        f"{REVIEW}/test_header_timeout.py",
     ),
     # 7. Images beside answers.
     (
@@ -188,7 +188,7 @@ MENDS = (
         "cli/start.py",
         "if tags.exists() and not notes.wrote(tags):",
         "if False:",
-        "tests/test_start_again.py",
+        "tests/test_start.py",
     ),
     ("inputs/images.py", ", usable_cores())", ")", "tests/inputs/test_images.py"),
     (

@@ -10,9 +10,9 @@ import pytest
 
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidates import Candidates, write_candidates
-from hilltop.audit.find.directions import read_directions
 from hilltop.audit.find.estimate import Estimate, read_estimates, write_estimates
 from hilltop.audit.find.extra_scores import read_extra_scores, read_names
+from hilltop.audit.find.pca import read_pca
 from hilltop.audit.review.queue_table import Queue, write_queue
 from hilltop.cli.main import main
 from hilltop.data import LabelTable
@@ -106,7 +106,7 @@ def test_damaged_archives_of_an_audit_give_a_sentence(content: bytes, tmp_path: 
     path = tmp_path / "some.npz"
     path.write_bytes(content)
     with pytest.raises(DataError, match="cut or damaged"):
-        read_directions(path, 3)
+        read_pca(path, 3)
     with pytest.raises(DataError, match="cut or damaged"):
         read_extra_scores(path, pa.array(["a"]), ("cat",), names={})
 
@@ -116,7 +116,7 @@ def test_directions_of_other_images_are_refused(rows: np.ndarray, tmp_path: Path
     path = tmp_path / "directions.npz"
     np.savez(path, rows=rows, values=np.zeros((1, 2), dtype=np.float16))
     with pytest.raises(DataError, match="this file is damaged"):
-        read_directions(path, 3)
+        read_pca(path, 3)
 
 
 def test_answers_with_a_damaged_page_give_a_sentence(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 class Looked:
     """A backbone that counts what it looks at."""
 
-    def __init__(self, backbone: Backbone) -> None:
+    def __init__(self, backbone: Backbone, *, images: int = 1) -> None:
         self.seen: list[str] = []
 
     def __call__(
@@ -157,7 +157,7 @@ def test_a_network_whose_weights_changed_looks_at_nothing(tmp_path: Path) -> Non
     backbone = Backbone("resnet50", str(weights), 224).with_digest()
     weights.write_bytes(b"another")
     with pytest.raises(DataError, match="not the weights that the features were made with"):
-        FeatureExtractor(backbone)
+        FeatureExtractor(backbone, images=1)
 
 
 @pytest.mark.parametrize(

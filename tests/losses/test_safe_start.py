@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,6 +24,7 @@ from hilltop.losses import (
     scar_likelihood,
 )
 from hilltop.metrics import mean_average_precision
+from tests.forked import run_forked
 from tests.losses.conftest import label_stats
 
 SATURATING = [name for name in LOSSES if build(name).can_saturate]
@@ -35,11 +37,21 @@ def sample(rows: int = 64, classes: int = 20, *, mean: float = 0.0) -> tuple[Ten
     return logits, (torch.rand(rows, classes, generator=generator) < 0.02).float()
 
 
-def gradient(loss: Loss, logits: Tensor, targets: Tensor, **options: Tensor) -> Tensor:
+def gradient(loss: nn.Module, logits: Tensor, targets: Tensor, **options: Tensor) -> Tensor:
     leaf = logits.clone().requires_grad_()
     loss(leaf, targets, **options).sum().backward()
     assert leaf.grad is not None
     return leaf.grad
+
+
+def finish(loss: Loss, logits: Tensor, targets: Tensor, **options: Tensor) -> int:
+    """Train on logits until the safe start is over, and return how many steps it took."""
+    assert loss.safe_start is not None
+    for step in range(1, 200):
+        gradient(loss, logits, targets, **options)
+        if loss.safe_start.over:
+            return step
+    raise AssertionError("The safe start does not end.")
 
 
 def trained(name: str, **options: object) -> Loss:
@@ -59,7 +71,7 @@ def test_losses_that_can_saturate_have_it_except_released_forms() -> None:
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "batchmean", "none"])
 @pytest.mark.parametrize("name", SATURATING)
-def test_it_is_cross_entropy_of_centred_logits_and_a_bounded_push(
+def test_it_is_cross_entropy_of_shifted_logits_and_a_bounded_push(
     name: str, reduction: str
 ) -> None:
     """Written anew from the equation of SafeStart, entry by entry."""
@@ -72,7 +84,7 @@ def test_it_is_cross_entropy_of_centred_logits_and_a_bounded_push(
     value.sum().backward()
     rate, mean = targets[known].mean(), logits[known].mean()
     end = torch.log(rate / (1 - rate))
-    push = min(torch.sigmoid(mean) - rate, 20 * rate)
+    push = min(torch.sigmoid(mean) - rate, 3 * rate)
     labels = targets.nan_to_num()
     entries = F.binary_cross_entropy_with_logits(logits - mean + end, labels, reduction="none")
     entries = torch.where(known, entries + push * (mean - end), 0.0)
@@ -89,10 +101,9 @@ def test_from_its_end_on_the_loss_is_its_equation_to_the_bit(name: str) -> None:
     high, targets = sample()
     low, rows = high - 5, {"index": torch.arange(len(high))}
     assert not torch.equal(gradient(loss, high, targets, **rows), gradient(equation, high, targets))
-    assert torch.equal(gradient(loss, low, targets, **rows), gradient(equation, low, targets))
-    assert loss.safe_start is not None
-    assert loss.safe_start.over
-    assert torch.equal(gradient(loss, high, targets), gradient(equation, high, targets))
+    finish(loss, low, targets, **rows)
+    for logits in (low, high):
+        assert torch.equal(gradient(loss, logits, targets), gradient(equation, logits, targets))
 
 
 def test_it_goes_on_while_many_unlabelled_entries_are_above_one_half() -> None:
@@ -100,11 +111,50 @@ def test_it_goes_on_while_many_unlabelled_entries_are_above_one_half() -> None:
     gradient(loss, logits, targets)
     spread = 20 * logits - 12  # the mean is low, and a fifth of the entries is far above
     assert spread.mean() < torch.logit(targets.mean())
-    gradient(loss, spread, targets)
+    for _ in range(60):
+        gradient(loss, spread, targets)
     assert loss.safe_start is not None
     assert not loss.safe_start.over
-    gradient(loss, logits - 12, targets)
-    assert loss.safe_start.over
+    finish(loss, logits - 12, targets)
+
+
+def test_it_waits_until_it_has_seen_150_confident_entries() -> None:
+    loss, (logits, targets) = hill(), sample(mean=-3)
+    gradient(loss, logits + 3, targets)  # six of them for 64 images
+    assert finish(loss, logits - 12, targets) == 24
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("name", SATURATING)
+def test_where_labels_look_complete_the_loss_is_cross_entropy(
+    name: str, reduction: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    loss = trained(name, safe_start=True, reduction=reduction)
+    cross_entropy = nn.BCEWithLogitsLoss(reduction=reduction)
+    logits, targets = sample()
+    confident = logits + 6 * targets  # what is labelled ranks first
+    for _ in range(25):
+        gradient(loss, confident, targets)
+    assert "labels look complete" in caplog.text
+    for seen in (confident, logits, logits - 6):
+        torch.testing.assert_close(
+            gradient(loss, seen, targets), gradient(cross_entropy, seen, targets)
+        )
+    assert loss.safe_start is not None
+    resumed = trained(name, safe_start=True, reduction=reduction)
+    resumed.load_state_dict(loss.state_dict())
+    assert torch.equal(gradient(resumed, logits, targets), gradient(loss, logits, targets))
+
+
+def test_labels_that_a_model_learns_by_heart_do_not_look_complete_later() -> None:
+    loss, (logits, targets) = hill(), sample()
+    for _ in range(30):
+        gradient(loss, logits, targets)
+    for _ in range(60):
+        gradient(loss, logits + 6 * targets, targets)
+    assert loss.safe_start is not None
+    assert int(loss.safe_start.stage) == 1
+    finish(loss, logits - 12, targets)
 
 
 def test_a_head_that_was_initialised_needs_none() -> None:
@@ -147,7 +197,8 @@ def test_the_equation_can_be_asked_for_at_any_time() -> None:
 def test_it_is_saved_resumed_and_copied() -> None:
     high, targets = sample()
     running, over = hill(), hill()
-    gradient(running, high, targets)
+    for _ in range(3):
+        gradient(running, high, targets)
     gradient(over, high - 5, targets)
     for loss in (running, over):
         stored = io.BytesIO()
@@ -183,8 +234,8 @@ def test_compiled_code_begins_and_ends_as_eager_code_does() -> None:
     torch.compiler.reset()
     eager, loss = hill(), hill()
     compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    for mean in (0.0, 0.0, -6.0, 0.0):
-        logits, targets = sample(mean=mean)
+    for mean in (0.0, 0.0, *[-12.0] * 5, 0.0):
+        logits, targets = sample(rows=640, mean=mean)
         torch.testing.assert_close(
             gradient(compiled, logits, targets), gradient(eager, logits, targets)
         )
@@ -210,12 +261,8 @@ def test_weights_of_the_loss_count_during_it() -> None:
     logits, targets = sample()
     weight = torch.rand(20)
     plain, weighted = hill(reduction="none"), hill(reduction="none", class_weight=weight)
-    push = 20 * targets.mean() * (logits.mean() - torch.logit(targets.mean()))
-    push = min(
-        push,
-        (torch.sigmoid(logits.mean()) - targets.mean())
-        * (logits.mean() - torch.logit(targets.mean())),
-    )
+    rate, mean = targets.mean(), logits.mean()
+    push = min(3 * rate, torch.sigmoid(mean) - rate) * (mean - torch.logit(rate))
     entries = [loss(logits.clone().requires_grad_(), targets) - push for loss in (plain, weighted)]
     torch.testing.assert_close(entries[1], weight * entries[0], rtol=1e-4, atol=1e-5)
 
@@ -251,3 +298,12 @@ def test_a_swap_of_one_line_does_not_hurt(rate: float) -> None:
     for make in (hill, scar_likelihood):
         after = learned(make(watch=False), rate)
         assert after > before - 0.5, make.__name__
+
+
+@pytest.mark.distributed
+def test_processes_decide_alike_from_different_batches(tmp_path: Path) -> None:
+    run_forked(Path(__file__).with_name("safe_start_worker.py"), tmp_path, processes=2)
+    states = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    assert len({tuple(stages) for stages, _ in states}) == 1
+    assert states[0][0][-1] == 2
+    assert torch.equal(states[0][1], states[1][1])

@@ -5,14 +5,15 @@ What is exported loads when first used: serving the review page needs no torch.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hilltop.deprecation import renamed_attributes
 from hilltop.doors import open_doors
 
 if TYPE_CHECKING:
     from hilltop.audit.api import find_missing_labels
     from hilltop.audit.decisions.apply import apply_decisions
-    from hilltop.audit.decisions.planted import plant_pairs
+    from hilltop.audit.decisions.gold import add_gold_questions
     from hilltop.audit.decisions.store import DecisionStore
     from hilltop.audit.find.candidate_index import CandidateIndex
     from hilltop.audit.find.candidates import Candidates
@@ -42,13 +43,13 @@ __all__ = [
     "RankedShard",
     "Ranking",
     "Scored",
+    "add_gold_questions",
     "apply_decisions",
     "audit",
     "build_queue",
     "find_missing_labels",
     "fit_ranking",
     "merge_shards",
-    "plant_pairs",
     "rank_shard",
     "score_blocks",
     "score_by_folds",
@@ -68,13 +69,13 @@ _HOMES = {
     "RankedShard": "find.ranking",
     "Ranking": "find.ranking",
     "Scored": "find.score_blocks",
+    "add_gold_questions": "decisions.gold",
     "apply_decisions": "decisions.apply",
     "audit": "run",
     "build_queue": "review.queues",
     "find_missing_labels": "api",
     "fit_ranking": "find.ranking",
     "merge_shards": "find.ranking",
-    "plant_pairs": "decisions.planted",
     "rank_shard": "find.ranking",
     "score_blocks": "find.score_blocks",
     "score_by_folds": "run",
@@ -82,4 +83,9 @@ _HOMES = {
     "write_audit": "run",
     "write_queue": "review.queue_table",
 }
-__getattr__, __dir__ = open_doors(__name__, _HOMES)
+_get, __dir__ = open_doors(__name__, _HOMES)
+_renamed = renamed_attributes(__name__, {"plant_pairs": "add_gold_questions"})
+
+
+def __getattr__(name: str) -> Any:
+    return _get(name) if name in _HOMES else _renamed(name)

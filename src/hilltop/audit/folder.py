@@ -73,9 +73,10 @@ class AuditFolder:
         return sorted((self.path / "plans").glob("*.csv"))
 
     @property
-    def planted(self) -> Path:
-        """Known pairs that were planted among the candidates, if any were."""
-        return self.path / "planted.csv"
+    def gold(self) -> Path:
+        """Gold questions, whose answers are known, if there are any."""
+        before = self.path / "planted.csv"  # as audits of version 0.1 have it
+        return before if before.is_file() else self.path / "gold.csv"
 
     @property
     def directions(self) -> Path:

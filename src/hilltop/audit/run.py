@@ -12,8 +12,8 @@ from typing import Any
 from torch import Tensor
 
 from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
-from hilltop.audit.find.directions import write_directions
 from hilltop.audit.find.estimate import Estimate, Tally, write_estimates
+from hilltop.audit.find.pca import write_pca
 from hilltop.audit.find.rank_folder import RankFolder, shared_ranking
 from hilltop.audit.find.ranking import Assumption, fit_ranking
 from hilltop.audit.find.score_blocks import Scored, label_block
@@ -174,7 +174,7 @@ def check_out(out: Path) -> None:
 
 
 @contextlib.contextmanager
-def held_out(out: Path, ranks: Ranks) -> Iterator[None]:
+def lock_output(out: Path, ranks: Ranks) -> Iterator[None]:
     """Keep the folder of an audit for the processes of one command; an empty one does not stay.
 
     Raises:
@@ -330,6 +330,6 @@ def write_audit(
     save_model(audited.model, folder.model)
     folder.directions.unlink(missing_ok=True)
     if scored is not None and scored.features is not None:
-        write_directions(scored.features, scored.rows, folder.directions)
+        write_pca(scored.features, scored.rows, folder.directions)
     folder.write()
     return folder

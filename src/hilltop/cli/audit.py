@@ -99,13 +99,13 @@ class Audit:
 
         with joined_ranks() as ranks:
             from hilltop.audit.folder import AuditFolder
-            from hilltop.audit.run import check_out, held_out
+            from hilltop.audit.run import check_out, lock_output
 
             self._check()
             check_out(self.out)
             written = AuditFolder(self.out, labels=self.labels, format="").files
             check_written(self, *written, force=True)
-            with held_out(self.out, ranks):
+            with lock_output(self.out, ranks):
                 return self._run(ranks)
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Review:
     """Open the page in a browser."""
     gold: int | None = None
     """Mix in so many gold questions, pairs whose answer is known, and say how often each reviewer
-    agrees with them; answers to them change no label. Earlier gold questions are replaced."""
+    agrees with them; answers to them change no label. Earlier gold questions stay."""
     static: Path | None = None
     """Write a page that needs no server to this file instead; its answers come back by --import."""
     top: int = 200
@@ -109,9 +109,9 @@ class Review:
         from hilltop.audit.review.server import serve
 
         if self.gold is not None:
-            from hilltop.audit.decisions.planted import plant_pairs
+            from hilltop.audit.decisions.gold import add_gold_questions
 
-            plant_pairs(folder, self.gold)
+            add_gold_questions(folder, self.gold)
         events = serve(
             folder,
             images=self.images,
@@ -146,17 +146,17 @@ class Review:
 
 
 def _say_agreement(folder: AuditFolder) -> None:
-    """Say how often each reviewer agrees with pairs that are known, if any were planted."""
+    """Say how often each reviewer agrees with pairs that are known, if there are gold questions."""
     from hilltop.audit.decisions.answers import Answers
-    from hilltop.audit.decisions.planted import agreements, read_planted
+    from hilltop.audit.decisions.gold import agreements, read_gold
     from hilltop.audit.decisions.store import DecisionStore
 
-    planted = read_planted(folder)
-    if not planted or not folder.decisions.is_file():
+    gold = read_gold(folder)
+    if not gold or not folder.decisions.is_file():
         return
     store = DecisionStore(folder.decisions)
     try:
-        found = agreements(Answers.of(store), planted)
+        found = agreements(Answers.of(store), gold)
     finally:
         store.close()
     for one in found:

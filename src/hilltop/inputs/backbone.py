@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.errors import AmbiguousInputError, DataError, HilltopWarning
-from hilltop.progress import ProgressLog
+from hilltop.inputs.onnx_backbone import LEAST_IMAGES, onnx_backbone
+from hilltop.progress import ProgressLog, say
 
 BATCH = 64
 """Images that the backbone sees at once."""
@@ -98,7 +99,7 @@ def extract_features(
         skip_broken: Leave out images that cannot be read instead of raising.
         say: Takes a sentence for the user.
     """
-    values, names = FeatureExtractor(backbone)(
+    values, names = FeatureExtractor(backbone, images=len(images))(
         folder, images, workers=workers, skip_broken=skip_broken, say=say
     )
     if not len(names):
@@ -107,16 +108,23 @@ def extract_features(
 
 
 class FeatureExtractor:
-    """A backbone, ready to look at images: on the GPU of this process, if there is one."""
+    """A backbone, ready to look at images: on the GPU of this process, if there is one.
 
-    def __init__(self, backbone: Backbone) -> None:
-        """Load the weights."""
+    On a CPU, the features of many images are computed by ONNX Runtime where it is installed and
+    gives the same ones.
+    """
+
+    def __init__(self, backbone: Backbone, *, images: int) -> None:
+        """Load the weights, for a number of images."""
         self.image_size = backbone.image_size
         self.device = torch.device("cpu")
         if torch.cuda.is_available():
             own = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
             self.device = torch.device("cuda", own)
-        self.model = _frozen(backbone).to(self.device)
+        self.model: Callable[[Tensor], Tensor] = _frozen(backbone).to(self.device)
+        if self.device.type == "cpu" and images >= LEAST_IMAGES:
+            with torch.inference_mode():
+                self.model = onnx_backbone(self.model, self.image_size, say)
 
     def __call__(
         self,

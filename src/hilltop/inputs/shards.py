@@ -177,7 +177,7 @@ def shared_features(
         say(f"features: {shards.count - len(missing)} of {shards.count} shards are there already")
     ranks.wait()  # before the first shard appears, or processes would see different ones missing
     mine = ranks.share(missing)
-    extractor = FeatureExtractor(shards.backbone) if mine else None
+    extractor = FeatureExtractor(shards.backbone, images=len(shards.images)) if mine else None
     for at, number in enumerate(mine, start=1):
         assert extractor is not None
         shards.compute(number, extractor, workers=workers, skip_broken=skip_broken, say=say)

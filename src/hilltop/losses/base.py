@@ -406,4 +406,5 @@ def _keep_own_state(module: nn.Module, state: dict[str, Tensor], prefix: str, *_
     """Let a model that holds this loss load a state that was saved with another loss."""
     state.setdefault(f"{prefix}epoch", module.get_buffer("epoch"))
     if getattr(module, "safe_start", None) is None:
-        state.pop(f"{prefix}safe_start.stage", None)
+        for name in ("stage", "sums"):
+            state.pop(f"{prefix}safe_start.{name}", None)

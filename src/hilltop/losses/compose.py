@@ -178,15 +178,17 @@ class MultiLabelLoss(Loss):
         self._check_weights(batch.logits)
         logits = batch.logits.to(compute_dtype(batch.logits))
         targets = batch.targets.to(logits.dtype)
-        masked = not batch.complete and batch.targets.dtype.is_floating_point
-        if masked and logits.is_cpu and not traced():
-            logits = torch.where(targets == targets, logits, 0.0)  # NaN differs from itself
+        known = None  # False for NaN; compiled code takes longer for isnan and nan_to_num
+        if not batch.complete and batch.targets.dtype.is_floating_point:
+            known = targets >= 0
+            if logits.is_cpu and not traced():
+                logits = torch.where(known, logits, 0.0)
         given = PairBatch(logits, targets, *batch[2:])
         if self.label_smoothing:
             targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
         absent = 1 - targets
-        if masked:  # both weights of an unknown entry are 0; compiled code has no faster mask
-            targets, absent = targets.nan_to_num(nan=0.0), absent.nan_to_num(nan=0.0)
+        if known is not None:  # both weights of an unknown entry are 0
+            targets, absent = torch.where(known, targets, 0.0), torch.where(known, absent, 0.0)
         if equation:
             loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
         else:
@@ -285,10 +287,10 @@ class MultiLabelLoss(Loss):
 
     def _kernel_weights(self, form: kernel.LossForm, logits: Tensor) -> kernel.LossWeights:
         """Return class weights, and the numbers of terms that differ between classes."""
-        self._check_weights(logits)
         weights = (self._buffers["class_weight"], self._buffers["pos_weight"])
         if weights == (None, None) and not form.positive.by_class and not form.negative.by_class:
             return _NO_WEIGHTS
+        self._check_weights(logits)
         classes = logits.shape[-1] if logits.ndim else 1
         class_weight, pos_weight = (
             None if weight is None else weight.float().expand(classes).contiguous()

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from hilltop.audit import RankFolder, Scored, fit_ranking, merge_shards, rank_shard, shared_ranking
-from hilltop.audit.find import kept_keys, rank_folder
-from hilltop.audit.find.kept_keys import KeptKeys, Wanted, pair_keys, places_of
+from hilltop.audit.find import rank_folder, top_k
 from hilltop.audit.find.ranking import Assumption, RankedShard
 from hilltop.audit.find.score_blocks import blocks_of
+from hilltop.audit.find.top_k import TopK, TopKSpec, pair_keys, places_of
 from hilltop.data import LabelTable
 from tests.audit.simulated import simulate, table_of
 
@@ -99,7 +99,7 @@ def test_a_folder_of_shards_belongs_to_its_labels_and_scores(
     assert len(ranked) == 3
 
 
-def by_sorting(probs: np.ndarray, wanted: Wanted) -> np.ndarray:
+def by_sorting(probs: np.ndarray, wanted: TopKSpec) -> np.ndarray:
     """The same, by looking at everything."""
     keys = np.sort(pair_keys(probs, np.ones(probs.shape, bool), np.arange(len(probs))))
     columns = places_of(keys) % probs.shape[1]
@@ -109,14 +109,16 @@ def by_sorting(probs: np.ndarray, wanted: Wanted) -> np.ndarray:
     return keys[kept]
 
 
-@pytest.mark.parametrize("wanted", [Wanted(30), Wanted(30, 3), Wanted(1, 20), Wanted(30, 200)])
+@pytest.mark.parametrize(
+    "wanted", [TopKSpec(30), TopKSpec(30, 3), TopKSpec(1, 20), TopKSpec(30, 200)]
+)
 def test_the_first_of_all_and_of_every_class_are_kept(
-    wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+    wanted: TopKSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_keys, "_BLOCK_ENTRIES", 8)  # room for little
+    monkeypatch.setattr(top_k, "_BLOCK_ENTRIES", 8)  # room for little
     rng = np.random.default_rng(2)
     probs = rng.random((120, 7)).round(2).astype(np.float32) * np.linspace(0.1, 1, 7, dtype="f")
-    kept = KeptKeys(wanted, probs.size, 7)
+    kept = TopK(wanted, probs.size, 7)
     for row in range(120):  # a block is at most as long as there is room for
         kept.add_block(probs[row : row + 1], np.ones((1, 7), bool), np.array([row]))
     np.testing.assert_array_equal(kept.sorted(), by_sorting(probs, wanted))
@@ -126,10 +128,10 @@ def test_a_rare_class_has_candidates_among_very_many(
     problem: tuple[LabelTable, Scored], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, scored = problem
-    monkeypatch.setattr(kept_keys, "HUGE", 100)
-    monkeypatch.setattr(kept_keys, "MOST_OF_HUGE", 60)
+    monkeypatch.setattr(top_k, "HUGE", 100)
+    monkeypatch.setattr(top_k, "MOST_OF_HUGE", 60)
     by = fit_ranking(table, scored)
-    assert by.missing == Wanted(60, 10)
+    assert by.missing == TopKSpec(60, 10)
     shard = shared_ranking(table, scored, by, RankFolder(size=64))
     assert (np.bincount(places_of(shard.missing) % 6, minlength=6) >= 10).all()
     assert_same(shard, rank_shard(table, scored.logits, scored.rows, by))

@@ -24,11 +24,11 @@ from hilltop.studies.reproduce import (
     reproduce,
     write_reproduction_report,
 )
-from hilltop.studies.reproduce.beside import Measured, csv_rows
 from hilltop.studies.reproduce.figures import warmup_epochs
-from hilltop.studies.reproduce.forms import paper_sheet
+from hilltop.studies.reproduce.paper_comparison import Measured, csv_rows
 from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues
 from hilltop.studies.reproduce.recipe import USUAL, Column, Recipe, Row, Setting
+from hilltop.studies.reproduce.table_layouts import paper_sheet
 
 SIZE = EmbeddedSize(
     train_images=60, val_images=30, image_size=32, filters=8, filter_side=5, epochs=2

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hilltop.audit.decisions.answers import Answers
+from hilltop.audit.decisions.gold import read_gold
 from hilltop.audit.decisions.open_candidates import image_files, likely_candidates
-from hilltop.audit.decisions.planted import read_planted
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.decisions.verdicts import Verdicts, apply_changes, review_records, verdicts
 from hilltop.audit.folder import AuditFolder
@@ -127,7 +127,7 @@ def apply_decisions(
 
 
 def read_answers(folder: AuditFolder) -> Answers:
-    """Return the answers of an audit, those to planted pairs left out.
+    """Return the answers of an audit, those to gold questions left out.
 
     Raises:
         DataError: Nothing was reviewed yet.
@@ -139,7 +139,7 @@ def read_answers(folder: AuditFolder) -> Answers:
     store = DecisionStore(folder.decisions)
     try:
         answers = Answers.of(store)
-        answers.leave_out(read_planted(folder))
+        answers.leave_out(read_gold(folder))
         return answers
     finally:
         store.close()

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from hilltop.audit.find.kept_keys import Keys, places_of, probabilities_of
+from hilltop.audit.find.top_k import Keys, places_of, probabilities_of
 from hilltop.data import LabelTable
 from hilltop.data.files import replacing
 from hilltop.data.small_files import FORMULA_PATTERN

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hilltop.audit.find.kept_keys import block_rows
 from hilltop.audit.find.ranking import RankedShard, Ranking, merge_shards, rank_shard
 from hilltop.audit.find.score_blocks import Scored
+from hilltop.audit.find.top_k import block_rows
 from hilltop.data import LabelTable
 from hilltop.inputs.ranks import Ranks
 

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from hilltop.audit.find.candidates import Candidates
 from hilltop.audit.find.estimate import Tally
-from hilltop.audit.find.kept_keys import KeptKeys, Keys, Wanted, block_rows, check_places
 from hilltop.audit.find.score_blocks import LogitBlocks, Scored, label_block
+from hilltop.audit.find.top_k import Keys, TopK, TopKSpec, block_rows, check_places
 from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
 from hilltop.data.scores import Places
@@ -65,8 +65,8 @@ class Ranking:
 
     model: MissingLabelModel
     wrong_model: WrongLabelModel | None
-    missing: Wanted
-    wrong: Wanted
+    missing: TopKSpec
+    wrong: TopKSpec
     digest: str = ""
 
 
@@ -129,7 +129,7 @@ def fit_ranking(
     """
     lost = table if before is None else before
     width = len(table.classes)
-    missing = Wanted.of(_open_pairs(table), width, top)
+    missing = TopKSpec.of(_open_pairs(table), width, top)
     logits, rows = _sample(table, scored)
     targets, observed, _ = label_block(lost, rows)
     known = {} if given is None else given.as_options()
@@ -144,7 +144,7 @@ def fit_ranking(
     frequency = as_lost.labelled / (as_lost.labelled + as_lost.by_class[0] + 1e-9)
     found = WrongLabelModel.fit(logits, targets, frequency, verified=observed)
     digest = _digest([table, lost], scored, logits, [model.describe(), missing])
-    return Ranking(model, found, missing, Wanted.first_of_huge(width), digest)
+    return Ranking(model, found, missing, TopKSpec.first_of_huge(width), digest)
 
 
 def _for_all_rows(
@@ -186,7 +186,7 @@ def rank_shard(
     """
     last, width = len(rows) if last is None else last, len(labels.classes)
     pairs = (last - first) * width
-    missing, wrong = (KeptKeys(wanted, pairs, width) for wanted in (by.missing, by.wrong))
+    missing, wrong = (TopK(wanted, pairs, width) for wanted in (by.missing, by.wrong))
     tally = Tally(width)
     step = block_rows(width)
     for start in range(first, last, step):
@@ -214,7 +214,7 @@ def merge_shards(shards: Iterable[RankedShard], by: Ranking, classes: int) -> Ra
         classes: Number of classes.
     """
     missing, wrong = (
-        KeptKeys(wanted, 2 * wanted.most(classes), classes) for wanted in (by.missing, by.wrong)
+        TopK(wanted, 2 * wanted.most(classes), classes) for wanted in (by.missing, by.wrong)
     )
     tally = Tally(classes)
     for shard in shards:
@@ -245,9 +245,9 @@ def rank_candidates(
         DataError: Every pair is known already, or there are too many.
     """
     width = len(labels.classes)
-    wanted = Wanted.of(_open_pairs(labels), width, top)
+    wanted = TopKSpec.of(_open_pairs(labels), width, top)
     images = np.arange(len(labels)) if rows is None else rows
-    ranked = rank_shard(labels, logits, images, Ranking(model, None, wanted, Wanted(1)))
+    ranked = rank_shard(labels, logits, images, Ranking(model, None, wanted, TopKSpec(1)))
     return Candidates(ranked.missing, width), ranked.tally
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hilltop.audit.decisions.answers import Answers
 from hilltop.audit.find.candidate_index import CandidateIndex
-from hilltop.audit.review.said import others
+from hilltop.audit.review.undo import others
 from hilltop.audit.review.whole_images import ImageItem, WholeImages
 from hilltop.data import LabelTable
 from hilltop.errors import ArgumentError

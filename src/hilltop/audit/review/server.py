@@ -22,8 +22,8 @@ from starlette.routing import Route
 
 from hilltop.audit.decisions.incoming import check_reviewer
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.header_timeout import HeaderTimeout
 from hilltop.audit.review.page_files import PAGE, SCRIPTS
-from hilltop.audit.review.patience import ImpatientProtocol
 from hilltop.audit.review.security import (
     SESSION,
     SHORTEST_TOKEN,
@@ -153,7 +153,7 @@ def serve(
             lifespan="off",
             timeout_graceful_shutdown=3,
             limit_concurrency=MOST_CONNECTIONS,
-            http=ImpatientProtocol,
+            http=HeaderTimeout,
         )
         ready(_address(host, number, token), review)
         with contextlib.suppress(KeyboardInterrupt):  # the usual end

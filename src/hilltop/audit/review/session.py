@@ -17,21 +17,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.audit.decisions.answers import Answers, Votes, resolve
+from hilltop.audit.decisions.gold import GoldMixer, read_gold
 from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer
-from hilltop.audit.decisions.planted import read_planted
 from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
-from hilltop.audit.find.directions import read_directions
+from hilltop.audit.find.pca import read_pca
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.examples import labelled_examples
 from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.image_pages import ImagePages
 from hilltop.audit.review.planned import planned_places
-from hilltop.audit.review.planting import Planting
 from hilltop.audit.review.ranking import Ranking
-from hilltop.audit.review.said import others, this_session, undoable
 from hilltop.audit.review.summaries import Summaries
 from hilltop.audit.review.thumbnails import ImageStore
+from hilltop.audit.review.undo import others, this_session, undoable
 from hilltop.audit.review.views import View, Views
 from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError
@@ -67,7 +66,7 @@ class Review:
         self._rows: dict[str, int] = {}
         self._lock = threading.Lock()
         self._incoming = Incoming(self.labels, self.index, self._answers, self.suspects)
-        directions = read_directions(folder.directions, len(self.labels))
+        directions = read_pca(folder.directions, len(self.labels))
         self.ranking = Ranking(self.index, directions, self._known)
         self._images: ImagePages | None = None
         planned = planned_places(folder, self.labels, self.index) if folder.plans else None
@@ -86,7 +85,7 @@ class Review:
         said = Expectations.read(folder, self.labels, self.index)
         self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking, said)
         self._summary = self._summaries.of
-        self._planting = Planting(read_planted(folder))
+        self._gold = GoldMixer(read_gold(folder))
 
     def close(self) -> None:
         """Close the file of answers."""
@@ -112,7 +111,7 @@ class Review:
                     if self.index.count(column)
                 ],
                 "undoable": [undoable(answers) for answers in last],
-                "agreement": self._planting.agreement(self._answers, reviewer),
+                "agreement": self._gold.agreement(self._answers, reviewer),
             }
 
     def page(
@@ -145,7 +144,7 @@ class Review:
             pairs = self._pairs(column, view, chosen, reviewer)
             if view == "ranked":
                 self.ranking.show(column, max(0, start) + count)
-                self._plant(pairs, column, max(0, start), reviewer)
+                self._mix_gold(pairs, column, max(0, start), reviewer)
             return {
                 "class": self._summary(column, reviewer),
                 "view": view,
@@ -203,7 +202,7 @@ class Review:
             return {
                 "stored": [event.id for event in events],
                 "classes": [self._summary(column, name) for column in numbers],
-                "agreement": self._planting.agreement(self._answers, name),
+                "agreement": self._gold.agreement(self._answers, name),
                 "others": [
                     {
                         "class": event.class_name,
@@ -236,7 +235,7 @@ class Review:
         unknown = sorted({image for _, image in touched if image not in self._rows})
         if unknown:
             self._rows |= zip(unknown, self._find(unknown), strict=True)
-        for name, image in touched - self._planting.pairs.keys():
+        for name, image in touched - self._gold.pairs.keys():
             self._summaries.update(self._answers, name, image, self._rows[image])
         return {name for name, _ in touched}
 
@@ -276,12 +275,14 @@ class Review:
                 pair["alike"] = leader
         return pairs
 
-    def _plant(self, pairs: list[dict[str, Any]], column: int, start: int, reviewer: str) -> None:
+    def _mix_gold(
+        self, pairs: list[dict[str, Any]], column: int, start: int, reviewer: str
+    ) -> None:
         """Put known pairs between others."""
         name = self.labels.classes[column]
-        images = self._planting.images(name, start, len(pairs))
+        images = self._gold.images(name, start, len(pairs))
         known = [self._pair(column, "ranked", reviewer, row, 0.0) for row in self._find(images)]
-        self._planting.mix(name, pairs, known)
+        self._gold.mix(name, pairs, known)
 
     def _pair(
         self, column: int, view: View, reviewer: str, row: int, probability: float

@@ -17,8 +17,8 @@ from hilltop.report.page import (
     side_by_side,
     write_page,
 )
-from hilltop.studies.reproduce.beside import COMMON_NOTES
-from hilltop.studies.reproduce.earlier import Shown, join_earlier
+from hilltop.studies.reproduce.paper_comparison import COMMON_NOTES
+from hilltop.studies.reproduce.previous_results import Shown, join_previous
 from hilltop.studies.reproduce.recipe import read_recipes
 from hilltop.studies.reproduce.run import Made, Reproduction
 from hilltop.studies.reproduce.source import Source
@@ -29,7 +29,7 @@ _COLUMN, _DPI = 4.5, 300  # inches that a figure for one column may have, and th
 def write_reproduction_report(path: Path, made: Reproduction) -> Path:
     """Write the page, with what earlier calls made in its folder, and return its path."""
     sources = {source.name: _about(source) for source in made.sources.values()}
-    shown = join_earlier(path.with_suffix(".json"), made.items, sources, read_recipes())
+    shown = join_previous(path.with_suffix(".json"), made.items, sources, read_recipes())
     write_page(
         path,
         title="Tables and figures of the paper, reproduced",

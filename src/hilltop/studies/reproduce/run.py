@@ -17,14 +17,19 @@ from hilltop.report.tables import Sheet, write_rows, write_sheets
 from hilltop.studies.compare import COMPLETE, Result, Results, run_study, write_tables
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.compare.runs import failed_runs, read_result
-from hilltop.studies.reproduce.beside import Measured, Measurements, csv_rows, statistics_sheet
 from hilltop.studies.reproduce.figures import FIGURES, Material
-from hilltop.studies.reproduce.forms import paper_sheet
 from hilltop.studies.reproduce.layouts import data_title
+from hilltop.studies.reproduce.paper_comparison import (
+    Measured,
+    Measurements,
+    csv_rows,
+    statistics_sheet,
+)
 from hilltop.studies.reproduce.paper_values import read_paper_values
 from hilltop.studies.reproduce.plan import Job, plan_jobs
 from hilltop.studies.reproduce.recipe import Recipe
 from hilltop.studies.reproduce.source import Source, all_levels, source_of
+from hilltop.studies.reproduce.table_layouts import paper_sheet
 
 Say = Callable[[str], None]
 

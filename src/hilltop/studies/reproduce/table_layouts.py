@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from hilltop.report.tables import Sheet
 from hilltop.studies.compare.table import Rule
-from hilltop.studies.reproduce.beside import (
+from hilltop.studies.reproduce.paper_comparison import (
     EPOCH_NOTE,
     GAP_NOTE,
     Footnotes,

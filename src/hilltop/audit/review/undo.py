@@ -1,4 +1,4 @@
-"""What the page is told of answers: those of others, and what a reviewer can take back."""
+"""Answers as the page shows them: those of other reviewers, and actions that can be undone."""
 
 from __future__ import annotations
 

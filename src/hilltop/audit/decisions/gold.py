@@ -1,14 +1,16 @@
-"""Planted pairs: known ones among those that are asked about, to see how reliable reviewers are.
+"""Gold questions: pairs with a known answer among the others, to see how reliable reviewers are.
 
-Labels that scores support most are known to be there, the least probable candidates not to be.
-What people answer to them says how often they agree; it changes no label.
+Labels that scores support most are known to be present, the least probable candidates to be absent.
+Answers to gold questions tell how often a reviewer agrees with what is known; they change no label.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+import zlib
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +25,11 @@ from hilltop.missing.interval import proportion_interval
 
 _COLUMNS = ("class", "image", "known")
 _SURE = 0.2
-"""Share of the labels of a class, and of its candidates, that planted pairs are drawn from."""
-Planted = dict[Pair, AnswerWord]
-"""What is known of each planted pair."""
+"""Share of the labels of a class, and of its candidates, that gold questions are drawn from."""
+Gold = dict[Pair, AnswerWord]
+"""The known answer to each gold question."""
+PAIRS_PER_QUESTION = 16
+"""The page shows at most one gold question for so many candidates."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,8 @@ class Agreement:
 
     Attributes:
         reviewer: Who.
-        agreed: Planted pairs that were answered as they are known.
-        answered: Planted pairs that were answered yes or no.
+        agreed: Gold questions that were answered as they are known.
+        answered: Gold questions that were answered yes or no.
         low: Lower end of a 90% interval of the share that agrees.
         high: Upper end.
     """
@@ -47,19 +51,19 @@ class Agreement:
     high: float
 
 
-def plant_pairs(folder: AuditFolder, number: int, *, seed: int = 0) -> Planted:
+def add_gold_questions(folder: AuditFolder, number: int, *, seed: int = 0) -> Gold:
     """Choose known pairs, half of them labels, and write them into the folder of the audit.
 
     Args:
         folder: The audit.
         number: How many, at most; they are spread over the classes that have both kinds, those
             that miss most labels first.
-        seed: The same seed plants the same pairs.
+        seed: The same seed chooses the same pairs.
 
     Raises:
         DataError: The audit does not say which labels are sure.
     """
-    check_whole("plant", number, low=1)
+    check_whole("gold", number, low=1)
     if not folder.suspects.is_file():
         raise data_error(
             folder.suspects,
@@ -69,7 +73,7 @@ def plant_pairs(folder: AuditFolder, number: int, *, seed: int = 0) -> Planted:
     there = CandidateIndex.read_file(folder.suspects, labels)
     missing = CandidateIndex.read(folder, labels)
     rng = np.random.default_rng(seed)
-    found = read_planted(folder)  # answers to earlier ones must never become labels
+    found = read_gold(folder)  # answers to earlier ones must never become labels
     usable = [at for at in range(len(labels.classes)) if there.count(at) and missing.count(at)]
     usable.sort(key=lambda column: -missing.expected(column))  # as the page offers them
     kinds: tuple[tuple[CandidateIndex, AnswerWord], ...] = ((there, "present"), (missing, "absent"))
@@ -86,26 +90,26 @@ def plant_pairs(folder: AuditFolder, number: int, *, seed: int = 0) -> Planted:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
     writer.writerows([*pair, known] for pair, known in found.items())
-    atomic_write(folder.planted, text.getvalue())
+    atomic_write(folder.gold, text.getvalue())
     return found
 
 
-def read_planted(folder: AuditFolder) -> Planted:
-    """Return the planted pairs of an audit; none if nobody planted any."""
-    if not folder.planted.is_file():
+def read_gold(folder: AuditFolder) -> Gold:
+    """Return the gold questions of an audit; none if nobody added any."""
+    if not folder.gold.is_file():
         return {}
-    with folder.planted.open(encoding="utf-8", newline="") as file:
+    with folder.gold.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     words: dict[str, AnswerWord] = {"present": "present", "absent": "absent"}
     try:
         return {(line["class"], line["image"]): words[line["known"]] for line in lines}
     except KeyError:
         raise data_error(
-            folder.planted, "this is not a list of planted pairs. Plant them anew with --plant."
+            folder.gold, "this is not a list of gold questions. Add them again with --gold."
         ) from None
 
 
-def agreements(answers: Answers, planted: Planted) -> list[Agreement]:
+def agreements(answers: Answers, gold: Gold) -> list[Agreement]:
     """How often every reviewer agrees with what is known; "unsure" does not count.
 
     Example:
@@ -118,7 +122,7 @@ def agreements(answers: Answers, planted: Planted) -> list[Agreement]:
         [('Ann', 0, 1)]
     """
     counts: dict[str, list[int]] = {}
-    for (name, image), known in planted.items():
+    for (name, image), known in gold.items():
         for reviewer, vote in answers.votes(name, image).items():
             if vote.answer != "unsure":
                 one = counts.setdefault(reviewer, [0, 0])
@@ -128,3 +132,33 @@ def agreements(answers: Answers, planted: Planted) -> list[Agreement]:
         Agreement(reviewer, agreed, answered, *proportion_interval(agreed, answered))
         for reviewer, (agreed, answered) in sorted(counts.items())
     ]
+
+
+class GoldMixer:
+    """Mixes gold questions into the pages of their class, so that they look like candidates."""
+
+    def __init__(self, gold: Gold) -> None:
+        """Group the pairs by class."""
+        self.pairs = gold
+        self._of: dict[str, list[str]] = {}
+        for name, image in gold:
+            self._of.setdefault(name, []).append(image)
+
+    def images(self, class_name: str, start: int, count: int) -> list[str]:
+        """The images of gold questions among the candidates from ``start`` on."""
+        mine = self._of.get(class_name, [])
+        return mine[start // PAIRS_PER_QUESTION : -(-(start + count) // PAIRS_PER_QUESTION)]
+
+    def agreement(self, answers: Answers, reviewer: str) -> dict[str, Any] | None:
+        """How often a reviewer agrees with what is known; None before the first answer."""
+        found = agreements(answers, self.pairs)
+        return next((asdict(one) for one in found if one.reviewer == reviewer), None)
+
+    def mix(self, name: str, pairs: list[dict[str, Any]], gold: list[dict[str, Any]]) -> None:
+        """Insert gold questions of a class between other pairs; their labels are not shown."""
+        for pair in gold:
+            place = 1 + zlib.crc32(pair["image"].encode()) % max(1, len(pairs) - 1)
+            near = pairs[min(place, len(pairs)) - 1]["probability"] if pairs else None
+            labels = [label for label in pair["labels"] if label != name]
+            like = {"labels": labels, "probability": near, "alike": None}
+            pairs.insert(place, {**pair, **like})

@@ -29,7 +29,7 @@ class Shown:
     sources: Mapping[str, str]
 
 
-def join_earlier(
+def join_previous(
     file: Path, items: Sequence[Made], sources: Mapping[str, str], recipes: Mapping[str, Recipe]
 ) -> Shown:
     """Join what was made now with what earlier calls made, and keep both for the next.

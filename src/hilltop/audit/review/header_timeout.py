@@ -1,4 +1,4 @@
-"""Connections that ask for nothing do not keep a place that a reviewer needs."""
+"""A timeout for request headers: silent connections do not use up those that reviewers need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIRST_REQUEST_S = 10.0
 """How long a connection may take to send the head of a request, its first one or a later one."""
 
 
-class ImpatientProtocol(H11Protocol):
+class HeaderTimeout(H11Protocol):
     """Closes a connection whose request does not come, or not to the end of its head.
 
     Anybody on the machine can connect without a token. The number of connections is bounded, so

@@ -25,8 +25,8 @@ _BLOCK_ENTRIES = 1 << 18  # what a block needs stays near the processor
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How many pairs to keep.
+class TopKSpec:
+    """How many pairs to keep, in total and of each class.
 
     Attributes:
         top: So many of all.
@@ -37,19 +37,19 @@ class Wanted:
     each: int = 0
 
     @classmethod
-    def of(cls, pairs: int, width: int, top: int | None) -> Wanted:
+    def of(cls, pairs: int, width: int, top: int | None) -> TopKSpec:
         """Return what is wanted of so many pairs of so many classes.
 
         Example:
-            >>> Wanted.of(500, 10, None), Wanted.of(10**9, 1000, None)
-            (Wanted(top=500, each=0), Wanted(top=1000000, each=1000))
+            >>> TopKSpec.of(500, 10, None), TopKSpec.of(10**9, 1000, None)
+            (TopKSpec(top=500, each=0), TopKSpec(top=1000000, each=1000))
         """
         if top is not None:
             return cls(min(pairs, check_whole("top", top, low=1)))
         return cls(pairs) if pairs <= HUGE else cls.first_of_huge(width)
 
     @classmethod
-    def first_of_huge(cls, width: int) -> Wanted:
+    def first_of_huge(cls, width: int) -> TopKSpec:
         """Return what is wanted of more than can be looked at."""
         return cls(MOST_OF_HUGE, MOST_OF_HUGE // max(1, width))
 
@@ -98,10 +98,10 @@ def places_of(keys: Keys) -> npt.NDArray[np.int64]:
     return (keys & low_bits).astype(np.int64)
 
 
-class KeptKeys:
-    """The first keys so far."""
+class TopK:
+    """The k most probable pairs so far, as sorted keys."""
 
-    def __init__(self, wanted: Wanted, pairs: int, width: int) -> None:
+    def __init__(self, wanted: TopKSpec, pairs: int, width: int) -> None:
         """Make room: for all of so many pairs if they are wanted, else for twice as many as are."""
         self._wanted, self._width = wanted, width
         room = 2 * wanted.most(width) + max(_BLOCK_ENTRIES, width)

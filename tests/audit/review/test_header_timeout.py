@@ -9,8 +9,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from hilltop.audit.review import patience
-from hilltop.audit.review.patience import ImpatientProtocol
+from hilltop.audit.review import header_timeout
+from hilltop.audit.review.header_timeout import HeaderTimeout
 from tests.processes import HANGING_S
 
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -23,13 +23,13 @@ async def hello(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def connect(
-    made: list[ImpatientProtocol],
+    made: list[HeaderTimeout],
 ) -> tuple[asyncio.Server, asyncio.StreamReader, asyncio.StreamWriter]:
     config, state = uvicorn.Config(hello, lifespan="off"), ServerState()
     config.load()
 
-    def protocol() -> ImpatientProtocol:
-        made.append(ImpatientProtocol(config, state, {}))
+    def protocol() -> HeaderTimeout:
+        made.append(HeaderTimeout(config, state, {}))
         return made[-1]
 
     server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
@@ -40,7 +40,7 @@ async def connect(
 def test_a_connection_without_a_request_is_closed(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(patience, "FIRST_REQUEST_S", 0.01)
+    monkeypatch.setattr(header_timeout, "FIRST_REQUEST_S", 0.01)
 
     async def session() -> bytes:
         server, reader, writer = await connect([])
@@ -61,7 +61,7 @@ def test_a_connection_that_asks_again_by_half_is_closed(monkeypatch: pytest.Monk
         async with server:
             writer.write(ASK)
             await asyncio.wait_for(reader.readuntil(b"hi"), HANGING_S)
-            monkeypatch.setattr(patience, "FIRST_REQUEST_S", 0.01)
+            monkeypatch.setattr(header_timeout, "FIRST_REQUEST_S", 0.01)
             writer.write(ASK[:20])
             found = await asyncio.wait_for(reader.read(), HANGING_S)
             writer.close()
@@ -72,7 +72,7 @@ def test_a_connection_that_asks_again_by_half_is_closed(monkeypatch: pytest.Monk
 
 def test_a_connection_that_has_asked_stays_open() -> None:
     async def session() -> None:
-        made: list[ImpatientProtocol] = []
+        made: list[HeaderTimeout] = []
         server, reader, writer = await connect(made)
         async with server:
             for _ in range(2):

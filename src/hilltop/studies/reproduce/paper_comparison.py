@@ -1,6 +1,6 @@
-"""The paper's numbers beside what was measured, cell by cell; a run not made is a blank cell.
+"""The paper's numbers beside measured ones, cell by cell; a cell without a run is empty.
 
-How the cells become a table is said in ``forms.py``.
+How the cells become a table is said in ``table_layouts.py``.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ Measurements = Mapping[str, Measured]
 EPOCH_NOTE = (
     "Paper: as printed, of the best epoch on the test set. Best and last: measured here, in %, mean"
     " ± standard deviation over seeds (in the CSV file for all metrics), of the epoch with the"
-    " highest mAP on the validation labels and of the last one. A blank cell was not printed or not"
-    " run."
+    " highest mAP on the validation labels and of the last one. An empty cell was not printed or"
+    " not run."
 )
 GAP_NOTE = (
     "Gap closed: by mAP of the last epoch, from BCE on the reduced labels (0%) to BCE on the"
