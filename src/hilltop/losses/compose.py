@@ -287,10 +287,10 @@ class MultiLabelLoss(Loss):
 
     def _kernel_weights(self, form: kernel.LossForm, logits: Tensor) -> kernel.LossWeights:
         """Return class weights, and the numbers of terms that differ between classes."""
-        self._check_weights(logits)
         weights = (self._buffers["class_weight"], self._buffers["pos_weight"])
         if weights == (None, None) and not form.positive.by_class and not form.negative.by_class:
             return _NO_WEIGHTS
+        self._check_weights(logits)
         classes = logits.shape[-1] if logits.ndim else 1
         class_weight, pos_weight = (
             None if weight is None else weight.float().expand(classes).contiguous()

@@ -68,15 +68,11 @@ class SafeStart(nn.Module):
         self.register_buffer("stage", torch.tensor(_NOT_BEGUN))
         # Labels, known entries, moving mean logit; labelled, all and ever seen top entries.
         self.register_buffer("sums", torch.zeros(6))
-        self.known_stage = _NOT_BEGUN  # as stage, known without waiting for a device
+        # As stage, and whether the loss is its equation: known without waiting for a device.
+        self.known_stage, self.over = _NOT_BEGUN, False
         self._steps = 0
         self.register_load_state_dict_pre_hook(_over_if_unknown)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_post_hook(_read_stage)  # type: ignore[no-untyped-call]
-
-    @property
-    def over(self) -> bool:
-        """Whether the loss is its equation, as far as is known without waiting for a device."""
-        return self.known_stage == _OVER
 
     def restart(self) -> None:
         """Begin anew, for another run of training."""
@@ -92,6 +88,7 @@ class SafeStart(nn.Module):
     def read_stage(self) -> None:
         """Note the stage, so that no step needs to ask for it."""
         before, self.known_stage = self.known_stage, int(self.stage)
+        self.over = self.known_stage == _OVER
         if self.known_stage == _COMPLETE_LABELS != before:
             _LOG.warning(
                 "Of the most confident predictions %.0f%% are labelled, so that labels look"
