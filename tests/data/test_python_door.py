@@ -135,7 +135,9 @@ def test_old_names_work_and_warn(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.warns(DeprecationWarning, match="AmbiguousInputError"):
         assert errors.OptionNeeded is AmbiguousInputError  # type: ignore[attr-defined]
     assert main(["inspect", str(path), "--zero", "absent", "--blank", "unknown"]) == 0
-    assert "--blank is now called --empty" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "--blank" in said
+    assert "--empty" in said
     with pytest.raises(AmbiguousInputError, match=r"docs/recipes\.md"):
         named_format("fasttext")
 
