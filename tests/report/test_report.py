@@ -134,14 +134,13 @@ def test_the_run_report_escapes_names(tmp_path: Path) -> None:
     page = write_run_report(run_folder(tmp_path / "run", [EVIL, "b", "c"]))
     text = page.read_text(encoding="utf-8")
     assert "<script" not in text
-    assert text.count("&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;") >= 2
+    assert text.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;") >= 2
 
 
 def test_the_run_report_tells_the_last_epoch_from_the_best(tmp_path: Path) -> None:
     text = write_run_report(run_folder(tmp_path / "run", ["a"])).read_text(encoding="utf-8")
     assert "<dt>mAP, last epoch</dt><dd>58.75</dd>" in text
     assert "<dt>mAP, best epoch (2)</dt><dd>61.25</dd>" in text
-    assert "resnet10t with hill" in text
 
 
 def test_metrics_that_rest_on_few_labels_are_told_with_a_caution(tmp_path: Path) -> None:
@@ -225,7 +224,7 @@ def test_the_demo_report_needs_nothing_but_itself_and_escapes_names(
 ) -> None:
     page = write_demo(tmp_path / "report.html", demo)
     assert_self_contained(page)
-    assert "&lt;script&gt;alert(&#x27;x&#x27;)" in page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(&#39;x&#39;)" in page.read_text(encoding="utf-8")
 
 
 def test_the_numbers_in_the_table_are_those_given(

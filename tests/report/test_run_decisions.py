@@ -60,7 +60,12 @@ def test_the_page_says_why_what_to_expect_and_what_next(
     page = write_run_report(folder, meaning)
     text = text_of(page)
     assert "Loss: about 50% are missing" in text
-    assert "expected precision of tags" in text
+    assert "of the tags are right (precision)" in text
+    order = ["How good the tags will be", "Fewer and surer tags", "What was forgotten", "Next"]
+    assert sorted(order, key=text.index) == order
+    assert truth.describe() in html.unescape(text)
+    assert "Tags learned from my labels" in text
+    assert not re.search(r"nats|floor\(|logit|OF1", text)
     recall = truth.thresholds().expected.recall
     assert f"{recall.value:.0%} {100 * recall.low:.0f}\N{EN DASH}{recall.high:.0%}" in text
     assert f"hilltop predict {folder} --features FILE --out tags.csv" in text
@@ -92,9 +97,7 @@ def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing() -> 
     generator = torch.Generator().manual_seed(0)
     logits = 0.2 * torch.randn(200, 3, generator=generator) - 2
     kept = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
-    text = re.sub(
-        r"<[^>]+>", " ", decision_section(MissingLabelModel.fit(logits, kept.float())).text
-    )
+    text = re.sub(r"<[^>]+>", " ", decision_section(MissingLabelModel.fit(logits, kept.float())))
     assert re.search("precision 90%\\s+not reached\\s+\N{EN DASH}\\s+\N{EN DASH}\\s+0\\.0", text)
 
 

@@ -64,9 +64,9 @@ class RunMeaning:
 def decision_section(truth: MissingLabelModel) -> Html:
     """What may be expected of thresholds for several aims."""
     aims: list[tuple[str, Decision]] = [
-        ("F1 of all tags and of classes (the default)", truth.thresholds()),
-        ("F1 of each class", truth.thresholds("class_f1")),
-        ("F1 of all tags", truth.thresholds("f1")),
+        ("all tags and rare classes alike (the default)", truth.thresholds()),
+        ("rare classes", truth.thresholds("class_f1")),
+        ("all tags together", truth.thresholds("f1")),
         ("precision 90%", truth.thresholds("precision", wanted=0.9)),
         ("recall 90%", truth.thresholds("recall", wanted=0.9)),
     ]
@@ -75,14 +75,29 @@ def decision_section(truth: MissingLabelModel) -> Html:
     ]
     head = ["best for", "precision", "recall", "F1", "tags an image"]
     return section(
-        "Tags to expect",
+        "Fewer and surer tags, or more of them",
         paragraph(
-            "Precision is the share of the tags that are right, recall the share of the true labels"
-            " that are found, with 90% intervals. They are expected for images like those of the"
-            f" training, from the labels alone. {truth.describe()}"
+            "Thresholds decide which tags an image gets. Precision is the share of the tags that"
+            " are right, recall the share of the true labels that are found, with 90% intervals."
         ),
         table(head, rows),
     )
+
+
+def forgotten_section(truth: MissingLabelModel, classes: Sequence[str]) -> Html:
+    """How many labels were probably forgotten, and of which classes."""
+    missing, parts = truth.missing, [paragraph(truth.describe())]
+    values = missing.by_class[0]
+    if truth.kind not in ("none", "complete") and values.sum() > 0:
+        most = np.argsort(-values, kind="stable")[:_CLASSES_SHOWN]
+        rows = [
+            [classes[at], f"{missing.labelled[at]:,.0f}", missing.of_class(at).count()]
+            for at in most.tolist()
+            if values[at] >= 1
+        ]
+        head = ["class", "labelled", "probably forgotten"]
+        parts += [paragraph("Most were forgotten of these classes:"), table(head, rows)]
+    return section("What was forgotten", *parts)
 
 
 def _shares(decision: Decision) -> list[str | Html]:
@@ -123,12 +138,10 @@ def average_precision_title(labels: LabelTable) -> str:
     return "average precision"
 
 
-def class_section(
-    truth: MissingLabelModel, labels: LabelTable, precisions: Sequence[float], counts: Sequence[int]
-) -> Html:
+def class_section(truth: MissingLabelModel, labels: LabelTable) -> Html:
     """Classes by expected F1, best and worst first."""
-    decision = truth.thresholds()
-    precision, recall, f1 = decision.by_class
+    precision, recall, f1 = truth.thresholds().by_class
+    counts = labels.counts_by_class(State.PRESENT).tolist()
     lines = [
         (
             float(f1[at]),
@@ -138,16 +151,15 @@ def class_section(
                 f"{precision[at]:.0%}",
                 f"{recall[at]:.0%}",
                 f"{f1[at]:.0%}",
-                "" if np.isnan(precisions[at]) or not counts[at] else f"{100 * precisions[at]:.1f}",
             ],
         )
         for at, name in enumerate(labels.classes)
     ]
     ranked = [line for _, line in sorted(lines, key=lambda one: (one[0], one[1][0]))]
-    head = ["class", "labels", "precision", "recall", "F1", "AP"]
+    head = ["class", "labels", "precision", "recall", "F1"]
     told = paragraph(
-        "Precision, recall and F1 are what to expect with the default thresholds. Labels and AP,"
-        f" {average_precision_title(labels)}, are of the validation images."
+        "Precision, recall and F1 are what to expect with the default thresholds; labels are those"
+        " of the validation images."
     )
     if len(ranked) <= 2 * _CLASSES_SHOWN:
         return section("Classes", told, table(head, ranked))
@@ -184,7 +196,7 @@ def example_section(
         Tag("found: tagged, but not labelled", "found"),
         Tag(f"doubtful: labelled, but less than {_DOUBTED:.0%} probable", "doubtful"),
     )
-    return section("Examples", legend(kinds), gallery(cards))
+    return section("Tags of some images", legend(kinds), gallery(cards))
 
 
 def _telling_rows(

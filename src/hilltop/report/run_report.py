@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from hilltop.report.page import (
     section,
     side_by_side,
     table,
+    with_interval,
     write_page,
 )
 from hilltop.report.run_decisions import (
@@ -43,6 +45,7 @@ from hilltop.report.run_decisions import (
     class_section,
     decision_section,
     example_section,
+    forgotten_section,
     next_steps,
 )
 
@@ -79,34 +82,40 @@ def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
         sections += _score_sections(ScoreTable.load(scores), read_labels(labels), meaning)
     if meaning.truth is not None:
         sections.append(next_steps(folder, config, meaning))
-    sections += [section("By epoch", curves), _appendix(rows, config)]
+    how = [] if meaning.loss is None else [paragraph(f"Loss: {meaning.loss}")]
+    told = key_numbers(_numbers(rows)), paragraph(_rule(rows))
+    sections += [section("How it was trained", *how, *told, curves), _appendix(rows, config)]
     page = folder / "report.html"
-    write_page(page, title=_title(config), lead=_lead(folder, config), sections=sections)
+    write_page(page, title=_title(config), lead=_lead(folder, config, meaning), sections=sections)
     return page
 
 
 def _title(config: Mapping[str, Any]) -> str:
-    model = config.get("model")
-    name = model.get("model") if isinstance(model, Mapping) else model
-    return f"{name or 'model'} with {config.get('loss', 'an unnamed loss')}"
+    """What was done, with what, in the words of the user's own files."""
+    labels = config.get("labels")
+    return f"Tags learned from {Path(str(labels)).stem}" if labels else "Tags learned from labels"
 
 
-def _lead(folder: Path, config: Mapping[str, Any]) -> str:
-    seed = config.get("seed", "not recorded")
-    return f"Run {folder}, labels {config.get('labels', '?')}, seed {seed}."
+def _lead(folder: Path, config: Mapping[str, Any], meaning: RunMeaning) -> str:
+    when = datetime.fromtimestamp((folder / "metrics.csv").stat().st_mtime)
+    learned = folder / "train_labels.parquet"
+    parts = [f"Trained on {when.day} {when:%B %Y}"]
+    if learned.is_file():
+        table_ = read_labels(learned)
+        images = pluralize(len(table_), "image", "images")
+        labels = pluralize(table_.count(State.PRESENT), "label", "labels")
+        classes = pluralize(len(table_.classes), "class", "classes")
+        parts.append(f"with {labels} of {classes} for {images}")
+    source = config.get("images") or config.get("features")
+    where = f", and {source}" if source else ""
+    return f"{' '.join(parts)}. Labels: {config.get('labels', '?')}{where}. Run folder: {folder}."
 
 
 def _numbers(rows: Sequence[Mapping[str, float]]) -> list[tuple[str, str]]:
     last, best = rows[-1], best_epoch(rows)
-    judged = [_number(last, "mAP", "last epoch")]
-    judged.append(_number(best, "mAP", f"best epoch ({best['epoch']:.0f})"))
     return [
-        *judged,
-        *(
-            _number(last, name, "last epoch")
-            for name in ("OF1", "CF1")
-            if name in last or is_estimated(last, name)
-        ),
+        _number(last, "mAP", "last epoch"),
+        _number(best, "mAP", f"best epoch ({best['epoch']:.0f})"),
     ]
 
 
@@ -126,17 +135,11 @@ def _rule(rows: Sequence[Mapping[str, float]]) -> str:
         f"{trained} The best epoch was chosen on the same validation images that it is judged by,"
         " so its number is a little too good; the last epoch's is not."
     )
-    if "OF1" in rows[-1]:
-        sentence += (
-            " OF1 and CF1 by epoch are of scores cut where the loss says, mostly at one half; tags"
-            " have thresholds of their own."
-        )
     if is_estimated(rows[-1]):
         sentence += (
             " The validation labels are not known to be complete: numbers are estimates of what"
-            " complete ones would say, with 90% intervals, and F1 is that of the tags. Answers of a"
-            " person about 200 pairs make the intervals narrow: hilltop evaluate --incomplete"
-            " --plan 200."
+            " complete ones would say, with 90% intervals. Answers of a person about 200 pairs make"
+            " the intervals narrow: hilltop evaluate --incomplete --plan 200."
         )
     return sentence
 
@@ -154,21 +157,24 @@ def _few(labels: LabelTable) -> str:
 
 
 def _result(rows: Sequence[Mapping[str, float]], meaning: RunMeaning, caution: str) -> Html:
-    """What came out, and which loss was taken and why."""
+    """How good tags will be; without that, how well scores rank the validation images."""
     told = [paragraph(caution)] if caution else []
-    told += [] if meaning.loss is None else [paragraph(f"Loss: {meaning.loss}")]
     if meaning.truth is None:
-        return section("Result", key_numbers(_numbers(rows)), *told, paragraph(_rule(rows)))
+        return section("How good it is", key_numbers(_numbers(rows)), *told)
     expected = meaning.truth.thresholds().expected
-    shares = (expected.precision, expected.recall, expected.f1)
-    names = ("precision", "recall", "F1")
-    numbers = [
-        (f"expected {name} of tags, {share.low:.0%} to {share.high:.0%}", f"{share.value:.0%}")
-        for name, share in zip(names, shares, strict=True)
+    shares = {
+        "of the tags are right (precision)": expected.precision,
+        "of the true labels are found (recall)": expected.recall,
+    }
+    numbers: list[tuple[str, str]] = [
+        (what, with_interval(share.value, share.low, share.high)) for what, share in shares.items()
     ]
-    return section(
-        "Result", key_numbers([*numbers, *_numbers(rows)[:2]]), *told, paragraph(_rule(rows))
+    numbers.append(("tags an image", f"{expected.tags:.1f}"))
+    explained = (
+        "What to expect of the tags of images like these, with 90% intervals. It is estimated from"
+        " the labels alone, whether or not some of them are missing."
     )
+    return section("How good the tags will be", key_numbers(numbers), paragraph(explained), *told)
 
 
 def _score_sections(scores: ScoreTable, labels: LabelTable, meaning: RunMeaning) -> list[Html]:
@@ -200,9 +206,6 @@ def _truth_sections(
     """Examples, expected tags, calibration and classes."""
     logits = torch.logit(torch.from_numpy(np.array(values, dtype=np.float32)), eps=1e-6)
     probs = truth.probs(logits).double().numpy()
-    judged = np.where(np.isnan(probs), np.nan, labels.eval_targets())
-    precisions = average_precision(probs, judged, known=~np.isnan(judged)).tolist()
-    counts = (judged == 1).sum(axis=0).tolist()
     examples = None
     if meaning.images is not None:
         thresholds = truth.thresholds().thresholds
@@ -210,7 +213,8 @@ def _truth_sections(
     return [
         *([] if examples is None else [examples]),
         decision_section(truth),
-        class_section(truth, labels, precisions, counts),
+        forgotten_section(truth, labels.classes),
+        class_section(truth, labels),
         calibration_section(probs, labels),
     ]
 
