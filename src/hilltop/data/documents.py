@@ -161,7 +161,8 @@ def replace_spans(text: AnyStr, edits: Iterable[tuple[int, int, AnyStr]]) -> Any
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         parts += [text[at:start], new]
         at = end
-    return text[:0].join([*parts, text[at:]])
+    parts.append(text[at:])
+    return text[:0].join(parts)
 
 
 def replace_word(line: str, place: int, value: str) -> str:
