@@ -174,3 +174,10 @@ def test_reading_options_and_keywords_can_be_mixed(tmp_path: Path) -> None:
     assert read_labels(path, options=ReadOptions(unlisted="absent")).unlisted == A
     with pytest.raises(DataError, match="no such file"):
         read_labels(tmp_path / "none.csv")
+
+
+def test_objects_in_cells_are_not_dropped() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"image": ["a", "b"], "tags": [{"cat": 1}, {"dog": 0}]})
+    with pytest.raises(DataError, match=r"'tags' holds \{'cat': 1\} in row 1"):
+        read_labels(frame, unlisted="unknown")

@@ -91,6 +91,7 @@ ASKED: dict[str, tuple[str, dict[str, str], str, Counts]] = {
     "a row of words": ("image,cat,dog\na.jpg,1,0\nseen,by,me\nb.jpg,0,1\n", {"skip_rows": "3", "unlisted": "unknown"}, "Row 3 alone", (2, 2, 2)),
     "nein more often than ja": ("Bild;Katze;Hund\na.jpg;nein;nein\nb.jpg;ja;nein\n", {"values": "nein=absent,ja=present"}, "'nein', 'ja'", (2, 2, 1)),
     "a state that is none": ("image,class,state\na.jpg,cat,present\na.jpg,dog,maybe\n", {"values": "maybe=unknown", "unlisted": "unknown"}, "'maybe' (row 3)", (1, 2, 1)),
+    "a ruler below the header": ("image|tags\n---|---\na.jpg|cat\n", {"skip_rows": "2", "unlisted": "unknown"}, "row 2 ('---')", (1, 1, 1)),
     "arrays as numpy prints them": ("image,labels\na.jpg,['dog' 'cat']\nb.jpg,['cat']\n", {"delimiter": "json", "unlisted": "unknown"}, "['dog' 'cat']", (0, 0, 0)),
 }  # fmt: skip
 
@@ -338,3 +339,18 @@ def test_a_zero_byte_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"image,tags\na.jpg,cat\0\n")
     with pytest.raises(DataError, match="line 2: this is not text: it holds a zero byte"):
         read_labels(path, unlisted="unknown")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": ""}, "--delimiter must not be empty"),
+        ({"label_columns": "image"}, "'image' holds the image names"),
+    ],
+)
+def test_options_that_cannot_be_are_said(
+    tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    path = save(tmp_path, "image,tags\na.jpg,cat;dog\n")
+    with pytest.raises(DataError, match=message):
+        read_labels(path, unlisted="unknown", **options)

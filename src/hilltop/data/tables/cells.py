@@ -705,7 +705,12 @@ def _value_cells(source: Source, values: dict[str, list[Any]], lines: Sequence[i
 def _value_column(values: Sequence[Any], lines: Sequence[int]) -> tuple[pa.Array, str]:
     """Values of JSON or Python as text, or as lists of text where any of them is a list."""
     if not any(isinstance(value, list | tuple | set | np.ndarray) for value in values):
-        return pa.array([_plain(value) for value in values], pa.string()), ""
+        objects = [at for at, value in enumerate(values) if isinstance(value, dict)]
+        fault = ""
+        if objects:
+            at = objects[0]
+            fault = f"holds {values[at]!r:.60} in row {lines[at]}, which is no label. Correct it."
+        return pa.array([_plain(value) for value in values], pa.string()), fault
     cells: list[list[str | None]] = []
     fault = ""
     for line, value in zip(lines, values, strict=True):

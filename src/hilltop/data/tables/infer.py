@@ -382,6 +382,12 @@ def _label_columns(
     others = [at for at in range(len(table.names)) if at != image]
     if options.label_columns is not None:
         columns = [at for at in table.indices(options.label_columns) if at != image]
+        if not columns:
+            raise data_error(
+                found.source.path,
+                f"the column {options.label_columns!r} holds the image names, so it cannot hold the"
+                " labels. Pass --label-columns or --image-column with another one.",
+            )
         found.ragged = options.label_columns.strip().endswith(":")
         single = len(columns) == 1 and (
             format == "long" or _state_column(found, table, columns[0], others) is not None
@@ -695,6 +701,14 @@ def _delimiter(
 ) -> str | None:
     said = found.options.delimiter
     if said is not None:
+        if not said:
+            raise ask(
+                found.source.path,
+                f"--delimiter must not be empty. Pass --delimiter {NO_DELIMITER} for one label per"
+                " cell.",
+                found.options,
+                delimiter=NO_DELIMITER,
+            )
         word = _DELIMITER_WORDS.get(said, said)
         return None if word == NO_DELIMITER else word
     if all(is_list(table.columns[at]) for at in columns):
@@ -918,7 +932,11 @@ def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
         return table
     strange: dict[int, str] = {}
     ids = table.distinct(image)
-    for word in ids.dictionary.filter(pc.is_in(ids.dictionary, value_set=_SUMS)).to_pylist():
+    odd = pc.or_(
+        pc.is_in(ids.dictionary, value_set=_SUMS),
+        pc.match_substring_regex(ids.dictionary, "^:?-{3,}:?$"),  # a ruler, as in Markdown
+    )
+    for word in ids.dictionary.filter(odd).to_pylist():
         strange[table.rows_with(image, word, 1)[0]] = word
     if len(table):
         last = len(table) - 1
