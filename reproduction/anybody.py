@@ -32,7 +32,7 @@ from lost_labels import WAYS, Array, Cell
 
 from hilltop.audit.find.score_blocks import Scored, blocks_of
 from hilltop.audit.run import audit, score_by_folds
-from hilltop.data import LabelTable, State, assemble
+from hilltop.data import LabelTable, State
 from hilltop.losses import LabelStats
 from hilltop.metrics import average_precision
 from hilltop.models import FeatureHead
@@ -213,7 +213,9 @@ def audited(cell: Cell, left: Array, seed: int) -> dict[str, Any]:
 def table_of(left: Array) -> LabelTable:
     """Labels as a table in which all others are unknown."""
     images, names = ([str(number) for number in range(size)] for size in left.shape)
-    return assemble(images, names, *left.nonzero(), State.PRESENT, unlisted=State.UNKNOWN)
+    return LabelTable.from_coo(
+        images, names, *left.nonzero(), State.PRESENT, unlisted=State.UNKNOWN
+    )
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

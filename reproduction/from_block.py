@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from hilltop.data import LabelTable, State, assemble, read_labels, write_labels
+from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import classification_report
 from hilltop.missing import MissingLabelModel
@@ -72,7 +72,7 @@ def _table(ids: list[str], states: npt.NDArray[np.int8], unlisted: State) -> Lab
     """A table of the pairs that are not 0."""
     classes = [f"class {number:02}" for number in range(states.shape[1])]
     listed = np.nonzero(states)
-    return assemble(ids, classes, *listed, states[listed], unlisted=unlisted)
+    return LabelTable.from_coo(ids, classes, *listed, states[listed], unlisted=unlisted)
 
 
 def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> TrainConfig:

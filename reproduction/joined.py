@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from hilltop.audit import find_missing_labels
-from hilltop.data import LabelSet, LabelTable, State, assemble, join_tables
+from hilltop.data import LabelSet, LabelTable, State, join_tables
 from hilltop.inputs.features import FeatureInputs, read_features
 from hilltop.losses import bce
 from hilltop.metrics import classification_report
@@ -51,7 +51,7 @@ def deal(complete: LabelTable, seed: int) -> list[LabelSet]:
         names = [complete.classes[column] for column in chosen]
         part = complete.select(np.sort(rows))
         present = part.dense()[:, chosen] == State.PRESENT
-        table = assemble(
+        table = LabelTable.from_coo(
             part.images, names, *present.nonzero(), State.PRESENT, unlisted=State.UNKNOWN
         )
         sets.append(LabelSet(f"source {number + 1}", table))

@@ -22,7 +22,6 @@ from hilltop.data import (
     LabelTable,
     State,
     Step,
-    assemble,
     drop_positives,
     keep_each,
     lose_by_annotator,
@@ -115,7 +114,7 @@ class Cell:
         images = [str(row) for row in range(len(self.labels))]
         names = [str(column) for column in range(self.labels.shape[1])]
         places = self.labels.nonzero()
-        return assemble(images, names, *places, State.PRESENT, unlisted=State.ABSENT)
+        return LabelTable.from_coo(images, names, *places, State.PRESENT, unlisted=State.ABSENT)
 
     def ways(self) -> list[str]:
         """Ways in which labels of this set can be lost."""

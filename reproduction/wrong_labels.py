@@ -24,7 +24,7 @@ from cleanlab.internal.multilabel_scorer import ClassLabelScorer
 from growing_csv import add_lines, made_keys
 from sklearn.metrics import average_precision_score
 
-from hilltop.data import State, assemble, drop_positives
+from hilltop.data import LabelTable, State, drop_positives
 from hilltop.missing import MissingLabelModel, WrongLabelModel
 from hilltop.missing.priors import MIN_WRONG_LABELS
 from hilltop.studies.compare.level import parse_levels
@@ -50,7 +50,9 @@ def thinned(true: Any, keep: str, seed: int) -> Any:
     assert level.r is not None
     names = [str(number) for number in range(len(true))]
     classes = [str(number) for number in range(true.shape[1])]
-    table = assemble(names, classes, *np.nonzero(true), State.PRESENT, unlisted=State.ABSENT)
+    table = LabelTable.from_coo(
+        names, classes, *np.nonzero(true), State.PRESENT, unlisted=State.ABSENT
+    )
     return (drop_positives(table, level.r, seed=seed).table.dense() == State.PRESENT).astype(int)
 
 

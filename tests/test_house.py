@@ -1,4 +1,4 @@
-"""The house as STYLE.md draws it: rooms import one way, doors open, files stay short."""
+"""The architecture: packages import one way, public names load lazily, files stay short."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.processes import run
 
 PACKAGE = Path(hilltop.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-ROOMS = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
-GROUND_FLOOR = ("data", "losses", "metrics", "missing")
+PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+BASE = ("data", "losses", "metrics", "missing")
 ABOVE = {"audit", "cli", "report", "studies", "training"}
 MOST_LINES = 1000
-LAZY = [path for path in PACKAGE.rglob("__init__.py") if "_HOMES = {" in path.read_text()]
-WITHOUT_DOOR = {"cli"}
+LAZY = [path for path in PACKAGE.rglob("__init__.py") if "_MODULES = {" in path.read_text()]
+WITHOUT_EXPORTS = {"cli"}
 
 
 def module_name(path: Path) -> str:
@@ -47,50 +47,54 @@ def imported(path: Path) -> set[str]:
     return {name for name in found if name.startswith("hilltop.")}
 
 
-def room_of(name: str) -> str:
-    """The room of a module or name; what lies at the top has none."""
-    room = name.split(".")[1]
-    return room if room in ROOMS else ""
+def package_of(name: str) -> str:
+    """The package of a module or name; what lies at the top has none."""
+    package = name.split(".")[1]
+    return package if package in PACKAGES else ""
 
 
-def imports_of(room: str) -> dict[str, set[str]]:
-    """What the files of a room import, by file."""
-    return {module_name(file): imported(file) for file in (PACKAGE / room).rglob("*.py")}
+def imports_of(package: str) -> dict[str, set[str]]:
+    """What the files of a package import, by file."""
+    return {module_name(file): imported(file) for file in (PACKAGE / package).rglob("*.py")}
 
 
-def doors(module: ModuleType) -> dict[str, str]:
-    """Where a lazy room says that its names live; a home may come with the extra that it needs."""
-    homes: dict[str, str | tuple[str, str]] = module._HOMES
-    return {name: home if isinstance(home, str) else home[0] for name, home in homes.items()}
+def modules_of(module: ModuleType) -> dict[str, str]:
+    """The module of every lazy name of a package; it may come with the extra that it needs."""
+    modules: dict[str, str | tuple[str, str]] = module._MODULES
+    return {
+        name: module_path if isinstance(module_path, str) else module_path[0]
+        for name, module_path in modules.items()
+    }
 
 
-@pytest.mark.parametrize("room", GROUND_FLOOR)
-def test_rooms_on_the_ground_floor_import_none_above_them(room: str) -> None:
+@pytest.mark.parametrize("package", BASE)
+def test_base_packages_import_none_above_them(package: str) -> None:
     wrong = [
         f"{file} imports {name}"
-        for file, names in imports_of(room).items()
+        for file, names in imports_of(package).items()
         for name in sorted(names)
-        if room_of(name) in ABOVE
+        if package_of(name) in ABOVE
     ]
     assert wrong == []
 
 
-def test_rooms_import_each_other_in_one_direction() -> None:
+def test_packages_import_each_other_in_one_direction() -> None:
     graph = {
-        room: {room_of(name) for names in imports_of(room).values() for name in names} - {"", room}
-        for room in ROOMS
+        package: {package_of(name) for names in imports_of(package).values() for name in names}
+        - {"", package}
+        for package in PACKAGES
     }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        pytest.fail(f"these rooms import each other in a circle: {' <- '.join(error.args[1])}")
+        pytest.fail(f"these packages import each other in a circle: {' <- '.join(error.args[1])}")
 
 
-def test_what_lies_at_the_top_imports_no_room() -> None:
+def test_what_lies_at_the_top_imports_no_package() -> None:
     for path in PACKAGE.glob("*.py"):
         if path.name != "__main__.py":
-            rooms = {room_of(name) for name in imported(path)} - {""}
-            assert not rooms, f"{path.name} imports {rooms}"
+            packages = {package_of(name) for name in imported(path)} - {""}
+            assert not packages, f"{path.name} imports {packages}"
 
 
 def test_the_engine_is_imported_by_losses_alone() -> None:
@@ -103,32 +107,34 @@ def test_the_engine_is_imported_by_losses_alone() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("room", sorted(set(ROOMS) - WITHOUT_DOOR))
-def test_every_name_that_a_room_exports_can_be_imported(room: str) -> None:
-    module = importlib.import_module(f"hilltop.{room}")
+@pytest.mark.parametrize("package", sorted(set(PACKAGES) - WITHOUT_EXPORTS))
+def test_every_name_that_a_package_exports_can_be_imported(package: str) -> None:
+    module = importlib.import_module(f"hilltop.{package}")
     names = getattr(module, "__all__", None) or dir(module)
     assert names
     assert [name for name in names if not hasattr(module, name)] == []
 
 
 @pytest.mark.parametrize("path", LAZY, ids=module_name)
-def test_type_checkers_and_lazy_doors_are_told_the_same(path: Path) -> None:
-    room = module_name(path)
-    module = importlib.import_module(room)
-    homes = {f"{room}.{home}.{name}" for name, home in doors(module).items()}
-    assert {name for name in imported(path) if name.startswith(room)} == homes
-    assert sorted(module.__all__) == sorted(doors(module))
+def test_type_checkers_and_lazy_imports_are_told_the_same(path: Path) -> None:
+    package = module_name(path)
+    module = importlib.import_module(package)
+    modules = {
+        f"{package}.{module_path}.{name}" for name, module_path in modules_of(module).items()
+    }
+    assert {name for name in imported(path) if name.startswith(package)} == modules
+    assert sorted(module.__all__) == sorted(modules_of(module))
 
 
-def test_there_are_lazy_doors() -> None:
+def test_there_are_lazy_imports() -> None:
     assert len(LAZY) >= 4
 
 
-def test_after_importing_hilltop_every_room_can_be_reached() -> None:
-    rooms = sorted(set(ROOMS) - WITHOUT_DOOR)
-    code = f"import hilltop\nfor room in {rooms}: print(getattr(hilltop, room).__name__)"
+def test_after_importing_hilltop_every_package_can_be_reached() -> None:
+    packages = sorted(set(PACKAGES) - WITHOUT_EXPORTS)
+    code = f"import hilltop\nfor package in {packages}: print(getattr(hilltop, package).__name__)"
     printed = run("-W", "ignore", "-c", code)
-    assert printed.split() == [f"hilltop.{room}" for room in rooms]
+    assert printed.split() == [f"hilltop.{package}" for package in packages]
 
 
 def test_no_file_is_longer_than_the_guide_allows() -> None:

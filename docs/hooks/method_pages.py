@@ -175,7 +175,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Add losses to the reference that the door of the room does not name one by one."""
+    """Add losses to the reference that the package does not name one by one."""
     if page.file.src_uri != "reference/losses.md":
         return markdown
     found = (

@@ -1,15 +1,15 @@
 """Hilltop: multi-label learning when annotators left labels out.
 
-Rooms and the headline functions load when first used, so that ``hilltop.losses`` needs torch alone.
+Packages and headline functions load when first used, so that ``hilltop.losses`` needs torch alone.
 """
 
 from __future__ import annotations
 
-from hilltop.doors import open_doors
+from hilltop.lazy_imports import lazy_imports
 
 __version__ = "0.1.0"
 
-_ROOMS = (
+_PACKAGES = (
     "audit",
     "missing",
     "data",
@@ -32,5 +32,7 @@ _HEADLINE = {
     "train": "training",
     "write_labels": "data",
 }
-__getattr__, __dir__ = open_doors(__name__, {**{room: room for room in _ROOMS}, **_HEADLINE})
-__all__ = [*_HEADLINE, *_ROOMS]
+__getattr__, __dir__ = lazy_imports(
+    __name__, {**{package: package for package in _PACKAGES}, **_HEADLINE}
+)
+__all__ = [*_HEADLINE, *_PACKAGES]

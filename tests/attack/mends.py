@@ -188,7 +188,7 @@ MENDS = (
         "cli/start.py",
         "if tags.exists() and not notes.wrote(tags):",
         "if False:",
-        "tests/test_start_again.py",
+        "tests/test_start.py",
     ),
     ("inputs/images.py", ", usable_cores())", ")", "tests/inputs/test_images.py"),
     (

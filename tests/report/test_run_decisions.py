@@ -17,7 +17,7 @@ from hilltop.data import LabelTable, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.missing import MissingLabelModel
 from hilltop.report import RunMeaning, write_run_report
-from hilltop.report.run_decisions import decision_section, next_steps
+from hilltop.report.run_report import class_section, decision_section, next_steps
 
 CLASSES = ("cat", "dog", "<b>sofa</b>")
 
@@ -60,7 +60,12 @@ def test_the_page_says_why_what_to_expect_and_what_next(
     page = write_run_report(folder, meaning)
     text = text_of(page)
     assert "Loss: about 50% are missing" in text
-    assert "expected precision of tags" in text
+    assert "of the tags are right (precision)" in text
+    order = ["How good the tags will be", "Fewer and surer tags", "What was forgotten", "Next"]
+    assert sorted(order, key=text.index) == order
+    assert truth.describe() in html.unescape(text)
+    assert "Tags learned from my labels" in text
+    assert not re.search(r"nats|floor\(|logit|OF1", text)
     recall = truth.thresholds().expected.recall
     assert f"{recall.value:.0%} {100 * recall.low:.0f}\N{EN DASH}{recall.high:.0%}" in text
     assert f"hilltop predict {folder} --features FILE --out tags.csv" in text
@@ -88,13 +93,34 @@ def test_without_photographs_there_are_no_examples(folder: Path, truth: MissingL
     assert "Examples" not in text_of(page)
 
 
+def test_of_many_classes_the_worst_stand_first() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 5 * torch.randn(600, 30, generator=generator)
+    true = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
+    model = MissingLabelModel.fit(logits, true.float())
+    names = [f"class {number}" for number in range(30)]
+    labels = LabelTable.from_lists(["a"], [["class 1"]], names, unlisted="unknown")
+    text = class_section(model, labels)
+    worst = text[: text.index("found best")]
+    values = [int(value) for value in re.findall(r">(\d+)%</td></tr>", worst)]
+    assert len(values) == 8
+    assert values == sorted(values)
+
+
+def test_an_image_that_could_not_be_read_takes_no_part(
+    folder: Path, truth: MissingLabelModel
+) -> None:
+    values = np.array([[0.99, 0.98, 0.01], [np.nan] * 3])
+    ScoreTable(pa.array(["a.jpg", "b.jpg"]), CLASSES, values).save(folder / "last_val_scores.npy")
+    page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "photos"))
+    assert "nan" not in text_of(page)
+
+
 def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = 0.2 * torch.randn(200, 3, generator=generator) - 2
     kept = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
-    text = re.sub(
-        r"<[^>]+>", " ", decision_section(MissingLabelModel.fit(logits, kept.float())).text
-    )
+    text = re.sub(r"<[^>]+>", " ", decision_section(MissingLabelModel.fit(logits, kept.float())))
     assert re.search("precision 90%\\s+not reached\\s+\N{EN DASH}\\s+\N{EN DASH}\\s+0\\.0", text)
 
 

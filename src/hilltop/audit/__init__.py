@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hilltop.deprecation import renamed_attributes
-from hilltop.doors import open_doors
+from hilltop.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from hilltop.audit.api import find_missing_labels
@@ -58,7 +58,7 @@ __all__ = [
     "write_queue",
 ]
 
-_HOMES = {
+_MODULES = {
     "AuditFolder": "folder",
     "Audited": "run",
     "CandidateIndex": "find.candidate_index",
@@ -83,9 +83,9 @@ _HOMES = {
     "write_audit": "run",
     "write_queue": "review.queue_table",
 }
-_get, __dir__ = open_doors(__name__, _HOMES)
+_get, __dir__ = lazy_imports(__name__, _MODULES)
 _renamed = renamed_attributes(__name__, {"plant_pairs": "add_gold_questions"})
 
 
 def __getattr__(name: str) -> Any:
-    return _get(name) if name in _HOMES else _renamed(name)
+    return _get(name) if name in _MODULES else _renamed(name)

@@ -292,8 +292,11 @@ def _describe_file(source: Source) -> DataError:
         source.raw  # noqa: B018 (an archive of several files says what it holds)
     if source.is_file and not source.raw.strip():
         return data_error(source.path, "the file is empty.")
-    if source.is_file:
-        source.text  # noqa: B018 (a text in another encoding says so)
+    if source.is_file and "\0" in source.text:
+        line = source.text.count("\n", 0, source.text.index("\0")) + 1
+        return data_error(
+            source.path, "this is not text: it holds a zero byte. Save the file anew.", line=line
+        )
     first = source.head.strip().partition("\n")[0]
     return AmbiguousInputError(
         f"{source.path}: the content matches no known format; it begins with {first!r:.80}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hilltop.doors import open_doors
+from hilltop.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from hilltop.inputs.backbone import (
@@ -43,7 +43,7 @@ __all__ = [
     "write_features",
 ]
 
-_HOMES = {
+_MODULES = {
     "Backbone": "backbone",
     "FeatureExtractor": "backbone",
     "FeatureInputs": "features",
@@ -63,4 +63,4 @@ _HOMES = {
     "write_dataset": "synthetic",
     "write_features": "backbone",
 }
-__getattr__, __dir__ = open_doors(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

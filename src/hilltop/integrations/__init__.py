@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["HilltopClassifier", "hf_epochs", "hf_loss"]
 
 # Where a name lives, and the extra that brings what it needs.
-_HOMES = {
+_MODULES = {
     "HilltopClassifier": ("estimator", "sklearn"),
     "hf_epochs": ("hf", "hf"),
     "hf_loss": ("hf", "hf"),
@@ -26,9 +26,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'hilltop.integrations' has no attribute {name!r}")
-    module, extra = _HOMES[name]
+    module, extra = _MODULES[name]
     try:
         return getattr(importlib.import_module(f"hilltop.integrations.{module}"), name)
     except ModuleNotFoundError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hilltop.doors import open_doors
+from hilltop.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from hilltop.missing.answer_files import (
@@ -54,7 +54,7 @@ __all__ = [
     "write_planned_pairs",
 ]
 
-_HOMES = {
+_MODULES = {
     "PLAN_COLUMNS": "answer_files",
     "Calibration": "model",
     "Calibrator": "calibrator",
@@ -80,4 +80,4 @@ _HOMES = {
     "weighted_count_interval": "interval",
     "write_planned_pairs": "answer_files",
 }
-__getattr__, __dir__ = open_doors(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -545,10 +545,7 @@ def describe_missing(
             " true labels were recorded."
         )
         if ratio is not None:
-            told += (
-                f" Images keep floor(t (1 - r)) + 1 of t labels with r = {ratio}, as far as the"
-                " number of labels per image shows."
-            )
+            told += f" The labels per image fit the count rule with a missing ratio of {ratio}."
         if not answers:
             told += f" {ASSUMPTION}"
     said = told[0].upper() + told[1:]

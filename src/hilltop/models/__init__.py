@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hilltop.doors import open_doors
+from hilltop.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from hilltop.models.cut import block_names, cut_below, outputs_below
@@ -39,7 +39,7 @@ __all__ = [
     "take_rows",
 ]
 
-_HOMES = {
+_MODULES = {
     "FeatureHead": "heads",
     "Features": "feature_rows",
     "NormalisedInput": "images",
@@ -56,4 +56,4 @@ _HOMES = {
     "outputs_below": "cut",
     "take_rows": "feature_rows",
 }
-__getattr__, __dir__ = open_doors(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,7 @@ class Sheet:
         """Return the table and its notes for a page."""
         rows = [
             [
-                Html(f"<b>{escape(cell)}</b>") if (number, column) in self.strong else cell
+                Html("<b>{}</b>").format(cell) if (number, column) in self.strong else cell
                 for column, cell in enumerate(row)
             ]
             for number, row in enumerate(self.rows)

@@ -1,7 +1,7 @@
 """Studies made of many runs: advice, comparison, the tables of the paper, and the demo."""
 
-from hilltop.doors import open_doors
+from hilltop.lazy_imports import lazy_imports
 
-__getattr__, __dir__ = open_doors(
+__getattr__, __dir__ = lazy_imports(
     __name__, {name: name for name in ("advise", "compare", "demo", "reproduce")}
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hilltop.doors import open_doors
+from hilltop.lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from hilltop.training.config import ModelConfig, TrainConfig
@@ -31,7 +31,7 @@ __all__ = [
     "train",
 ]
 
-_HOMES = {
+_MODULES = {
     "ModelConfig": "config",
     "Recipe": "recipe",
     "RunFolder": "run_folder",
@@ -43,4 +43,4 @@ _HOMES = {
     "resume": "stages",
     "train": "stages",
 }
-__getattr__, __dir__ = open_doors(__name__, _HOMES)
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -233,7 +233,7 @@ def head_solver(
     assert recipe.weight_decay is not None
     layer, inputs = head.last, None
     if heads is not None and heads.recipe.scaling == recipe.scaling and heads.weight is not None:
-        inputs = heads.inputs
+        inputs = heads.inputs if heads.weight.dtype == layer.weight.dtype else None
         with torch.no_grad():
             layer.weight.copy_(heads.weight.view(-1, *layer.weight.shape).mean(dim=0))
     entries = entries.to(layer.weight.detach())

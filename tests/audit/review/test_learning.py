@@ -14,7 +14,7 @@ from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.duplicates import find_leaders, put_together
 from hilltop.audit.review.learning import learn_from_answers
-from hilltop.audit.review.ranking import EVERY, Ranking
+from hilltop.audit.review.ranking import EVERY, LiveRanking
 from hilltop.audit.review.session import Review
 from hilltop.errors import ArgumentError
 from tests.audit.made_up import write_candidates
@@ -54,7 +54,7 @@ def test_what_was_shown_stays_and_the_rest_is_ranked_anew() -> None:
     truth = directions[:, 0] > 0
     probs = np.sort(rng.random(200).astype(np.float32) * 0.5)[::-1]
     index = CandidateIndex(np.arange(200, dtype=np.int32), probs, np.array([0, 200]))
-    ranking = Ranking(index, directions, lambda _: (np.arange(40), truth[:40]))
+    ranking = LiveRanking(index, directions, lambda _: (np.arange(40), truth[:40]))
     ranking.show(0, 60)
     ranking.learn(0)
     order = ranking.order(0)
@@ -70,7 +70,7 @@ def test_what_is_expected_follows_the_answers() -> None:
     probs = np.full(100, 0.1, dtype=np.float32)
     index = CandidateIndex(np.arange(100, dtype=np.int32), probs, np.array([0, 100]))
     directions = np.zeros((100, 2), dtype=np.float32)
-    ranking = Ranking(index, directions, lambda _: (np.arange(30), np.ones(30, dtype=bool)))
+    ranking = LiveRanking(index, directions, lambda _: (np.arange(30), np.ones(30, dtype=bool)))
     assert ranking.learned(0) is None
     ranking.learn(0)
     found, still = ranking.learned(0) or (0, 0)

@@ -116,7 +116,7 @@ def test_long_round_trip(small: LabelTable, tmp_path: Path, ending: str) -> None
     ("text", "message"),
     [
         ("image,class\ni,a,b\n\ni\n", r"row 2 has 3, row 4 has 1 cells"),
-        ("image,class,state\ni,a,maybe\n", "line 2: column 'state' says of a pair 'maybe'"),
+        ("image,class,state\ni,a,maybe\n", r"'state' hold 'maybe' \(row 2\)"),
         ("image,class,state\ni,a,absent\ni,a,present\n", "line 3: image 'i' has class 'a' both"),
         ('image,class\ni,"a\n', "line 2: this row is not valid CSV"),
         ("", "the file is empty"),

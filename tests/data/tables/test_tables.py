@@ -35,6 +35,7 @@ READ: dict[str, tuple[str, Counts]] = {
     "several label columns": ("Photo,Species 1,Species 2,Species 3\na.jpg,bird,fox,\nb.jpg,fox,,\n", (2, 2, 3)),
     "primary and secondary": ("file,primary_label,secondary_labels\na.ogg,bird,\nb.ogg,fox,bird\n", (2, 2, 3)),
     "numbers for class names": ("image,0,1\na,1,0\nb,0,1\n", (2, 2, 2)),
+    "brackets around a remark": ("movieId,title,genres\n1,Toy Story,Comedy|Drama\n2,Heat,(no genres listed)\n", (2, 3, 3)),
     "AC/DC": ("image,labels\na.jpg,AC/DC\nb.jpg,rock\n", (2, 2, 2)),
     "AC/DC and its parts, once": ("image,labels\na.jpg,AC/DC\nb.jpg,AC\nc.jpg,DC\n", (3, 3, 3)),
     "0001 is a name": ("image,labels\na.jpg,0001\nb.jpg,cat\n", (2, 2, 2)),
@@ -83,6 +84,14 @@ ASKED: dict[str, tuple[str, dict[str, str], str, Counts]] = {
     "0 and 1 as lists": ('image,labels\na.jpg,"[0, 1, 1]"\nb.jpg,"[1, 0, 1]"\n', {"delimiter": "multi-hot", "unlisted": "unknown"}, "--delimiter multi-hot", (2, 3, 4)),
     "0 and 1 called labels": ("image,label\na,0\nb,1\n", {"label_columns": "label", "unlisted": "unknown"}, "--class-columns", (2, 2, 2)),
     "brackets that are no lists": ("image,labels\na.jpg,\"{cat,dog}\"\nb.jpg,{dog}\n", {"delimiter": "json", "unlisted": "unknown"}, "brackets", (0, 0, 0)),
+    "scores with decimal commas": ("Datei;Vogel;Score\na.jpg;Amsel;0,5\nb.jpg;Meise;0,1\n", {"label_columns": "Vogel", "label_threshold": "0.5", "unlisted": "unknown"}, "'0.5'", (2, 2, 1)),
+    "labels behind tabs, the first row longest": ("a.jpg\tcat\tdog\nb.jpg\tdog\n", {"label_columns": "1:", "unlisted": "unknown"}, "row 2 has 2 cells", (2, 2, 3)),
+    "percent": ("image,cat,dog\na.jpg,100%,0%\nb.jpg,20%,80%\n", {"label_threshold": "0.5", "unlisted": "unknown"}, "--label-threshold", (2, 2, 2)),
+    "a header below the header": ("image,animals,animals\n,cat,dog\na.jpg,1,0\nb.jpg,0,1\n", {"header_row": "2", "unlisted": "unknown"}, "--header-row 2", (2, 2, 2)),
+    "a row of words": ("image,cat,dog\na.jpg,1,0\nseen,by,me\nb.jpg,0,1\n", {"skip_rows": "3", "unlisted": "unknown"}, "Row 3 alone", (2, 2, 2)),
+    "nein more often than ja": ("Bild;Katze;Hund\na.jpg;nein;nein\nb.jpg;ja;nein\n", {"values": "nein=absent,ja=present"}, "'nein', 'ja'", (2, 2, 1)),
+    "a state that is none": ("image,class,state\na.jpg,cat,present\na.jpg,dog,maybe\n", {"values": "maybe=unknown", "unlisted": "unknown"}, "'maybe' (row 3)", (1, 2, 1)),
+    "a ruler below the header": ("image|tags\n---|---\na.jpg|cat\n", {"skip_rows": "2", "unlisted": "unknown"}, "row 2 ('---')", (1, 1, 1)),
     "arrays as numpy prints them": ("image,labels\na.jpg,['dog' 'cat']\nb.jpg,['cat']\n", {"delimiter": "json", "unlisted": "unknown"}, "['dog' 'cat']", (0, 0, 0)),
 }  # fmt: skip
 
@@ -306,3 +315,42 @@ def test_rows_without_names_have_numbers(tmp_path: Path) -> None:
     path = save(tmp_path, "A,B\n1,0\n0,0\n1,1\n")
     table = read_labels(path, unlisted="unknown", image_column="row-number", header_row="1")
     assert table.images.to_pylist() == ["0", "1", "2"]
+
+
+def test_errors_and_unsaved_formulas_of_a_workbook_are_not_empty_cells(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["File", "Tags"], ["a.jpg", "cat"], ["b.jpg", "#N/A"]):
+        book.active.append(row)
+    path = tmp_path / "labels.xlsx"
+    book.save(path)
+    found = detect(path, ReadOptions(unlisted="unknown"))
+    assert isinstance(found, Ambiguous)
+    assert found.answers == {"values": "#n/a=empty"}
+    assert counts_of(read_labels(path, unlisted="unknown", values="#n/a=empty")) == (2, 1, 1)
+    book.active.append(["c.jpg", '=IF(TRUE,"cat","dog")'])
+    book.save(path)
+    with pytest.raises(DataError, match="cell B4 holds a formula whose value was not saved"):
+        read_labels(path, unlisted="unknown", values="#n/a=empty")
+
+
+def test_a_zero_byte_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_bytes(b"image,tags\na.jpg,cat\0\n")
+    with pytest.raises(DataError, match="line 2: this is not text: it holds a zero byte"):
+        read_labels(path, unlisted="unknown")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": ""}, "--delimiter must not be empty"),
+        ({"label_columns": "image"}, "'image' holds the image names"),
+    ],
+)
+def test_options_that_cannot_be_are_said(
+    tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    path = save(tmp_path, "image,tags\na.jpg,cat;dog\n")
+    with pytest.raises(DataError, match=message):
+        read_labels(path, unlisted="unknown", **options)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hilltop.cli.main import main
-from hilltop.studies.reproduce import layouts
+from hilltop.studies.reproduce import dataset_files
 from tests.studies.reproduce import official_fakes as fakes
 
 # What makes a run small; everything else is the paper's.
@@ -135,7 +135,7 @@ def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
 def test_sizes_of_the_paper_are_said_only_where_they_differ(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(layouts.PAPER_SIZES, "voc", (5, 3, 2))
+    monkeypatch.setitem(dataset_files.PAPER_SIZES, "voc", (5, 3, 2))
     assert run("voc-nus", root, tmp_path / "out", "--dry-run") == 0
     said = capsys.readouterr().out
     assert said.count("The paper has") == 1

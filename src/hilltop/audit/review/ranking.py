@@ -22,7 +22,7 @@ Known = Callable[[int], tuple[Ints, npt.NDArray[np.bool_]]]
 """Gives the answered places of a class, in the order of answers, and whether it was present."""
 
 
-class Ranking:
+class LiveRanking:
     """Orders of all classes; safe to be used by several threads."""
 
     def __init__(

@@ -27,7 +27,7 @@ from hilltop.audit.review.examples import labelled_examples
 from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.image_pages import ImagePages
 from hilltop.audit.review.planned import planned_places
-from hilltop.audit.review.ranking import Ranking
+from hilltop.audit.review.ranking import LiveRanking
 from hilltop.audit.review.summaries import Summaries
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.audit.review.undo import others, this_session, undoable
@@ -67,7 +67,7 @@ class Review:
         self._lock = threading.Lock()
         self._incoming = Incoming(self.labels, self.index, self._answers, self.suspects)
         directions = read_pca(folder.directions, len(self.labels))
-        self.ranking = Ranking(self.index, directions, self._known)
+        self.ranking = LiveRanking(self.index, directions, self._known)
         self._images: ImagePages | None = None
         planned = planned_places(folder, self.labels, self.index) if folder.plans else None
         self._views = Views(

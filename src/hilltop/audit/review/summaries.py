@@ -9,7 +9,7 @@ from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.progress import ClassProgress, RunningProgress
 from hilltop.audit.review.queues import worth_of_answer
-from hilltop.audit.review.ranking import Ranking
+from hilltop.audit.review.ranking import LiveRanking
 from hilltop.data import LabelTable, State
 from hilltop.missing.interval import proportion_interval
 
@@ -22,7 +22,7 @@ class Summaries:
         labels: LabelTable,
         index: CandidateIndex,
         suspects: CandidateIndex | None,
-        ranking: Ranking,
+        ranking: LiveRanking,
         expectations: Expectations,
     ) -> None:
         """Start without answers."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from hilltop.audit.decisions.answers import Answers, differ
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
-from hilltop.audit.review.ranking import Ranking
+from hilltop.audit.review.ranking import LiveRanking
 from hilltop.data import LabelTable
 from hilltop.data.review_record import Mode
 
@@ -26,7 +26,7 @@ class Views:
         labels: LabelTable,
         index: CandidateIndex,
         suspects: CandidateIndex | None,
-        ranking: Ranking,
+        ranking: LiveRanking,
         answers: Answers,
         rows: Mapping[str, int],
         *,

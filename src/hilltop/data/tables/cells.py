@@ -7,10 +7,12 @@ says so; files that name their columns (Parquet, JSON, DataFrames) have no heade
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import math
 import re
+import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +30,7 @@ from hilltop.data.content import Source, parse_json
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.layout import ask
 from hilltop.data.tables.words import names_a_column
-from hilltop.errors import ArgumentTypeError, MissingExtra
+from hilltop.errors import ArgumentTypeError, DataError, MissingExtra
 
 SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".xlsb")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -36,6 +38,8 @@ SEPARATORS = (",", "\t", ";", "|")
 _NAMED = {"tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _ODD_QUOTES = re.compile(rb'[,;|\t] +"|[^,;|\t\n"]"[^,;|\t\r\n"]')
 """A quote behind a space, or within a cell: Python's csv knows what to make of it."""
+_CELL = re.compile(rb'<c r="([A-Z]+)([0-9]+)"([^>/]*)>(.*?)</c>', re.DOTALL)
+_VALUE = re.compile(rb"<v>([^<]+)</v>")
 _SNIFFED = 50
 _LONGEST_BLANK = 3
 """Cells with more bytes are taken for filled without looking for spaces."""
@@ -507,24 +511,57 @@ def _read_sheets(source: Source) -> dict[str, list[list[str]]]:
         raise MissingExtra("Reading a spreadsheet", error.name, "xlsx") from None
     try:
         book = CalamineWorkbook.from_filelike(io.BytesIO(source.raw))
-        found = {}
+        found: dict[str, list[list[str]]] = {}
         for name in book.sheet_names:
             sheet = book.get_sheet_by_name(name)
             rows = [
                 [_sheet_text(cell) for cell in row]
                 for row in sheet.to_python(skip_empty_area=False)
             ]
+            _mark_errors(source, len(found), rows)
             for (top, left), (bottom, right) in getattr(sheet, "merged_cell_ranges", None) or ():
                 if left == right:  # what stands in a merged cell holds for all rows that it spans
                     for row in rows[top + 1 : bottom + 1]:
                         row[left] = rows[top][left]
             found[name] = rows
+    except DataError:
+        raise
     except Exception as error:  # the library passes on whatever its parsers raise
         reason = str(error).partition("\n")[0].rstrip(".") or type(error).__name__
         raise data_error(
             source.path, f"this spreadsheet cannot be read: {reason}. Save it as CSV."
         ) from None
     return found
+
+
+def _mark_errors(source: Source, number: int, rows: list[list[str]]) -> None:
+    """Put ``#N/A`` and other errors into the cells of a sheet, which the library leaves empty.
+
+    Raises:
+        DataError: A cell holds a formula whose value was never saved.
+    """
+    if source.suffix not in (".xlsx", ".xlsm"):
+        return
+    with zipfile.ZipFile(io.BytesIO(source.raw)) as book:
+        ids = re.findall(rb'<sheet\b[^>]*\br:id="([^"]+)"', book.read("xl/workbook.xml"))
+        links = re.findall(rb"<Relationship\b[^>]*>", book.read("xl/_rels/workbook.xml.rels"))
+        about = [dict(re.findall(rb'(\w+)="([^"]*)"', link)) for link in links]
+        part = {one[b"Id"]: one[b"Target"].decode() for one in about}.get(ids[number], "")
+        name = part.lstrip("/") if part.startswith("/") else f"xl/{part}"
+        content = book.read(name) if name in book.namelist() else b""
+    if b't="e"' not in content and b"<f" not in content:
+        return
+    for column, row, kind, inner in _CELL.findall(content):
+        value = _VALUE.search(inner)
+        if b"<f" in inner and value is None and b't="str"' not in kind:
+            raise data_error(
+                source.path,
+                f"cell {column.decode()}{row.decode()} holds a formula whose value was not saved."
+                " Open the file in a spreadsheet program and save it.",
+            )
+        if b't="e"' in kind and value is not None:
+            at = functools.reduce(lambda total, letter: 26 * total + letter - 64, column, 0) - 1
+            rows[int(row) - 1][at] = value[1].decode()
 
 
 def _sheet_text(value: Any) -> str:
@@ -668,7 +705,12 @@ def _value_cells(source: Source, values: dict[str, list[Any]], lines: Sequence[i
 def _value_column(values: Sequence[Any], lines: Sequence[int]) -> tuple[pa.Array, str]:
     """Values of JSON or Python as text, or as lists of text where any of them is a list."""
     if not any(isinstance(value, list | tuple | set | np.ndarray) for value in values):
-        return pa.array([_plain(value) for value in values], pa.string()), ""
+        objects = [at for at, value in enumerate(values) if isinstance(value, dict)]
+        fault = ""
+        if objects:
+            at = objects[0]
+            fault = f"holds {values[at]!r:.60} in row {lines[at]}, which is no label. Correct it."
+        return pa.array([_plain(value) for value in values], pa.string()), fault
     cells: list[list[str | None]] = []
     fault = ""
     for line, value in zip(lines, values, strict=True):

@@ -43,7 +43,9 @@ from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, is_l
 from hilltop.data.tables.words import (
     EMPTY,
     FILE_ENDING,
+    PRESENT,
     SPREADSHEET_ERRORS,
+    ZERO,
     canonical,
     find_meanings,
     image_candidates,
@@ -85,6 +87,11 @@ class _Found:
     header_row: int | None = None
     skip_rows: tuple[int, ...] = ()
     ragged: bool = False
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether rows without a header differ in length, as lists of labels do."""
+        return self.header_row is None and bool(self.cells.widths)
 
     def ask(self, text: str, **answers: str) -> None:
         """Note a question, with the options that would settle it."""
@@ -375,6 +382,12 @@ def _label_columns(
     others = [at for at in range(len(table.names)) if at != image]
     if options.label_columns is not None:
         columns = [at for at in table.indices(options.label_columns) if at != image]
+        if not columns:
+            raise data_error(
+                found.source.path,
+                f"the column {options.label_columns!r} holds the image names, so it cannot hold the"
+                " labels. Pass --label-columns or --image-column with another one.",
+            )
         found.ragged = options.label_columns.strip().endswith(":")
         single = len(columns) == 1 and (
             format == "long" or _state_column(found, table, columns[0], others) is not None
@@ -412,6 +425,8 @@ def _label_columns(
             _ask_binary(found, table, labelled[:1])
         return _shape(found, table, labelled[0], others, format)
     chosen = _class_columns(found, table, others, closed)
+    if found.is_uneven:
+        chosen = [at for at in chosen if any(word in PRESENT | ZERO for word in _words(table, at))]
     if chosen and format is None:
         return "wide", chosen
     return _ask_labels(found, table, image, others, format)
@@ -463,12 +478,13 @@ def _ask_labels(
         return None
     if len(others) == 1 and image is not None:
         return _shape(found, table, others[0], others, format)
-    if format is None and _ask_words(found, table, others):
+    if format is None and not found.is_uneven and _ask_words(found, table, others):
         return "wide", others
-    # Labels come back, alone or in lists; texts and ids differ in every row.
-    lists = [at for at in others if any(_mix(_sample(table, at), mark) for mark in ";|,")]
-    many = [at for at in others if len(table.distinct(at).dictionary) > 1]
-    likely = min(lists or many or others, key=lambda at: len(table.distinct(at).dictionary))
+    # Labels come back, alone or in lists; texts and ids differ in every row, scores are no labels.
+    wordy = [at for at in others if not is_state_name(table.names[at])] or others
+    lists = [at for at in wordy if any(_mix(_sample(table, at), mark) for mark in ";|,")]
+    many = [at for at in wordy if len(table.distinct(at).dictionary) > 1]
+    likely = min(lists or many or wordy, key=lambda at: len(table.distinct(at).dictionary))
     shown = ", ".join(table.names[at] for at in others)
     found.ask(
         f"Which column holds the labels? Pass --label-columns with one or several of {shown},"
@@ -531,7 +547,7 @@ def _class_columns(
         # about. Numbers may be votes or confidences, which are asked about too.
         if 2 * odd <= len(table) or (numbers == sum(words.values()) and _are_votes(words)):
             chosen.append(at)
-    return chosen
+    return [] if all(is_state_name(table.names[at]) for at in chosen) else chosen
 
 
 def _are_votes(words: Mapping[str, int]) -> bool:
@@ -569,8 +585,11 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
             f" with the classes among {', '.join(table.names)}.",
             class_columns="1:",
         )
-    if odd and not any("values" in question.answers for question in found.questions):
-        rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
+    rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
+    words = [word for word in odd if number_in(word) is None]
+    if len(where) > 1 and len(set(rows)) == 1 and len(words) == sum(odd.values()) > 1:
+        _ask_odd_row(found, table, layout, rows[0], words)
+    elif odd and not any("values" in question.answers for question in found.questions):
         found.questions.append(
             odd_values_question(
                 odd,
@@ -593,6 +612,23 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
         label_columns=tuple(table.name(at) for at in columns),
         values=tuple(meanings.values.items()),
         ignored=tuple(ignored),
+    )
+
+
+def _ask_odd_row(
+    found: _Found, table: Table, layout: Layout, row: int, words: Sequence[str]
+) -> None:
+    """Ask about the only row that holds other words than the rest: a second header, or a remark."""
+    image = None if layout.image_column == ROW_NUMBER else table.index(layout.image_column or "")
+    unnamed = image is not None and "" in table.counts(image)
+    names = unnamed and row in table.rows_with(image or 0, "", 1) and found.cells.names is None
+    answer = {"skip_rows": row_words([*found.skip_rows, row])}
+    if names:
+        answer = {"header_row": str(row)}
+    found.ask(
+        f"Row {row} alone holds words such as {_few(words)}. Pass --header-row {row} if it names"
+        f" the columns, --skip-rows {row} if it is no image, or --values to say what they mean.",
+        **answer,
     )
 
 
@@ -654,13 +690,6 @@ def _state_values(found: _Found, table: Table, state: int, options: ReadOptions)
         word = next(iter(odd))
         rows = _rows_of(table, state, word)
         found.questions.append(odd_values_question(odd, [table.name(state)], rows, 2, votes=True))
-        if not all(number_in(one) is not None for one in odd):
-            raise data_error(
-                found.source.path,
-                f"column {table.names[state]!r} says of a pair {word!r}, which is none of present,"
-                " absent, unknown, 1, 0 and -1. Correct it, or say with --values what it means.",
-                line=rows[0],
-            )
     # Rows and pairs without a row are different things: each is asked for by its own option.
     meanings = find_meanings(counts, replace(options, unlisted=None), said)
     found.questions += meanings.questions
@@ -672,13 +701,21 @@ def _delimiter(
 ) -> str | None:
     said = found.options.delimiter
     if said is not None:
+        if not said:
+            raise ask(
+                found.source.path,
+                f"--delimiter must not be empty. Pass --delimiter {NO_DELIMITER} for one label per"
+                " cell.",
+                found.options,
+                delimiter=NO_DELIMITER,
+            )
         word = _DELIMITER_WORDS.get(said, said)
         return None if word == NO_DELIMITER else word
     if all(is_list(table.columns[at]) for at in columns):
         return JSON_LISTS
     cells = [word for at in columns for word in table.distinct(at).dictionary.to_pylist() if word]
-    bracketed = [cell for cell in cells if cell[0] in "[({<" and cell[-1] in "])}>"]
-    if bracketed:
+    bracketed = [cell for cell in cells if cell[0] in "[{(" and cell[-1] in "]})"]
+    if any(cell[0] in "[{" or parse_list(cell) is not None for cell in bracketed):
         return _brackets(found, cells, bracketed)
     single = single or layout.format == "long"
     here = [mark for mark in DELIMITERS if any(mark in cell for cell in cells)]
@@ -746,13 +783,16 @@ def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> 
     lists = [parse_list(cell) for cell in cells]
     if any(parsed is None for parsed in lists):
         odd = next(cell for cell, parsed in zip(cells, lists, strict=True) if parsed is None)
+        marks = [mark for mark in DELIMITERS if mark in odd]
+        few = 2 * len(bracketed) < len(cells)
+        likely = (marks[0] if marks else None) if few else JSON_LISTS
         found.ask(
             f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
             " is not one that JSON or Python writes. Pass --delimiter json, and correct such"
             " cells; or the delimiter between labels, with which brackets are part of names.",
-            delimiter=JSON_LISTS,
+            delimiter=_delimiter_word(likely),
         )
-        return JSON_LISTS
+        return likely
     filled = [parsed for parsed in lists if parsed]
     lengths = {len(parsed) for parsed in filled}
     words = {word for parsed in filled for word in parsed}
@@ -892,7 +932,11 @@ def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
         return table
     strange: dict[int, str] = {}
     ids = table.distinct(image)
-    for word in ids.dictionary.filter(pc.is_in(ids.dictionary, value_set=_SUMS)).to_pylist():
+    odd = pc.or_(
+        pc.is_in(ids.dictionary, value_set=_SUMS),
+        pc.match_substring_regex(ids.dictionary, "^:?-{3,}:?$"),  # a ruler, as in Markdown
+    )
+    for word in ids.dictionary.filter(odd).to_pylist():
         strange[table.rows_with(image, word, 1)[0]] = word
     if len(table):
         last = len(table) - 1

@@ -132,10 +132,14 @@ def canonical(cell: str) -> str:
     """The text of a cell in lower case; numbers as they are usually written.
 
     Example:
-        >>> canonical(" Yes"), canonical("1.0"), canonical("-1.00"), canonical("0.50")
-        ('yes', '1', '-1', '0.5')
+        >>> canonical(" Yes"), canonical("-1.00"), canonical("0,5"), canonical("2%")
+        ('yes', '-1', '0.5', '0.02')
     """
     text = cell.strip().lower()
+    if re.fullmatch(r"[+-]?[0-9]+,[0-9]+%?", text):  # decimals as most of Europe writes them
+        text = text.replace(",", ".")
+    if text.endswith("%") and _NUMBER.fullmatch(text[:-1]):
+        text = repr(float(text[:-1]) / 100)
     if text and text[0] in "+-.0123456789" and _NUMBER.fullmatch(text):
         number = float(text)
         return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
@@ -299,9 +303,7 @@ def odd_values_question(
             " number on a class is present (below it, unknown)"
         )
         if codes and len(words) <= 5:
-            likely = ",".join(
-                f"{word}={state}" for word, state in zip(sorted(words), _CODES, strict=False)
-            )
+            likely = ",".join(f"{word}=unknown" for word in sorted(words))
             return Question(f"{text}; --values says what each number means.", {"values": likely})
         return Question(f"{text}.", {"label_threshold": f"{cut:g}"})
     if 2 * len(columns) < all_columns or all_columns == 1:
@@ -311,7 +313,7 @@ def odd_values_question(
             " row is no image, --values to say what the cells mean, or correct them.",
             {"ignore_columns": ",".join(columns)},
         )
-    likely = ",".join(f"{word}={state}" for word, state in zip(words, _WORD_STATES, strict=False))
+    likely = ",".join(f"{word}={_LIKELY.get(word, 'unknown')}" for word in words[:5])
     return Question(
         f"Class values in {where} hold {shown}{more}{place}. --values says what they mean, such as"
         " ja=present,nein=absent; * stands for all others.",
@@ -319,5 +321,8 @@ def odd_values_question(
     )
 
 
-_CODES = ("absent", "unknown", "unknown", "unknown", "unknown")
-_WORD_STATES = ("present", "absent", "unknown", "unknown", "unknown")
+_LIKELY = {
+    **dict.fromkeys(("ja", "oui", "si", "s\u00ed", "sim", "da", "positive", "pos", "+"), "present"),
+    **dict.fromkeys(("nein", "non", "nee", "n\u00e3o", "negative", "neg", "-"), "absent"),
+}
+"""Meanings to propose for words; of all others it is left open."""

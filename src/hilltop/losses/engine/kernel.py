@@ -21,7 +21,6 @@ import torch
 from torch import Tensor
 
 from hilltop.errors import HilltopError, HilltopWarning
-from hilltop.losses.base import traced
 from hilltop.losses.terms import KernelTerm
 
 _ABI = 5
@@ -88,7 +87,9 @@ def runs_on(logits: Tensor, *others: Tensor | None) -> bool:
     """
     if not logits.is_cpu or logits.dtype == torch.float64 or not logits.numel():
         return False
-    if traced() or type(logits) not in _PLAIN or logits.is_neg() or library() is None:
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    if type(logits) not in _PLAIN or logits.is_neg() or library() is None:
         return False
     learning = torch.is_grad_enabled()
     for other in others:  # a plain loop: for a small batch, a generator counts
@@ -246,7 +247,6 @@ def loss_and_grad(
     logits, targets, verified, selected = inputs
     entries = torch.empty_like(logits) if want_entries else None
     grad = torch.empty_like(logits) if needs_grad else None
-    class_weight, pos_weight = _address(weights[0]), _address(weights[1])
     # Without weights the kernel need not know where a row ends: one long row is fastest.
     weighted = weights != (None, None, None, None)
     classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
@@ -254,21 +254,12 @@ def loss_and_grad(
     if weights[2] is not None or weights[3] is not None:
         parameters = _with_numbers(parameters, weights[2], weights[3])
 
+    by_class = _addresses(weights[0], weights[1]) if weighted else (None, None)
+
     def work(start: int, length: int, total: Total) -> None:
-        call(
-            addressof(parameters),
-            length // classes if weighted else 1,
-            classes if weighted else length,
-            _address(logits, start),
-            _address(targets, start),
-            _address(verified, start),
-            _address(selected, start),
-            class_weight,
-            pos_weight,
-            _address(entries, start),
-            _address(grad, start),
-            addressof(total),
-        )
+        shape = (length // classes, classes) if weighted else (1, length)
+        found = _addresses(logits, targets, verified, selected, entries, grad, offset=start)
+        call(addressof(parameters), *shape, *found[:4], *by_class, *found[4:], addressof(total))
 
     total = _in_threads(work, logits.numel(), classes)
     return KernelResult(total.sum, total.known, total.invalid, entries, grad)
@@ -302,10 +293,9 @@ def count_loss_and_grad(
     def work(start: int, length: int, total: Total) -> None:
         vectors = _LANES * (room + 4 * classes + 16)
         scratch = torch.empty(vectors + 2 * (length // classes) + classes + 2, dtype=torch.float64)
-        per_entry = (_address(part, start) for part in (logits, targets, verified, grad))
-        shape = length // classes, classes
-        first = _address(hard, start // classes)
-        call(addressof(rule), *shape, *per_entry, first, _address(scratch), addressof(total))
+        per_entry = _addresses(logits, targets, verified, grad, offset=start)
+        rest = *_addresses(hard, offset=start // classes), *_addresses(scratch)
+        call(addressof(rule), length // classes, classes, *per_entry, *rest, addressof(total))
 
     total = _in_threads(work, logits.numel(), classes)
     found = hard if total.hard else None
@@ -332,9 +322,13 @@ def _in_threads(work: Callable[[int, int, Total], None], entries: int, row_lengt
     return total
 
 
-def _address(tensor: Tensor | None, offset: int = 0) -> int | None:
-    """Where the entry number ``offset`` of a contiguous tensor lies, None for no tensor."""
-    return None if tensor is None else tensor.data_ptr() + offset * tensor.element_size()
+def _addresses(*tensors: Tensor | None, offset: int = 0) -> list[int | None]:
+    """Where the entry number ``offset`` of contiguous tensors lies, None for no tensor."""
+    found: list[int | None] = []
+    for tensor in tensors:  # a plain loop: for a small batch, a generator counts
+        place = None if tensor is None else tensor.data_ptr() + offset * tensor.element_size()
+        found.append(place)
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -358,10 +352,9 @@ def _parameters(loss: LossForm, grad_scale: float) -> _Loss:
 def _with_numbers(shared: _Loss, positive: Tensor | None, negative: Tensor | None) -> _Loss:
     """Return a copy for one call; the tensors must outlive it."""
     own = _Loss.from_buffer_copy(shared)
-    own.constants = _address(positive)
-    own.keeps, own.losts = _address(negative), None
+    own.constants, own.keeps = _addresses(positive, negative)
     if negative is not None:
-        own.losts = _address(negative, negative.shape[-1])
+        (own.losts,) = _addresses(negative, offset=negative.shape[-1])
     return own
 
 

@@ -1,10 +1,10 @@
 """Every table and figure of the paper, from recipes, beside the numbers that it prints."""
 
+from hilltop.deprecation import renamed_attributes
+from hilltop.studies.reproduce.dataset_files import DATA_SETS, DatasetFiles, find_data
 from hilltop.studies.reproduce.embedded import EmbeddedSize, embedded_source
-from hilltop.studies.reproduce.layouts import DATA_SETS, find_data
 from hilltop.studies.reproduce.official import official_sources
 from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues, read_paper_values
-from hilltop.studies.reproduce.places import Layout
 from hilltop.studies.reproduce.recipe import Recipe, choose_recipes, read_recipes
 from hilltop.studies.reproduce.report import write_reproduction_report
 from hilltop.studies.reproduce.run import Reproduction, reproduce
@@ -13,8 +13,8 @@ from hilltop.studies.reproduce.source import EVERY, Source, given_source
 __all__ = [
     "DATA_SETS",
     "EVERY",
+    "DatasetFiles",
     "EmbeddedSize",
-    "Layout",
     "PaperValue",
     "PaperValues",
     "Recipe",
@@ -30,3 +30,5 @@ __all__ = [
     "reproduce",
     "write_reproduction_report",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"Layout": "DatasetFiles"})

@@ -23,8 +23,14 @@ from hilltop.errors import ArgumentError, DataError
 from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
 from hilltop.studies.compare.level import NAMED
-from hilltop.studies.reproduce.layouts import DATA_SETS, PAPER_SIZES, data_title
-from hilltop.studies.reproduce.places import Layout, Search, Split
+from hilltop.studies.reproduce.dataset_files import (
+    DATA_SETS,
+    PAPER_SIZES,
+    DatasetFiles,
+    Search,
+    Split,
+    data_title,
+)
 from hilltop.studies.reproduce.source import Backbones, Source
 from hilltop.training.config import TrainConfig
 
@@ -103,7 +109,7 @@ def _was_trained_on(folder: Path) -> bool:
     )
 
 
-def _source(layout: Layout, out: Path, base: TrainConfig) -> Source:
+def _source(layout: DatasetFiles, out: Path, base: TrainConfig) -> Source:
     folder = out / layout.data
     parts = {"train": layout.train, "val": layout.val, **layout.reduced}
     signature = {name: _signature(part) for name, part in parts.items()}
@@ -160,7 +166,7 @@ def _signature(split: Split) -> list[Any]:
     return [str(split.path.resolve()), status.st_size, int(status.st_mtime), *where]
 
 
-def _prepare(layout: Layout, folder: Path) -> list[str]:
+def _prepare(layout: DatasetFiles, folder: Path) -> list[str]:
     """Write the labels of every part, and return what was left out, in words."""
     (folder / _LABELS).mkdir(parents=True, exist_ok=True)
     train, val = (_read(split, folder) for split in (layout.train, layout.val))
@@ -261,7 +267,7 @@ def _only(table: LabelTable, used: Any) -> LabelTable:
     return _labelled(kept)
 
 
-def _said_without(layout: Layout, *tables: LabelTable) -> str:
+def _said_without(layout: DatasetFiles, *tables: LabelTable) -> str:
     counts = [int((table.labels_per_image() == 0).sum()) for table in tables]
     if not any(counts):
         return ""

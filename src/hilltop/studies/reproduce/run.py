@@ -17,8 +17,8 @@ from hilltop.report.tables import Sheet, write_rows, write_sheets
 from hilltop.studies.compare import COMPLETE, Result, Results, run_study, write_tables
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.compare.runs import failed_runs, read_result
+from hilltop.studies.reproduce.dataset_files import data_title
 from hilltop.studies.reproduce.figures import FIGURES, Material
-from hilltop.studies.reproduce.layouts import data_title
 from hilltop.studies.reproduce.paper_comparison import (
     Measured,
     Measurements,

@@ -6,12 +6,112 @@ Only names of files and folders are looked at here; ``official.py`` reads the la
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hilltop.data import ReadOptions
 from hilltop.data.folders import FolderTree, has_image
-from hilltop.studies.reproduce.places import Layout, Places, Search, Split
+
+COMPLETE_LABELS = ReadOptions(unlisted="absent")
+"""All four data sets are taken to be complete, as in the paper: what is not listed is absent."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labels of one part of a data set.
+
+    Attributes:
+        path: The file or folder to read.
+        format: Its format.
+        options: What the format leaves open.
+        prefix: What leads from the folder of images to those of this part.
+        classes_of: A label file whose classes the numbers in this one stand for, in order.
+        numbered: How many classes the numbers stand for, if they have no names.
+        flat: Whether images lie in one folder, and not in those that ids name.
+    """
+
+    path: Path
+    format: str
+    options: ReadOptions = COMPLETE_LABELS
+    prefix: str = ""
+    classes_of: Path | None = None
+    numbered: int | None = None
+    flat: bool = False
+
+
+@dataclass(frozen=True)
+class DatasetFiles:
+    """Where the parts of a data set lie.
+
+    Attributes:
+        data: Its short name, as recipes know it.
+        images: The folder with its images.
+        train: Complete training labels.
+        val: Labels of the test images.
+        reduced: Released training labels by the level that they were reduced to.
+        partial: Whether images that are not there are left out, as in the paper, where many could
+            no longer be had.
+    """
+
+    data: str
+    images: Path
+    train: Split
+    val: Split
+    reduced: Mapping[str, Split] = field(default_factory=dict)
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was found of a data set below a folder.
+
+    Attributes:
+        layout: Its parts, or None if some are missing.
+        missing: A sentence for each part that is missing, with where to get it.
+        begun: Whether any part is there.
+    """
+
+    layout: DatasetFiles | None
+    missing: tuple[str, ...]
+    begun: bool
+
+
+class PartFinder:
+    """Looks for parts below a folder, and notes those that are missing.
+
+    Args:
+        title: What the data set is called.
+        tree: What lies below the folder.
+        home: Where a part that is missing should lie.
+    """
+
+    def __init__(self, title: str, tree: FolderTree, home: Path | None = None) -> None:
+        """Start with nothing found."""
+        self.title, self.tree, self.home = title, tree, home or tree.root
+        self.begun = False
+        self.missing: list[str] = []
+
+    def folder(self, name: str, what: str) -> Path:
+        """A folder; ``what`` says in words what it is and where it comes from."""
+        return self.need("folder", self.tree.folder(name), name, what)
+
+    def file(self, names: list[str], what: str) -> Path:
+        """The first of some files that is there."""
+        return self.need("file", self.tree.file(*names), names[0], what)
+
+    def need(self, kind: str, found: Path | None, name: str, what: str) -> Path:
+        """Note that a part is there, or that it is missing."""
+        self.begun = self.begun or found is not None
+        if found is None:
+            path = str(self.home / name)
+            self.missing.append(f"{self.title}: there is no {kind} {path!r}: {what}.")
+        return found or self.home / name
+
+    def end(self, layout: Callable[[], DatasetFiles]) -> Search:
+        """What came of it."""
+        whole = None if self.missing else layout()
+        return Search(whole, tuple(self.missing), self.begun)
 
 
 def find_data(data: str, root: Path) -> Search:
@@ -39,7 +139,7 @@ _RELEASED = "one of the label lists in the folder dataset of the code released w
 
 def _find_coco(tree: FolderTree) -> Search:
     known = next(filter(None, map(tree.folder, ("train2014", "val2014", "annotations"))), None)
-    places = Places(data_title("coco"), tree, known and known.parent)
+    places = PartFinder(data_title("coco"), tree, known and known.parent)
     archive = "from the download page of the COCO data set"
     images = [
         places.folder(f"{part}2014", f"the archive of 2014 {name} images, {archive}")
@@ -63,7 +163,7 @@ def _find_coco(tree: FolderTree) -> Search:
         for level, name in (("0.75", "0.75left"), ("0.4", "0.4left"), ("single", "singlelabel"))
     }
     return places.end(
-        lambda: Layout(
+        lambda: DatasetFiles(
             "coco",
             above,
             split(train, images[0]),
@@ -81,7 +181,7 @@ def _instances(part: str) -> list[str]:
 def _find_voc(tree: FolderTree) -> Search:
     # Sorting is stable: of several of that year, the least deep one.
     homes = sorted(_voc_homes(tree), key=lambda home: "2012" not in home.name)
-    places = Places(
+    places = PartFinder(
         data_title("voc"), tree, homes[0] if homes else tree.root / "VOCdevkit" / "VOC2012"
     )
     devkit = "part of the training and validation archive of PASCAL VOC 2012 (VOCdevkit)"
@@ -95,7 +195,7 @@ def _find_voc(tree: FolderTree) -> Search:
     def split(name: str) -> Split:
         return Split(places.home, "voc", ReadOptions(unlisted="absent", split=name))
 
-    return places.end(lambda: Layout("voc", images, split("train"), split("val")))
+    return places.end(lambda: DatasetFiles("voc", images, split("train"), split("val")))
 
 
 def _voc_homes(tree: FolderTree) -> Iterator[Path]:
@@ -114,7 +214,7 @@ def _find_nus(tree: FolderTree) -> Search:
         return _released_nus(tree)
     official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
     known = next(filter(None, map(tree.folder, official)), part)
-    places = Places(data_title("nus"), tree, known and known.parent)
+    places = PartFinder(data_title("nus"), tree, known and known.parent)
     site = "from the page of the NUS-WIDE data set"
     parts = [
         places.file(["ConceptsList/Concepts81.txt", "Concepts81.txt"],
@@ -131,13 +231,13 @@ def _find_nus(tree: FolderTree) -> Search:
     )
     places.begun = part is not None  # other data sets have such folders of images
 
-    def layout() -> Layout:
+    def layout() -> DatasetFiles:
         flat = not any(child.is_dir() for child in images.iterdir())
         train, test = (
             Split(home, "nus", ReadOptions(unlisted="absent", split=name), flat=flat)
             for name in ("train", "test")
         )
-        return Layout("nus", images, train, test)
+        return DatasetFiles("nus", images, train, test)
 
     return places.end(layout)
 
@@ -155,7 +255,7 @@ _NUS_LISTS = ("train_full", "val")
 
 def _released_nus(tree: FolderTree) -> Search:
     """The lists of the released code; their images lie in one folder."""
-    places = Places(data_title("nus"), tree)
+    places = PartFinder(data_title("nus"), tree)
     found = next((path for path in tree.folders("images") if has_image(path)), None)
     images = places.need(
         "folder", found, "images", "the images that the released lists name, all in this one folder"
@@ -170,7 +270,7 @@ def _released_nus(tree: FolderTree) -> Search:
         return Split(path, "paper_list", numbered=_NUS_CLASSES)
 
     return places.end(
-        lambda: Layout(
+        lambda: DatasetFiles(
             "nus",
             images,
             split(train),
@@ -200,7 +300,7 @@ def _find_openimages(tree: FolderTree) -> Search:
     site = "from the download page of the Open Images data set"
     labels = {part: _verified(part) for part in _PARTS}
     known = tree.file(*labels["train"], *labels["test"], *_DESCRIBED)
-    places = Places(data_title("openimages"), tree, known and _outside_parts(known))
+    places = PartFinder(data_title("openimages"), tree, known and _outside_parts(known))
     files = [
         places.file(names, f"the human-verified image labels of this part, {site}")
         for names in labels.values()
@@ -213,7 +313,7 @@ def _find_openimages(tree: FolderTree) -> Search:
     places.begun = begun  # folders of these names lie everywhere
     options = ReadOptions(unlisted="absent", classes=classes)
 
-    def layout() -> Layout:
+    def layout() -> DatasetFiles:
         folders = [folder for folder in found if folder is not None]
         direct = all(map(has_image, folders))
         above = Path(
@@ -224,7 +324,7 @@ def _find_openimages(tree: FolderTree) -> Search:
             Split(file, "openimages", options, prefix=_leads(above, folder) if direct else "")
             for file, folder in zip(files, folders, strict=True)
         )
-        return Layout("openimages", above, train, test, partial=True)
+        return DatasetFiles("openimages", above, train, test, partial=True)
 
     return places.end(layout)
 

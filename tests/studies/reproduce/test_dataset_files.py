@@ -8,6 +8,7 @@ import pytest
 
 from hilltop.data import LabelTable, State, read_labels
 from hilltop.errors import DataError
+from hilltop.studies import reproduce
 from hilltop.studies.reproduce import DATA_SETS, Source, find_data, official_sources
 from hilltop.training import TrainConfig
 from tests.studies.reproduce import official_fakes as fakes
@@ -185,3 +186,8 @@ def test_labels_that_a_plan_left_do_not_stand_for_the_data_set(tmp_path: Path) -
         source_of("coco", tmp_path / "data")
     (tmp_path / "out" / "coco" / "runs").mkdir()
     assert source_of("coco", tmp_path / "data").only_read
+
+
+def test_the_old_name_of_dataset_files_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="DatasetFiles"):
+        assert reproduce.Layout is reproduce.DatasetFiles
