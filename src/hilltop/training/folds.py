@@ -27,6 +27,7 @@ from hilltop.training.logistic import (
     chunks,
     entry_weights,
     l2_penalty,
+    label_log_odds,
 )
 from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.threads import step_threads
@@ -195,6 +196,7 @@ def _solve(
     entries = entries.to(head.mean)
     penalty = l2_penalty(recipe.weight_decay, entries)
     first, logits = [], torch.zeros(rows, classes)
+    whole = label_log_odds(entries.rows @ entries.positive, entries.rows @ entries.total)
     with ProgressLog("cross-validation", heads, "heads") as said:
         for part in chunks(heads, rows * classes):
             mine = scoring[:, part]
@@ -206,7 +208,10 @@ def _solve(
             solver = LogisticSolver(weight, bias, inputs, entries, penalty, learns=mine == 0)
             with step_threads(rows, features.shape[1], len(weight)):
                 solver.solve()
-            every = solver.logits.view(rows, -1, classes)
+            # A fold with more labels leaves fewer to learn from: at the log odds of these, its
+            # scores would be lower for it, and scores of folds could not be compared.
+            level = whole.repeat(mine.shape[1]) - solver.log_odds
+            every = (solver.logits + level).view(rows, -1, classes)
             logits += torch.einsum("nhc,nh->nc", every, mine.to(every.dtype)).float()
             first.append(weight[: max(0, folds - part.start) * classes])
             said.update(min(heads, part.stop))

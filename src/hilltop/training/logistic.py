@@ -196,10 +196,8 @@ class LogisticSolver:
         rows = learns.sum(dim=0).clamp(min=1e-9)
         self._rows = rows.expand(-1, len(penalty)).reshape(-1)
         known, labelled = self._total.sum(dim=0), self._positive.sum(dim=0)
-        overall = labelled.sum() / known.sum().clamp(min=1e-9)
-        share = torch.where(known > 0, labelled / known.clamp(min=1e-9), overall)
-        share = share.clamp(_RAREST, 1 - _RAREST)
-        self._start = share.logit() + BIAS_ABOVE
+        self.log_odds = label_log_odds(labelled, known)
+        self._start, share = self.log_odds + BIAS_ABOVE, self.log_odds.sigmoid()
         self._variance = (known / self._rows * share * (1 - share)).clamp(min=1e-12)
         self._penalty = penalty.to(weight).repeat(learns.shape[1])
         self._tolerance = tolerance
@@ -331,6 +329,18 @@ class LogisticSolver:
             if bool(self.done.all()):
                 break
         self.set_bias()
+
+
+def label_log_odds(labelled: Tensor, known: Tensor) -> Tensor:
+    """Log odds of the labels of each class, those of all classes where none of its own is known.
+
+    Args:
+        labelled: Labels of each class.
+        known: Entries of each class that count.
+    """
+    overall = labelled.sum() / known.sum().clamp(min=1e-9)
+    share = torch.where(known > 0, labelled / known.clamp(min=1e-9), overall)
+    return share.clamp(_RAREST, 1 - _RAREST).logit()
 
 
 def l2_penalty(decay: float, entries: Entries) -> Tensor:
