@@ -10,7 +10,7 @@ from hilltop.losses import bce, hill
 from hilltop.losses.methods.auto import AbsentWeights, Auto
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.training import logistic
-from hilltop.training.folds import cross_validate
+from hilltop.training.folds import assign_folds, cross_validate, out_of_fold_logits
 from hilltop.training.logistic import (
     BIAS_ABOVE,
     Entries,
@@ -121,3 +121,16 @@ def test_masked_unknown_and_weighted_entries() -> None:
     assert found.rows.tolist() == [2, 3]
     for other in (hill(), bce(pos_weight=2.0), bce(label_smoothing=0.1)):
         assert entry_weights(other, targets, None, rows) is None
+
+
+def test_a_fold_with_many_labels_has_no_lower_scores_for_it() -> None:
+    """Features without information: scores of folds must not tell what labels they hold."""
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(400, 5, generator=generator)
+    targets = (torch.rand(400, 40, generator=generator) < 0.05).float()
+    logits = out_of_fold_logits(features, targets, bce(reduction="sum"))
+    fold_of = assign_folds(400, 4, torch.Generator().manual_seed(0))
+    by_fold = torch.stack([logits[fold_of == fold].mean(dim=0) for fold in range(4)])
+    labels = torch.stack([targets[fold_of == fold].mean(dim=0) for fold in range(4)])
+    stacked = torch.stack([(one - one.mean(dim=0)).flatten() for one in (by_fold, labels)])
+    assert torch.corrcoef(stacked)[0, 1] > -0.3
