@@ -214,10 +214,10 @@ class TestLimits:
         self.assert_equal(asl(gamma_pos=2, gamma_neg=2, shift=0, safe_start=False), focal())
 
     def test_splc_with_tau_one_is_no_correction(self) -> None:
-        self.assert_equal(splc(tau=1), focal_margin())
+        self.assert_equal(splc(tau=1, safe_start=False), focal_margin())
 
     def test_splc_before_its_first_epoch_is_no_correction(self) -> None:
-        self.assert_equal(splc(start_epoch=9), focal_margin())
+        self.assert_equal(splc(start_epoch=9, safe_start=False), focal_margin())
 
     def test_splc_with_tau_zero_takes_every_entry_for_a_label(self) -> None:
         loss = splc("bce", tau=0, start_epoch=0)

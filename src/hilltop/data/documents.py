@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, AnyStr
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
@@ -103,15 +103,6 @@ def element_tree(content: bytes) -> Element:
     return open_[0].children[0]
 
 
-def edited(content: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """Return the bytes with other ones in the place of some parts, given by start and end."""
-    parts, at = [], 0
-    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
-        parts += [content[at:start], new]
-        at = end
-    return b"".join([*parts, content[at:]])
-
-
 def with_line(content: bytes, start: int, end: int) -> tuple[int, int]:
     """The part of a file with its indentation and line end, where it stands on lines of its own."""
     before = content.rfind(b"\n", 0, start) + 1
@@ -163,13 +154,34 @@ def first_value(text: str) -> int:
     return _skip(text, 1 if text.startswith("\ufeff") else 0)
 
 
-def replace_spans(text: str, edits: Iterable[Edit]) -> str:
-    """Put new text in the place of some parts, given by start and end."""
-    parts, at = [], 0
-    for start, end, new in sorted(edits):
+def replace_spans(text: AnyStr, edits: Iterable[tuple[int, int, AnyStr]]) -> AnyStr:
+    """Put new text, or bytes, in the place of some parts, given by start and end."""
+    parts: list[AnyStr] = []
+    at = 0
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         parts += [text[at:start], new]
         at = end
-    return "".join([*parts, text[at:]])
+    parts.append(text[at:])
+    return text[:0].join(parts)
+
+
+def replace_word(line: str, place: int, value: str) -> str:
+    """Put another word at a place of a line; columns stay aligned."""
+    start, end = list(re.finditer(r"\S+", line))[place].span()
+    before = line[:start]
+    if len(value) > end - start and before.endswith("  "):
+        before = before[:-1]
+    elif len(value) < end - start:
+        before += " "
+    return before + value + line[end:]
+
+
+def is_text(*values: Any) -> bool:
+    """Whether values are texts, not empty and valid Unicode."""
+    try:
+        return all(isinstance(one, str) and bool(one.encode()) for one in values)
+    except UnicodeEncodeError:
+        return False
 
 
 def edit_elements(

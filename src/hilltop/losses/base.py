@@ -282,10 +282,6 @@ class Loss(nn.Module):
         if self.safe_start is not None:
             self.safe_start.read_stage()
 
-    def start_logit(self, rate: Tensor) -> Tensor:
-        """Return about where :func:`init_head` puts the logits, given the share of labels."""
-        return torch.logit(rate) + 1.0
-
     def cross_entropy(self, batch: PairBatch) -> Tensor:
         """Return binary cross-entropy of every entry, with which :class:`SafeStart` begins."""
         logits, targets = batch.logits.to(compute_dtype(batch.logits)), batch.targets

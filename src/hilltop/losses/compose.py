@@ -36,7 +36,6 @@ from hilltop.losses.terms import (
 ClassWeight = Tensor | Sequence[float] | float
 _NEVER = PseudoAbove(math.inf)
 _NO_WEIGHTS = kernel.LossWeights()
-_LOGITS = torch.linspace(-12.0, 2.0, 141)  # where a head may start
 
 
 class MultiLabelLoss(Loss):
@@ -150,12 +149,6 @@ class MultiLabelLoss(Loss):
         copied.correction = correction
         copied._take_over_parts()
         return copied
-
-    def start_logit(self, rate: Tensor) -> Tensor:
-        """Return the constant logit at which the two terms are least, given the share of labels."""
-        grid = _LOGITS.to(rate)
-        cost = rate * self.positive(grid) + (1 - rate) * self.negative(grid)
-        return torch.where(cost == cost.min(), grid, torch.inf).min()
 
     def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries that count as labels more than as negatives."""

@@ -147,6 +147,8 @@ def init_head(
         assert head.bias is not None
         with torch.no_grad():
             head.bias.copy_(start.to(head.bias))
+    if loss.safe_start is not None:
+        loss.safe_start.skip()
     _LOG.info(
         "init_head: the bias of %s (%d classes) now starts at %.2f on average (%.2f to %.2f).",
         " and ".join(repr(name) if name else "the model" for name in heads),

@@ -21,7 +21,7 @@ _COMPLETE = 0.9  # labelled share of them from which on labels look complete; of
 _TOP = 10  # one such entry for so many images of a batch
 _WINDOW = 100.0  # how many of them are remembered
 _CLOSE = 0.5  # distance of the mean logit from the label rate's at which it counts as there
-_CLOSE_TO_BEGIN = 0.25  # the same for where init_head puts it
+_CLOSE_TO_BEGIN = 0.25  # the same in the first step, of a head that somebody initialised
 _MOST_ABOVE_HALF = 2.0  # unlabelled entries above one half at the end, in label rates
 _READ_EVERY = 32  # steps, on devices for which the host would have to wait
 _NOT_BEGUN, _RUNNING, _OVER, _COMPLETE_LABELS = range(4)
@@ -50,13 +50,14 @@ class SafeStart(nn.Module):
     - if 90% or more of the last 100 are labelled, labels look complete: the loss is
       cross-entropy for good, which a record of Python's ``logging`` under ``hilltop`` says;
     - otherwise, from the step on at which the mean logit is within 0.5 of b, at most twice the
-      label rate of the unlabelled entries are above one half, and still less than 90% of the most
-      confident are labelled, the loss is its own equation, to the bit and for good.
+      label rate of the unlabelled entries are above one half, both as moving averages, and still
+      less than 90% of the most confident are labelled, the loss is its own equation, to the bit and
+      for good.
 
-    A model that begins where :func:`init_head` would put it, or lower, needs no safe start and gets
-    none. The state is in buffers: it is saved, resumed and compiled with the loss. With many
-    processes all see the sums over their batches and decide alike, so each of them has to call the
-    loss in every training step.
+    A model that :func:`init_head` prepared for this loss, or whose mean logit begins at the label
+    rate's or lower, needs no safe start and gets none. The state is in buffers: it is saved,
+    resumed and compiled with the loss. With many processes all see the sums over their batches and
+    decide alike, so each of them has to call the loss in every training step.
     """
 
     stage: Tensor
@@ -66,8 +67,9 @@ class SafeStart(nn.Module):
         """Begin with the first training step."""
         super().__init__()
         self.register_buffer("stage", torch.tensor(_NOT_BEGUN))
-        # Labels, known entries, moving mean logit; labelled, all and ever seen top entries.
-        self.register_buffer("sums", torch.zeros(6))
+        # Labels, known entries, moving mean logit; labelled, all and ever seen top entries; moving
+        # share of unlabelled entries above one half.
+        self.register_buffer("sums", torch.zeros(7))
         # As stage, and whether the loss is its equation: known without waiting for a device.
         self.known_stage, self.over = _NOT_BEGUN, False
         self._steps = 0
@@ -75,7 +77,9 @@ class SafeStart(nn.Module):
         self.register_load_state_dict_post_hook(_read_stage)  # type: ignore[no-untyped-call]
 
     def restart(self) -> None:
-        """Begin anew, for another run of training."""
+        """Begin anew, for another run of training, unless it was left out."""
+        if not self.sums.any():
+            return
         self.sums.zero_()
         self.stage.fill_(_NOT_BEGUN)
         self.read_stage()
@@ -106,7 +110,7 @@ class SafeStart(nn.Module):
         if self.known_stage == _COMPLETE_LABELS:
             return loss.reduce(loss.cross_entropy(batch), batch)
         mean = _mean_logit(batch)
-        stage, rate = self._advance(loss, batch)
+        stage, rate = self._advance(batch)
         if not torch.compiler.is_compiling():
             self._steps += 1
             if logits.is_cpu or self._steps % _READ_EVERY == 0:
@@ -119,25 +123,31 @@ class SafeStart(nn.Module):
         return torch.where(stage == _OVER, loss.evaluate(batch), shifted)
 
     @torch.no_grad()
-    def _advance(self, loss: Loss, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    def _advance(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
         """Count a batch, move to the next stage if it is time, and return stage and label rate."""
         counts = _count(batch)
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             dist.all_reduce(counts)
         labels, known, logits, unlabelled, above, hits, top = counts.unbind()
-        mean, sums = logits / known.clamp(min=1), self.sums.clone()
+        sums, now = (
+            self.sums.clone(),
+            (logits / known.clamp(min=1), above / unlabelled.clamp(min=1)),
+        )
         first, kept = self.stage == _NOT_BEGUN, torch.exp(-top / _WINDOW)
-        mean = torch.where(first, mean, sums[2] + 0.1 * (mean - sums[2]))
+        mean, above = (
+            torch.where(first, new, old + 0.1 * (new - old))
+            for new, old in zip(now, (sums[2], sums[6]), strict=True)
+        )
         seen = sums[5] + top
         labels, known = sums[0] + labels, sums[1] + known
         hits, remembered = kept * sums[3] + hits, kept * sums[4] + top
-        self.sums.copy_(torch.stack([labels, known, mean, hits, remembered, seen]))
+        self.sums.copy_(torch.stack([labels, known, mean, hits, remembered, seen, above]))
         rate = (labels / known.clamp(min=1)).clamp(1e-6, 0.5)
         end = torch.logit(rate)
 
         enough, complete = seen >= _ENOUGH_TOP, hits >= _COMPLETE * remembered
-        down = (mean < end + _CLOSE) & (above <= _MOST_ABOVE_HALF * rate * unlabelled)
-        needless = first & (mean <= torch.maximum(loss.start_logit(rate), end) + _CLOSE_TO_BEGIN)
+        down = (mean < end + _CLOSE) & (above <= _MOST_ABOVE_HALF * rate)
+        needless = first & (mean <= end + _CLOSE_TO_BEGIN)
         found_complete = enough & (sums[5] < _ENOUGH_TOP) & complete
         stage = torch.where(enough & ~complete & down, _OVER, _RUNNING)
         stage = torch.where(found_complete, _COMPLETE_LABELS, stage)
@@ -190,7 +200,7 @@ def _mean_logit(batch: PairBatch) -> Tensor:
 def _over_if_unknown(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
     """Take a safe start that a saved state does not know of for over: training was under way."""
     state.setdefault(f"{prefix}stage", torch.tensor(_OVER))
-    state.setdefault(f"{prefix}sums", torch.zeros(6))
+    state.setdefault(f"{prefix}sums", torch.zeros(7))
 
 
 def _read_stage(module: nn.Module, _: object) -> None:

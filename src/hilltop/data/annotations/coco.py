@@ -26,6 +26,7 @@ from hilltop.data.documents import (
     edit_elements,
     elements,
     first_value,
+    is_text,
     members,
     replace_spans,
 )
@@ -309,7 +310,7 @@ def _number(
             errors.add(f"record {number} of {kind!r}: id must be a number, but got {key!r:.60}.")
         elif key in places:
             errors.add(f"record {number} of {kind!r}: id {key!r} is used before. Ids must differ.")
-        elif not _is_text(word):
+        elif not is_text(word):
             errors.add(f"record {number} of {kind!r}: its name must be text, but got {word!r:.60}.")
         elif word in names:
             first = names[word]
@@ -363,14 +364,6 @@ def _join(
 def _is_id(value: Any) -> bool:
     """Whether a value can be an id: a whole number, or text as some tools write it."""
     return isinstance(value, int | str) and not isinstance(value, bool)
-
-
-def _is_text(value: Any) -> bool:
-    """Whether a value is text, not empty and valid Unicode."""
-    try:
-        return isinstance(value, str) and bool(value.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def _annotation_edits(

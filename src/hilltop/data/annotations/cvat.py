@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector
-from hilltop.data.documents import NOT_XML, edited, element_tree, parse_xml, with_line
+from hilltop.data.documents import NOT_XML, element_tree, parse_xml, replace_spans, with_line
 from hilltop.data.files import replacing
 from hilltop.data.folders import choose_split
 from hilltop.data.format import (
@@ -152,7 +152,7 @@ def patch(asked: FilePatch) -> Patched:
             edits.append((image.end - len(b"/>"), image.end, b">\n" + new + b"</image>"))
         elif new:
             edits.append((image.inner_end, image.inner_end, new))
-    return said.patched(edited(content, edits))
+    return said.patched(replace_spans(content, edits))
 
 
 def _class_list(root: ET.Element) -> list[str] | None:

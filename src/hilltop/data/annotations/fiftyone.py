@@ -18,6 +18,7 @@ from hilltop.data.documents import (
     dump_like,
     edit_elements,
     first_value,
+    is_text,
     members,
     replace_spans,
 )
@@ -69,7 +70,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
     for key, said in labels.items():
         names = [_name(one, known) for one in (said if isinstance(said, list) else [said])]
         image: Any = ids.get(key, key)
-        if None in names or not _is_text(image, *filter(None, names)):
+        if None in names or not is_text(image, *filter(None, names)):
             collector.errors.add(f"image {key!r:.60}: its labels must be {_EXPECTED}.")
             continue
         row = collector.image(image, once=True)
@@ -146,7 +147,7 @@ def _classification(name: str, confidence: float, *, missing: bool) -> dict[str,
 def _known_classes(path: Path, given: Any) -> list[str] | None:
     if given is None:
         return None
-    if not isinstance(given, list) or not all(_is_text(name) and name for name in given):
+    if not isinstance(given, list) or not all(is_text(name) for name in given):
         raise data_error(path, "'classes' must be a list of names.")
     if len(set(given)) < len(given):
         raise data_error(path, "a name stands twice among the 'classes'. Names must differ.")
@@ -166,13 +167,6 @@ def _name(said: Any, known: Sequence[str] | None) -> str | None:
     attributes = said.get("attributes")
     missing = isinstance(attributes, Mapping) and attributes.get("missing") is True
     return "" if missing else said["label"] or None
-
-
-def _is_text(*words: Any) -> bool:
-    try:
-        return all(isinstance(word, str) and word.encode() is not None for word in words)
-    except UnicodeEncodeError:
-        return False
 
 
 FORMAT = Format(

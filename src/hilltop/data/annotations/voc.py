@@ -20,7 +20,15 @@ import numpy as np
 from hilltop.checks import pluralize
 from hilltop.data.content import Source, read_lines, read_names
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
-from hilltop.data.documents import NOT_XML, Element, edited, element_tree, parse_xml, with_line
+from hilltop.data.documents import (
+    NOT_XML,
+    Element,
+    element_tree,
+    parse_xml,
+    replace_spans,
+    replace_word,
+    with_line,
+)
 from hilltop.data.folders import (
     choose_split,
     files_in,
@@ -151,25 +159,12 @@ def patch_sets(asked: FilePatch) -> Patched:
         wanted = {one.image: one.state for one in said.changes if one.class_name == name}
         if wanted:
             lines = path.read_bytes().decode("utf-8").split("\n")
-            changed = [_with_value(line, wanted, written) for line in lines]
-            new[str(SETS / path.name)] = "\n".join(changed).encode()
+            for at, line in enumerate(lines):
+                words = line.rsplit(None, 1)
+                if len(words) == 2 and words[0].strip() in wanted:
+                    lines[at] = replace_word(line, -1, written[wanted[words[0].strip()]])
+            new[str(SETS / path.name)] = "\n".join(lines).encode()
     return said.patched(new)
-
-
-def _with_value(line: str, wanted: dict[str, State], written: dict[State, str]) -> str:
-    """The line with the value of its image changed; columns stay aligned."""
-    words = line.rsplit(None, 1)
-    state = wanted.get(words[0].strip()) if len(words) == 2 else None
-    if state is None:
-        return line
-    start = line.rindex(words[1])
-    value = written[state]
-    before = line[:start]
-    if len(value) > len(words[1]) and before.endswith("  "):
-        before = before[:-1]
-    elif len(value) < len(words[1]):
-        before += " "
-    return before + value + line[start + len(words[1]) :]
 
 
 def _write_sets(table: LabelTable, folder: Path) -> None:
@@ -379,7 +374,7 @@ def _with_objects(content: bytes, root: Element, wanted: Changes) -> bytes:
         edits.append((root.inner_end, root.inner_end, (between.decode() + item).encode()))
     if wanted.added:
         edits.append((root.inner_end, root.inner_end, b"\n"))
-    return edited(content, edits)
+    return replace_spans(content, edits)
 
 
 def _element_text(element: Element, tag: str) -> str:

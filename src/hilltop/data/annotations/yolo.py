@@ -40,6 +40,7 @@ from hilltop.data.format import (
 )
 from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Layout
+from hilltop.data.small_files import read_yaml
 
 LABELS, IMAGES = "labels", "images"
 _SPLIT = "train"
@@ -256,7 +257,7 @@ class YoloFolder:
             return None
         if self.names.suffix.lower() not in (".yaml", ".yml"):
             return dict(enumerate(read_class_file(self.names)[0]))
-        return _names_in(self.names, read_yaml(self.names))
+        return _names_in(self.names, _read_yaml(self.names))
 
     def label_files(self, split: str) -> dict[str, Path]:
         """Text files of a split by the name of the image without its ending."""
@@ -300,20 +301,14 @@ def names_classes(path: Path) -> bool:
     return path.suffix.lower() in (".yaml", ".yml") and bool(_NAMES_KEY.search(Source(path).head))
 
 
-def read_yaml(path: Path) -> Any:
-    """Return the content of a YAML file as plain values."""
+def _read_yaml(path: Path) -> Any:
+    """The content of a YAML file of others as plain values."""
     if path.stat().st_size > _MOST_YAML_BYTES:
         raise data_error(path, "this YAML has more than 16 MiB, too much for names of classes.")
-    text = "\n".join(line for _, line in read_lines(path))
     try:
-        return yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = None if error.problem_mark is None else error.problem_mark.line + 1
-        reason = error.problem or "it is damaged"
-        raise data_error(path, f"this is not valid YAML: {reason}.", line=line) from None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError, OverflowError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise data_error(path, f"this YAML cannot be read: {reason}.") from None
+        return read_yaml(path)
+    except ValueError as error:
+        raise data_error(path, str(error)) from None
 
 
 def _names_in(path: Path, content: Any) -> dict[int, str]:
@@ -364,7 +359,7 @@ def _root_of(path: Path) -> Path:
 
     What stands in the file never leads out of the folder it lies in.
     """
-    content = read_yaml(path)
+    content = _read_yaml(path)
     named = content.get("path") if isinstance(content, dict) else None
     here = path.parent.resolve()
     if isinstance(named, str) and "\0" not in named:

@@ -24,6 +24,7 @@ import pyarrow as pa
 from hilltop.checks import pluralize
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.documents import replace_word
 from hilltop.data.files import atomic_write, check_no_folder
 from hilltop.data.format import (
     FilePatch,
@@ -410,19 +411,8 @@ def patch_values(asked: FilePatch) -> Patched:
     for at in range(_CELEBA_HEADER if layout.format == "celeba" else 0, len(lines)):
         words = lines[at].lstrip("\ufeff").split(None, 1)
         for change in said.of(words[0]) if words else ():
-            lines[at] = _with_value(lines[at], change.column + 1, written[change.state])
+            lines[at] = replace_word(lines[at], change.column + 1, written[change.state])
     return _patched(said, lines)
-
-
-def _with_value(line: str, place: int, value: str) -> str:
-    """The line with another word at a place; columns stay aligned."""
-    start, end = list(re.finditer(r"\S+", line))[place].span()
-    before = line[:start]
-    if len(value) > end - start and before.endswith("  "):
-        before = before[:-1]
-    elif len(value) < end - start:
-        before += " "
-    return before + value + line[end:]
 
 
 PAPER_LIST = Format(
