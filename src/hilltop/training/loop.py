@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DivergenceError
 from hilltop.inputs.features import FeatureInputs
+from hilltop.metrics.epochs import judged_value
 from hilltop.models import FeatureHead, classifier_parameters, hold_statistics
-from hilltop.report.epochs import judged_value
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import keep_truth
@@ -151,14 +151,6 @@ def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, 
         learner.model = model.to(memory_format=torch.channels_last)
     assert isinstance(learner.optimizer, torch.optim.Optimizer)
     wrapped, learner.stepper = fabric.setup(learner.model, learner.optimizer)
-    world = fabric.world_size  # ranks average their gradients, but the loss is a sum
-
-    def backward(loss: Tensor) -> None:
-        fabric.backward(loss * world)
-        if learner.head_alone:  # ranks exchange the gradients of the whole model, or none
-            mean_over_ranks(learner.head)
-
-    learner.backward = backward
     return learner, wrapped
 
 
@@ -253,6 +245,12 @@ def _train_epoch(
         counts = torch.tensor(before.pseudo_counts, dtype=torch.float64, device=fabric.device)
         pseudo_counts = PseudoCounts(task.loss, task.true_labels, counts)
     learner.begin_epoch(epoch, step=step)
+
+    def backward(loss: Tensor) -> None:
+        fabric.backward(loss * world)  # ranks average their gradients, but the loss is a sum
+        if learner.head_alone:  # ranks exchange the gradients of the whole model, or none
+            mean_over_ranks(learner.head)
+
     wrapped.train()
     if config.model.freeze_norms or learner.head_alone:
         hold_statistics(learner.model)
@@ -268,7 +266,7 @@ def _train_epoch(
             pseudo_counts is not None and step >= len(plan) - parts
         ):  # each pair once, in the last pass
             pseudo_counts.update(rows, logits, targets, observed, index)
-        total += learner.step(logits, targets, observed=observed, index=index)
+        total += learner.step(logits, targets, observed=observed, index=index, backward=backward)
         step, count = step + 1, count + len(rows)
         reporter.step(epoch, step, len(plan), total / max(1, count), len(plan[step - 1]))
         if world > 1:
