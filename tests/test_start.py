@@ -16,7 +16,7 @@ from PIL import Image
 
 import hilltop.cli.main
 from hilltop.cli.main import main
-from hilltop.cli.start_notes import StepNotes
+from hilltop.cli.start import StepNotes
 from hilltop.data.files import holding
 
 Start = Callable[..., int]

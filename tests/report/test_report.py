@@ -134,7 +134,7 @@ def test_the_run_report_escapes_names(tmp_path: Path) -> None:
     page = write_run_report(run_folder(tmp_path / "run", [EVIL, "b", "c"]))
     text = page.read_text(encoding="utf-8")
     assert "<script" not in text
-    assert text.count("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;") >= 2
+    assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;" in text
 
 
 def test_the_run_report_tells_the_last_epoch_from_the_best(tmp_path: Path) -> None:
@@ -159,31 +159,10 @@ def test_the_run_report_leaves_curves_as_a_picture(tmp_path: Path) -> None:
         assert len(set(curves.convert("L").tobytes())) > 10, "not an empty sheet"
 
 
-def test_of_many_classes_the_worst_stand_first(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "run", [f"class {number}" for number in range(30)])
-    text = write_run_report(folder).read_text(encoding="utf-8")
-    table = text[text.index("<h2>Classes") : text.index("All classes")]
-    values = [float(value) for value in re.findall(r">([\d.]+)</td></tr>", table)]
-    assert len(values) == 8
-    assert values == sorted(values)
-
-
-def test_without_scores_the_run_report_has_numbers_and_curves(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "run", ["a"])
-    (folder / "val_scores.npy").unlink()
-    text = write_run_report(folder).read_text(encoding="utf-8")
+def test_a_run_of_few_images_has_numbers_and_curves(tmp_path: Path) -> None:
+    text = write_run_report(run_folder(tmp_path / "run", ["a"])).read_text(encoding="utf-8")
     assert "58.75" in text
-    assert "<h2>Probabilities" not in text
-
-
-def test_an_image_that_could_not_be_read_is_left_out(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "run", ["a", "b", "c"])
-    values = np.load(folder / "val_scores.npy")
-    values[2] = np.nan
-    np.save(folder / "val_scores.npy", values)
-    text = write_run_report(folder).read_text(encoding="utf-8")
-    table = text[text.index("<h2>Classes") : text.index("<h2>Everything")]
-    assert re.findall(r"<tr><td>(\w)</td>", table) in (["a", "b"], ["b", "a"]), "c was in it alone"
+    assert "How good the tags will be" not in text
 
 
 def test_a_method_below_the_baseline_is_named(

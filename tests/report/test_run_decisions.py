@@ -17,7 +17,7 @@ from hilltop.data import LabelTable, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.missing import MissingLabelModel
 from hilltop.report import RunMeaning, write_run_report
-from hilltop.report.run_decisions import decision_section, next_steps
+from hilltop.report.run_report import class_section, decision_section, next_steps
 
 CLASSES = ("cat", "dog", "<b>sofa</b>")
 
@@ -91,6 +91,29 @@ def test_without_photographs_there_are_no_examples(folder: Path, truth: MissingL
     (folder / "none").mkdir()
     page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "none"))
     assert "Examples" not in text_of(page)
+
+
+def test_of_many_classes_the_worst_stand_first() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 5 * torch.randn(600, 30, generator=generator)
+    true = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
+    model = MissingLabelModel.fit(logits, true.float())
+    names = [f"class {number}" for number in range(30)]
+    labels = LabelTable.from_lists(["a"], [["class 1"]], names, unlisted="unknown")
+    text = class_section(model, labels)
+    worst = text[: text.index("found best")]
+    values = [int(value) for value in re.findall(r">(\d+)%</td></tr>", worst)]
+    assert len(values) == 8
+    assert values == sorted(values)
+
+
+def test_an_image_that_could_not_be_read_takes_no_part(
+    folder: Path, truth: MissingLabelModel
+) -> None:
+    values = np.array([[0.99, 0.98, 0.01], [np.nan] * 3])
+    ScoreTable(pa.array(["a.jpg", "b.jpg"]), CLASSES, values).save(folder / "last_val_scores.npy")
+    page = write_run_report(folder, RunMeaning(truth, "last", None, folder / "photos"))
+    assert "nan" not in text_of(page)
 
 
 def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing() -> None:

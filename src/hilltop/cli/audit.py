@@ -1,4 +1,4 @@
-"""``audit``: labels and scores in, ranked likely missing labels out."""
+"""``audit``, ``queue`` and ``estimate``: likely missing labels, what to ask, how many there are."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import importlib.util
 import shutil
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from cyclopts import Parameter
 
 from hilltop.checks import pluralize
-from hilltop.cli.estimate import tell_estimates
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
-from hilltop.cli.parser import Device, Out, Reading
+from hilltop.cli.parser import Device, Force, Out, Reading
 from hilltop.data import LabelTable, ReadOptions, ReviewRecord, before_review, read_provenance
+from hilltop.data.files import check_folder, check_outputs
 from hilltop.data.review_record import provenance_path, with_answers
 from hilltop.data.scores import Places
 from hilltop.data.summary import name_mistakes
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hilltop.audit.find.ranking import Assumption
     from hilltop.audit.find.score_blocks import Scored
     from hilltop.audit.folder import AuditFolder
+    from hilltop.audit.review.queues import Purpose
     from hilltop.inputs.ranks import Ranks
 
 _PAGE_PAIRS = 200
@@ -282,3 +284,127 @@ class Audit:
         path = self.out / "review.html"
         pairs = write_static_review(folder, path, top=self.page)
         print(f"{path}: {pluralize(pairs, 'pair', 'pairs')}, a page for people without Python")
+
+
+For = Annotated[Literal["model", "labels", "wrong", "measure", "images"], Parameter(name="--for")]
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Write the pairs that people should be asked about, in the order in which to ask.
+
+    model: answers that help training most. labels: the most probable missing labels. wrong: labels
+    that are most probably wrong. images: image by image, what it may lack and its labels. measure:
+    a random sample, with the probability with which each pair was drawn. Add a column `answer`
+    (yes, no or unsure) and take it in with review --import.
+
+    Example: hilltop queue audit --for model --number 1000 --out queue.csv
+    """
+
+    folder: Path
+    """The folder that `hilltop audit` wrote."""
+    _: KW_ONLY
+    out: Out
+    """The CSV file to write, with the columns image, class and probability."""
+    for_: For = "model"
+    """What the answers are for: model, labels, wrong, measure or images."""
+    number: int = 1000
+    """How many pairs."""
+    classes: tuple[str, ...] = ()
+    """Ask about these classes alone."""
+    seed: int = 0
+    """The same seed draws the same random sample."""
+    force: Force = False
+
+    def run(self) -> dict[str, Any]:
+        """Choose and write."""
+        from hilltop.audit.decisions.store import now
+        from hilltop.audit.folder import AuditFolder
+        from hilltop.audit.review.queue_table import write_queue
+        from hilltop.audit.review.queues import build_queue
+
+        check_folder(self.out)
+        folder = AuditFolder.read(self.folder)
+        check_written(self, self.out, inputs=folder.inputs)
+        if self.for_ == "measure":  # the audit keeps a copy
+            check_outputs([folder.sample], (), force=True)
+        purpose: Purpose = self.for_
+        queue = build_queue(folder, purpose, self.number, classes=self.classes, seed=self.seed)
+        write_queue(queue, folder.table(), self.out)
+        if queue.sampled_with is not None:  # `hilltop estimate` needs to know how it was drawn
+            write_queue(queue, folder.table(), folder.sample, drawn=now())
+        print(f"{self.out}: {pluralize(len(queue), 'pair', 'pairs')} to ask about")
+        print(f"next: hilltop review {self.folder} --import {self.out}, with a column `answer`")
+        return {"out": self.out, "pairs": len(queue)}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Say how many labels are missing, now that a random sample was reviewed.
+
+    The review page has a mode that shows a random sample; from its answers the number of missing
+    labels follows without any belief about how they were lost. Nothing is trained again.
+
+    Example: hilltop estimate audit
+    """
+
+    folder: Path
+    """The folder that `hilltop audit` wrote."""
+    prints_answer: ClassVar = True
+
+    def run(self) -> dict[str, Any]:
+        """Read, write, print."""
+        from hilltop.audit.folder import AuditFolder
+
+        folder = AuditFolder.read(self.folder)
+        found = tell_estimates(folder)
+        if not found["sampled"] and found["weighted"] is None:
+            print(
+                f"no random sample was reviewed yet; it is a mode of hilltop review {self.folder}"
+            )
+        print(f"{self.folder / 'estimates.csv'}: all classes")
+        return found
+
+
+def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
+    """Add reviewed samples to the estimates, print all and return them.
+
+    The total is that of a random sample of all classes, where one was answered: answers override
+    what scores suggest. It is the model's otherwise.
+    """
+    from rich.console import Console
+
+    from hilltop.audit.decisions.apply import read_answers
+    from hilltop.audit.find.sampled import add_samples, measured
+    from hilltop.audit.summary import print_summary
+    from hilltop.missing.model import describe_total
+    from hilltop.training.decisions import load_model
+
+    estimates, sampled = add_samples(folder)
+    weighted = None
+    if folder.decisions.is_file():
+        weighted = measured(folder, folder.table(), read_answers(folder))
+    model = load_model(folder.model)
+    missing, summary = folder.missing, folder.summary
+    if model is not None:
+        missing, summary = model.missing.total.as_dict(), model.describe()
+    by_answers = None
+    if weighted is not None:
+        by_answers = weighted.missing, weighted.answers
+    elif sampled is not None and len(sampled.estimates) == len(estimates):
+        by_answers = sampled.total, sampled.answered
+    if by_answers is not None:
+        labelled = sum(one.labelled for one in estimates)
+        missing, summary = by_answers[0].as_dict(), describe_total(labelled, *by_answers)
+    print_summary(Console(), estimates, sampled, summary)
+    if weighted is not None:
+        print(weighted.sentence)
+    by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}
+    chosen = [by_sample.get(one.class_name, one) for one in estimates]
+    return {
+        "missing": missing,
+        "summary": summary,
+        "sampled": None if sampled is None else sampled.sentence,
+        "weighted": None if weighted is None else weighted.sentence,
+        "classes": {one.class_name: one.as_dict() for one in chosen},
+    }

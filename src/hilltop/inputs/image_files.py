@@ -22,7 +22,7 @@ __all__ = ["ENDINGS", "find_images", "fold_id", "list_images", "missing_images",
 _OUTSIDE = re.compile(r"\s*([a-z][a-z0-9+.-]*://|[a-z]:[\\/]|[\\/])", re.IGNORECASE)
 """How an address begins, or an absolute path, with a drive or without."""
 MADE_BY_START = "start.json"
-"""Stands in the folder of results of ``hilltop start``, see ``cli/start_notes.py``."""
+"""Stands in the folder of results of ``hilltop start``, see ``cli/start.py``."""
 
 
 def find_images(folder: Path, images: pa.StringArray) -> pa.StringArray:

@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import csv
+import json
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import torch
 
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, read_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.layout import option_words, read_options
 from hilltop.data.scores import ScoreTable
 from hilltop.data.small_files import read_yaml
-from hilltop.metrics import average_precision
-from hilltop.missing import MissingLabelModel
+from hilltop.inputs.image_files import find_images
+from hilltop.missing import Decision, MissingLabelModel
 from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.report.figures import (
+    calibration_curve,
     loss_panel,
     metric_curves,
     metric_panel,
-    probability_histogram,
 )
 from hilltop.report.page import (
     Html,
+    Picture,
+    Tag,
+    code,
     details,
     figure,
+    gallery,
     key_numbers,
+    legend,
     paragraph,
     section,
     side_by_side,
@@ -38,23 +49,263 @@ from hilltop.report.page import (
     with_interval,
     write_page,
 )
-from hilltop.report.run_decisions import (
-    RunMeaning,
-    average_precision_title,
-    calibration_section,
-    class_section,
-    decision_section,
-    example_section,
-    forgotten_section,
-    next_steps,
-)
 
 SCORES = {"best": "val_scores.npy", "last": "last_val_scores.npy"}
 """Files with the scores of the validation images, by weights."""
-_CLASSES_SHOWN = 8
+_WHOLE_COUNTS = ("epoch", "best_epoch", "pseudo_labels")
 _ENOUGH_LABELS = 100
 """Labels of validation images with which metrics are told without a caution."""
-_WHOLE_COUNTS = ("epoch", "best_epoch", "pseudo_labels")
+_EXAMPLES, _CLASSES_SHOWN = 8, 8
+_DOUBTED = 0.05
+_MOST_TAGS = 8
+_BINS = 10
+_NO_TAGS = 0.005
+"""Fewer tags an image than this are none: their precision would be that of nothing."""
+
+Probs = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RunMeaning:
+    """What the report is told beside the files of a run.
+
+    Attributes:
+        truth: What scores mean, if that was found out.
+        which: The weights that are used unless somebody says otherwise: ``last`` or ``best``.
+        loss: What the loss says of itself: what was taken, and why.
+        images: Folder with the validation images, if it is known.
+    """
+
+    truth: MissingLabelModel | None = None
+    which: str = "best"
+    loss: str | None = None
+    images: Path | None = None
+
+
+def decision_section(truth: MissingLabelModel) -> Html:
+    """What may be expected of thresholds for several aims."""
+    aims: list[tuple[str, Decision]] = [
+        ("all tags and rare classes alike (the default)", truth.thresholds()),
+        ("rare classes", truth.thresholds("class_f1")),
+        ("all tags together", truth.thresholds("f1")),
+        ("precision 90%", truth.thresholds("precision", wanted=0.9)),
+        ("recall 90%", truth.thresholds("recall", wanted=0.9)),
+    ]
+    rows: list[list[str | Html]] = [
+        [aim, *_shares(decision), f"{decision.expected.tags:.1f}"] for aim, decision in aims
+    ]
+    head = ["best for", "precision", "recall", "F1", "tags an image"]
+    return section(
+        "Fewer and surer tags, or more of them",
+        paragraph(
+            "Thresholds decide which tags an image gets. Precision is the share of the tags that"
+            " are right, recall the share of the true labels that are found, with 90% intervals."
+        ),
+        table(head, rows),
+    )
+
+
+def forgotten_section(truth: MissingLabelModel, classes: Sequence[str]) -> Html:
+    """How many labels were probably forgotten, and of which classes."""
+    missing, parts = truth.missing, [paragraph(truth.describe())]
+    values = missing.by_class[0]
+    if truth.kind not in ("none", "complete") and values.sum() > 0:
+        most = np.argsort(-values, kind="stable")[:_CLASSES_SHOWN]
+        rows = [
+            [classes[at], f"{missing.labelled[at]:,.0f}", missing.of_class(at).count()]
+            for at in most.tolist()
+            if values[at] >= 1
+        ]
+        head = ["class", "labelled", "probably forgotten"]
+        parts += [paragraph("Most were forgotten of these classes:"), table(head, rows)]
+    return section("What was forgotten", *parts)
+
+
+def _shares(decision: Decision) -> list[str | Html]:
+    """Precision, recall and F1; of an aim that no class reaches, nothing is tagged or right."""
+    expected = decision.expected
+    if expected.tags < _NO_TAGS:
+        return ["not reached", "\N{EN DASH}", "\N{EN DASH}"]
+    every = (expected.precision, expected.recall, expected.f1)
+    return [with_interval(one.value, one.low, one.high) for one in every]
+
+
+def calibration_section(probs: Probs, labels: LabelTable) -> Html:
+    """Probabilities against the share of pairs that carry a label."""
+    targets, _ = labels.batch()
+    known = ~np.isnan(targets) & ~np.isnan(probs)
+    at = np.minimum((probs[known] * _BINS).astype(int), _BINS - 1)
+    counts = np.bincount(at, minlength=_BINS)
+    filled = counts > 0
+    means, shares = (
+        np.bincount(at, values, _BINS)[filled] / counts[filled]
+        for values in (probs[known], targets[known])
+    )
+    note = "On the dotted line, as many pairs carry a label as the probability says."
+    if labels.unlisted == State.UNKNOWN:
+        note += (
+            " Probabilities are of labels being true. Where some were never written down, fewer"
+            " carry one, and the curve lies below the line."
+        )
+    drawn = calibration_curve(means, shares, counts[filled].astype(np.float64))
+    shown = figure(drawn, alt="Calibration curve", caption=note)
+    return section("What probabilities mean", side_by_side(shown))
+
+
+def class_section(truth: MissingLabelModel, labels: LabelTable) -> Html:
+    """Classes by expected F1, best and worst first."""
+    precision, recall, f1 = truth.thresholds().by_class
+    counts = labels.counts_by_class(State.PRESENT).tolist()
+    lines = [
+        (
+            float(f1[at]),
+            [
+                name,
+                f"{counts[at]:,}",
+                f"{precision[at]:.0%}",
+                f"{recall[at]:.0%}",
+                f"{f1[at]:.0%}",
+            ],
+        )
+        for at, name in enumerate(labels.classes)
+    ]
+    ranked = [line for _, line in sorted(lines, key=lambda one: (one[0], one[1][0]))]
+    head = ["class", "labels", "precision", "recall", "F1"]
+    told = paragraph(
+        "Precision, recall and F1 are what to expect with the default thresholds; labels are those"
+        " of the validation images."
+    )
+    if len(ranked) <= 2 * _CLASSES_SHOWN:
+        return section("Classes", told, table(head, ranked))
+    return section(
+        "Classes",
+        told,
+        paragraph(f"The {_CLASSES_SHOWN} classes that are found worst:"),
+        table(head, ranked[:_CLASSES_SHOWN]),
+        paragraph(f"The {_CLASSES_SHOWN} that are found best:"),
+        table(head, ranked[: -_CLASSES_SHOWN - 1 : -1]),
+        details("All classes", table(head, ranked)),
+    )
+
+
+def example_section(
+    folder: Path, probs: Probs, thresholds: Probs, labels: LabelTable
+) -> Html | None:
+    """Photographs with known, found and doubtful tags; None if none of them is there."""
+    targets, _ = labels.batch()
+    said = probs > thresholds
+    rows = _telling_rows(probs, said, targets)
+    files = find_images(folder, labels.images.take(pa.array(rows)))
+    cards: list[tuple[Picture, list[Tag]]] = []
+    for row, file in zip(rows.tolist(), files.to_pylist(), strict=True):
+        if file is None or len(cards) == _EXAMPLES:
+            continue
+        picture = Picture.thumbnail(folder / file)
+        if picture is not None:
+            cards.append((picture, _tags(probs[row], said[row], targets[row], labels.classes)))
+    if not cards:
+        return None
+    kinds = (
+        Tag("known: labelled", "known"),
+        Tag("found: tagged, but not labelled", "found"),
+        Tag(f"doubtful: labelled, but less than {_DOUBTED:.0%} probable", "doubtful"),
+    )
+    return section("Tags of some images", legend(kinds), gallery(cards))
+
+
+def _telling_rows(
+    probs: Probs, said: npt.NDArray[np.bool_], targets: npt.NDArray[np.float32]
+) -> npt.NDArray[np.int64]:
+    """Validation images with known and with found labels, the surest finds first.
+
+    Every fourth is one with a doubtful label, as long as there are some.
+    """
+    known = targets == 1
+    found = np.nan_to_num(np.where(said & (targets == 0), probs, 0.0)).max(axis=1)
+    doubtful = (known & (probs < _DOUBTED)).any(axis=1)
+    order = np.argsort(-(found * known.any(axis=1)), kind="stable")
+    order = order[~np.isnan(probs[order]).any(axis=1)]  # images that could not be read
+    sure, doubted = (order[doubtful[order] == kind].tolist() for kind in (False, True))
+    rows: list[int] = []
+    while (sure or doubted) and len(rows) < 4 * _EXAMPLES:
+        rows += sure[:3] + doubted[:1]
+        del sure[:3], doubted[:1]
+    return np.array(rows, dtype=np.int64)
+
+
+def _tags(
+    probs: Probs,
+    said: npt.NDArray[np.bool_],
+    targets: npt.NDArray[np.float32],
+    classes: Sequence[str],
+) -> list[Tag]:
+    tags = []
+    for at in np.argsort(-np.nan_to_num(probs), kind="stable").tolist():
+        if targets[at] == 1:
+            doubted = probs[at] < _DOUBTED
+            tags.append(Tag(_told(classes[at], probs[at]), "doubtful" if doubted else "known"))
+        elif said[at]:
+            tags.append(Tag(_told(classes[at], probs[at]), "found"))
+    tags.sort(key=lambda tag: ("known", "found", "doubtful").index(tag.kind))
+    return tags[:_MOST_TAGS]
+
+
+def _told(name: str, prob: float) -> str:
+    return f"{name} {prob:.0%}"
+
+
+def next_steps(run: Path, config: Mapping[str, Any], meaning: RunMeaning) -> Html:
+    """What to do now, as commands.
+
+    Args:
+        run: Folder of the run.
+        config: What it was trained with.
+        meaning: What its scores mean; a run that knows photographs tags folders of others.
+    """
+    images = bool(config.get("images")) or meaning.images is not None
+    source = "--images DIR" if images else "--features FILE"
+    predict = shlex.join(["hilltop", "predict", str(run)])
+    steps = [
+        ("Tag new images", f"{predict} {source} --out tags.csv"),
+        ("Fewer, surer tags", f"{predict} {source} --min-precision 0.9 --out tags.csv"),
+    ]
+    truth = meaning.truth
+    if truth is not None and truth.kind != "complete":
+        none = truth.kind == "none"
+        aim = "See whether labels are missing" if none else "Find the labels that are missing"
+        audit = _audit_beside(run, config)
+        words = ["review", str(audit)] if audit else [*_audit_words(config), "--out", "audit"]
+        steps.append((aim, shlex.join(["hilltop", *words])))
+    return section(
+        "Next",
+        table(["what", "command"], [[what, code(step)] for what, step in steps], text_columns=2),
+    )
+
+
+def _audit_beside(run: Path, config: Mapping[str, Any]) -> Path | None:
+    """The audit of the same labels that lies beside the run, as `hilltop start` makes it."""
+    folder = run.parent / "audit"
+    try:
+        labels = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["labels"]
+        same = Path(labels).resolve() == Path(config["labels"]).resolve()
+    except (OSError, ValueError, KeyError, TypeError):  # none, or none that can be read
+        return None
+    return folder if same else None
+
+
+def _audit_words(config: Mapping[str, Any]) -> list[str]:
+    """An audit of the labels that a run was trained with, by what it learned from."""
+    words = ["audit", "--labels", str(config.get("labels", "LABELS"))]
+    words += option_words(read_options(config.get("reading") or {}))
+    for name in ("format", "features", "images"):
+        if config.get(name):
+            words += [f"--{name}", str(config[name])]
+    model = config.get("model")
+    if config.get("images") and isinstance(model, Mapping):
+        weights = model.get("weights", "none")
+        words += ["--backbone", str(model.get("model"))]
+        words += ["--weights", "timm" if weights == "none" else str(weights)]
+    return [*words, "--allow-missing"] if config.get("allow_missing") else words
 
 
 def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
@@ -78,9 +329,10 @@ def write_run_report(folder: Path, meaning: RunMeaning | None = None) -> Path:
     )
     scores, labels = folder / SCORES[meaning.which], folder / "val_labels.parquet"
     sections = [_result(rows, meaning, _few(read_labels(labels)) if labels.is_file() else "")]
-    if scores.is_file() and labels.is_file():
-        sections += _score_sections(ScoreTable.load(scores), read_labels(labels), meaning)
     if meaning.truth is not None:
+        if scores.is_file() and labels.is_file():
+            table_, read = ScoreTable.load(scores), read_labels(labels)
+            sections += _score_sections(table_, read, meaning, meaning.truth)
         sections.append(next_steps(folder, config, meaning))
     how = [] if meaning.loss is None else [paragraph(f"Loss: {meaning.loss}")]
     told = key_numbers(_numbers(rows)), paragraph(_rule(rows))
@@ -177,33 +429,11 @@ def _result(rows: Sequence[Mapping[str, float]], meaning: RunMeaning, caution: s
     return section("How good the tags will be", key_numbers(numbers), paragraph(explained), *told)
 
 
-def _score_sections(scores: ScoreTable, labels: LabelTable, meaning: RunMeaning) -> list[Html]:
-    """What the scores of the validation images show."""
-    values = np.asarray(scores.aligned(labels.images, labels.classes))
-    if meaning.truth is not None:
-        return _truth_sections(values, labels, meaning, meaning.truth)
-    judged = np.where(np.isnan(values), np.nan, labels.eval_targets())
-    probs = {"present": values[judged == 1], "absent": values[judged == 0]}
-    note = "Each kind of pair as a share of its own number, on a square-root scale."
-    if labels.unlisted == State.UNKNOWN:
-        note += (
-            " The validation labels are not known to be complete: pairs without a label count as"
-            " absent where no absent ones are listed, and are left out otherwise."
-        )
-    histogram = probability_histogram("validation pairs", probs)
-    shown = figure(histogram, alt="Histogram of probabilities", caption=note)
-    parts = [section("Probabilities, best epoch", side_by_side(shown))]
-    ranked = _by_average_precision(values, judged, labels.classes)
-    if ranked:
-        title = average_precision_title(labels)
-        parts.append(section("Classes, best epoch", *_class_tables(ranked, title)))
-    return parts
-
-
-def _truth_sections(
-    values: Any, labels: LabelTable, meaning: RunMeaning, truth: MissingLabelModel
+def _score_sections(
+    scores: ScoreTable, labels: LabelTable, meaning: RunMeaning, truth: MissingLabelModel
 ) -> list[Html]:
-    """Examples, expected tags, calibration and classes."""
+    """Examples, expected tags, what was forgotten, classes and calibration."""
+    values = np.asarray(scores.aligned(labels.images, labels.classes))
     logits = torch.logit(torch.from_numpy(np.array(values, dtype=np.float32)), eps=1e-6)
     probs = truth.probs(logits).double().numpy()
     examples = None
@@ -216,32 +446,6 @@ def _truth_sections(
         forgotten_section(truth, labels.classes),
         class_section(truth, labels),
         calibration_section(probs, labels),
-    ]
-
-
-def _by_average_precision(
-    values: Any, judged: Any, classes: Sequence[str]
-) -> list[tuple[float, str, int]]:
-    """Average precision, name and number of labels of each class that has any, worst first."""
-    found = average_precision(values, judged, known=~np.isnan(judged)).tolist()
-    counts = (judged == 1).sum(axis=0).tolist()
-    ranked = zip(found, classes, counts, strict=True)
-    return sorted((value, name, count) for value, name, count in ranked if count)
-
-
-def _class_tables(ranked: Sequence[tuple[float, str, int]], title: str) -> list[Html]:
-    """The hardest and the easiest classes, or all of them if there are few."""
-
-    def rows(chosen: Sequence[tuple[float, str, int]]) -> Html:
-        lines = [[name, f"{count:,}", f"{100 * value:.1f}"] for value, name, count in chosen]
-        return table(["class", "labels", title], lines)
-
-    if len(ranked) <= 2 * _CLASSES_SHOWN:
-        return [rows(ranked)]
-    return [
-        paragraph(f"The {_CLASSES_SHOWN} classes that are found worst:"),
-        rows(ranked[:_CLASSES_SHOWN]),
-        details("All classes", rows(ranked)),
     ]
 
 

@@ -17,6 +17,7 @@ from hilltop.errors import ArgumentError, DivergenceError
 from hilltop.losses import LOSSES, Loss, build
 from hilltop.losses.init import head_start, last_bias
 from hilltop.losses.row_weights import RowWeighted
+from hilltop.training.logistic import LogisticSolver
 from hilltop.training.optim import build_optimizer, build_schedule, moving_average
 from hilltop.training.recipe import LabelBatch, Recipe
 
@@ -32,8 +33,8 @@ class Learner:
         loss: With reduction ``"sum"``.
         recipe: How it learns.
         rows: Number of training rows.
-        optimizer: Of the parameters of both.
-        schedule: Of its learning rates.
+        optimizer: Of the parameters of both, or the solver of a head of cross-entropy.
+        schedule: Of its learning rates; a solver has none.
         head: Parameters that learn alone in the first epochs, where the recipe says so.
         body: All other parameters of the model that learn.
         average: Moving average of the model, if there is one.
@@ -46,8 +47,8 @@ class Learner:
     loss: Loss
     recipe: Recipe
     rows: int
-    optimizer: Optimizer
-    schedule: OneCycleLR
+    optimizer: Optimizer | LogisticSolver
+    schedule: OneCycleLR | None
     head: Sequence[nn.Parameter] = ()
     body: Sequence[nn.Parameter] = ()
     average: AveragedModel | None = None
@@ -111,6 +112,8 @@ class Learner:
             parameter.requires_grad_(not self.head_alone)
         if epoch == self.recipe.head_epochs and step == 0:
             steps = self.recipe.cycle_steps(self.rows, head_alone=False)
+            assert isinstance(self.optimizer, Optimizer)
+            assert self.schedule is not None
             fresh = build_schedule(self.optimizer, steps=steps, warmup=self.recipe.warmup)
             self.schedule.load_state_dict(fresh.state_dict())
 
@@ -133,6 +136,8 @@ class Learner:
         Raises:
             DivergenceError: The loss is not a finite number; nothing was learned from it.
         """
+        assert isinstance(self.optimizer, Optimizer)
+        assert self.schedule is not None
         loss = self.loss(logits, targets, verified=observed, index=index)
         self.optimizer.zero_grad()
         self.backward(loss)
