@@ -191,10 +191,7 @@ def start_head(
 
 
 def skip_safe_start(loss: Loss) -> None:
-    """Train by the equation from the first step, as a head that starts at the label rate can.
-
-    Left to the loss, processes that train together could decide differently by their own batches.
-    """
+    """Train by the equation from the first step, as a head that starts at the label rate can."""
     inner = loss.inner if isinstance(loss, RowWeighted) else loss
     if inner.safe_start is not None:
         inner.safe_start.skip()
