@@ -193,6 +193,7 @@ def main() -> None:
     parser.add_argument("--choose", action="store_true", help="use training rows alone")
     parser.add_argument("--push", type=float, help="bound of the push, in label rates")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=["COCO", *SETS], help="only these data")
     parser.add_argument("--out", type=Path, default=HERE)
     asked = parser.parse_args()
     if asked.push is not None:
@@ -201,7 +202,8 @@ def main() -> None:
     logging.getLogger("hilltop").setLevel(logging.ERROR)
     warnings.simplefilter("ignore", RuntimeWarning)  # a class without positives among test rows
     found: dict[tuple[str, str, str, float], dict[str, list[float]]] = {}
-    for features in ("standardised", "as they are"):
+    names = asked.only or ["COCO", *SETS]
+    for features in ("standardised", "as they are") if "COCO" in names else ():
         split = coco(asked.data, choose=asked.choose, standardised=features == "standardised")
         for optimiser, rates in COCO_RATES.items():
             for rate in rates[features]:
@@ -209,7 +211,7 @@ def main() -> None:
                 splits = [split] * asked.seeds
                 fill(cell, splits, optimiser, rate, epochs=8, batch=128)
                 print("COCO", features, optimiser, rate, flush=True)
-    for name in SETS:
+    for name in [name for name in SETS if name in names]:
         splits = [
             one_set(asked.data, name, seed, choose=asked.choose) for seed in range(asked.seeds)
         ]

@@ -64,7 +64,7 @@ def test_what_a_scorer_calls_best_is_kept() -> None:
         bce(reduction="sum"),
         classes=3,
         seed=0,
-        recipe=Recipe(epochs=9),
+        recipe=Recipe(epochs=9, learning_rate=1e-3),
         stopping=EarlyStopping(scorer, patience=2),
     )
     assert fitted.scores == (0.1, 0.9, 0.3, 0.2)

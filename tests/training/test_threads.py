@@ -10,7 +10,7 @@ import torch
 
 from hilltop.cli.main import main
 from hilltop.losses import bce
-from hilltop.training import learner
+from hilltop.training import learner, logistic
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.in_memory import fit_head
 from hilltop.training.recipe import Recipe
@@ -37,7 +37,14 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(torch.get_num_threads())
         return step(*given, **named)  # type: ignore[arg-type]
 
+    solver_step = logistic.LogisticSolver.step
+
+    def noting_solver(solver: logistic.LogisticSolver) -> float:
+        found.append(torch.get_num_threads())
+        return solver_step(solver)
+
     monkeypatch.setattr(learner.Learner, "step", noting)
+    monkeypatch.setattr(logistic.LogisticSolver, "step", noting_solver)
     return found
 
 

@@ -18,6 +18,8 @@ from hilltop.inputs import ImageInputs, list_images
 from hilltop.losses.base import Evidence
 from hilltop.models import build_image_model
 from hilltop.training import evidence, frozen
+from hilltop.training.folds import CrossValidation
+from hilltop.training.recipe import HEADS
 from hilltop.training.run_folder import RunFolder
 from tests.training.conftest import finish, image_command, stop
 
@@ -195,8 +197,10 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
     monkeypatch.setattr(evidence, "LEAST_ROWS", 40)
     monkeypatch.setattr(
         evidence,
-        "out_of_fold_logits",
-        lambda features, targets, *_, **__: features[:, :1].expand_as(targets).contiguous(),
+        "cross_validate",
+        lambda features, targets, *_, **__: CrossValidation(
+            features[:, :1].expand_as(targets).contiguous(), HEADS
+        ),
     )
     weigh, limits = evidence.mask_evidence, []
 

@@ -266,7 +266,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
                 batch,
                 fitted.untrained,
                 seed=seed,
-                recipe=recipe if weight is None else fitted.recipe,
+                recipe=fitted.recipe,
                 hidden=self.hidden,
                 evidence=fitted.evidence,
                 row_weight=weight,

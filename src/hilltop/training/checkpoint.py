@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
+from hilltop.training.logistic import LogisticSolver
 
 Tensors = dict[str, Tensor]
 _CHECKSUM = "sha256"
@@ -89,7 +90,7 @@ def check_weights_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def save_state(
     path: Path,
     modules: Mapping[str, nn.Module],
-    optimizer: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer | LogisticSolver,
     others: Mapping[str, Any],
     progress: Progress,
     rng_states: Tensors,
@@ -117,7 +118,7 @@ def save_state(
 def load_state(
     path: Path,
     modules: Mapping[str, nn.Module],
-    optimizer: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer | LogisticSolver,
     others: Mapping[str, Any],
     rank: int = 0,
 ) -> Progress:
@@ -148,7 +149,9 @@ def load_state(
         raise data_error(path, f"this state does not fit the run: {reason}.") from None
 
 
-def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors, groups: Any) -> None:
+def _load_optimizer(
+    optimizer: torch.optim.Optimizer | LogisticSolver, tensors: Tensors, groups: Any
+) -> None:
     """Put the state of an optimiser back, once every part of it was seen to fit.
 
     Optimisers do not look: a state of another size makes a fused one write beyond its memory.
@@ -207,7 +210,7 @@ def check_alike(name: str, given: Any, like: Any) -> None:
         raise ValueError(f"{name} must be like {like!r}, but is {given!r}")
 
 
-def _match_memory_format(optimizer: torch.optim.Optimizer) -> None:
+def _match_memory_format(optimizer: torch.optim.Optimizer | LogisticSolver) -> None:
     """Lay out what an optimiser remembers of a parameter in memory as the parameter is.
 
     Fused Adam goes through both by address: with a filter that is channels-last and moments that

@@ -90,8 +90,7 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         lambda rows: training_batch(task.train, rows.numpy()),
         task.untrained,
         seed=config.seed,
-        # After a review the recipe is chosen by the labels before it, too.
-        recipe=config.recipe if task.before is None else task.recipe,
+        recipe=task.recipe,
         hidden=config.model.hidden if config.model.model == "mlp" else None,
         evidence=task.evidence,
         before=None if task.before is None else training_batch(task.before, every)[0],

@@ -16,9 +16,9 @@ from hilltop.losses.base import Evidence
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.priors import MIN_LOGLIK_GAIN
 from hilltop.models import Features
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import CrossValidation, cross_validate
 from hilltop.training.learner import head_loss
-from hilltop.training.recipe import LabelBatch
+from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 
 REPEATS = 2
 """How often images are dealt into folds; scores are means over the deals."""
@@ -39,10 +39,12 @@ class FoldEvidence:
     Attributes:
         logits: The scores ``(N, C)``.
         model: How labels were lost.
+        heads: The heads that gave them.
     """
 
     logits: Tensor
     model: MissingLabelModel
+    heads: CrossValidation | None = None
 
 
 def prepare_loss(
@@ -54,6 +56,7 @@ def prepare_loss(
     seed: int,
     before: LabelBatch | None = None,
     least_absent: float = LEAST_ABSENT,
+    recipe: Recipe = HEADS,
 ) -> FoldEvidence | None:
     """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
 
@@ -65,6 +68,7 @@ def prepare_loss(
         seed: The same seed gives the same evidence.
         before: Targets by row as they were before a review, if there was one.
         least_absent: Unlabelled pairs that are less probably absent than this are left out.
+        recipe: How heads are trained, where that was chosen already.
 
     Returns:
         The evidence, for whoever asks the same next; None if nobody was asked.
@@ -79,7 +83,7 @@ def prepare_loss(
     asked, reason = None, _nothing_to_ask(targets, absent)
     evidence = Evidence(None, reason)
     if not reason:
-        asked = ask_folds(features(), targets, absent, seed=seed, restored=restored)
+        asked = ask_folds(features(), targets, absent, seed=seed, restored=restored, recipe=recipe)
         evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
     loss.prepare(dataclasses.replace(stats, evidence=evidence))
     return asked
@@ -92,6 +96,7 @@ def ask_folds(
     *,
     seed: int,
     restored: Tensor | None = None,
+    recipe: Recipe = HEADS,
 ) -> FoldEvidence:
     """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
 
@@ -101,13 +106,14 @@ def ask_folds(
         absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
         restored: True for labels that a review put back; they are evidence of missing ones.
+        recipe: How heads are trained, where that was chosen already.
     """
     loss = head_loss("bce", reduction="sum")
-    logits = out_of_fold_logits(
-        features, targets, loss, observed=absent, repeats=REPEATS, seed=seed
+    heads = cross_validate(
+        features, targets, loss, observed=absent, repeats=REPEATS, seed=seed, recipe=recipe
     )
-    model = MissingLabelModel.fit(logits, targets, verified=absent, restored=restored)
-    return FoldEvidence(logits, model)
+    model = MissingLabelModel.fit(heads.logits, targets, verified=absent, restored=restored)
+    return FoldEvidence(heads.logits, model, heads)
 
 
 def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:

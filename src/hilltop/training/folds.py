@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +20,18 @@ from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead, Features, input_rows
 from hilltop.progress import ProgressLog
 from hilltop.training.learner import Learner, skip_safe_start
+from hilltop.training.logistic import (
+    Entries,
+    LogisticSolver,
+    ScaledRows,
+    chunks,
+    entry_weights,
+    l2_penalty,
+)
 from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.threads import step_threads
+
+FOLDS = 4
 
 
 def out_of_fold_logits(
@@ -29,7 +40,7 @@ def out_of_fold_logits(
     loss: Loss,
     *,
     observed: Tensor | None = None,
-    folds: int = 4,
+    folds: int = FOLDS,
     repeats: int = 1,
     recipe: Recipe = HEADS,
     seed: int = 0,
@@ -61,6 +72,67 @@ def out_of_fold_logits(
         >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
         True
     """
+    return cross_validate(
+        features,
+        targets,
+        loss,
+        observed=observed,
+        folds=folds,
+        repeats=repeats,
+        recipe=recipe,
+        seed=seed,
+        heads=heads,
+    ).logits
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Heads of all folds but one, and what they say of it.
+
+    Attributes:
+        logits: Out-of-fold logits ``(N, C)``.
+        recipe: How the heads were trained, with the penalty that was chosen.
+        weight: Weights of the heads of the first deal ``(folds * C, F)``, from which heads of
+            another loss on the same folds can start; None if they were trained by steps.
+        inputs: The rows as the heads see them; likewise.
+    """
+
+    logits: Tensor
+    recipe: Recipe
+    weight: Tensor | None = None
+    inputs: ScaledRows | None = None
+
+
+def cross_validate(
+    features: Features,
+    targets: Tensor,
+    loss: Loss,
+    *,
+    observed: Tensor | None = None,
+    folds: int = FOLDS,
+    repeats: int = 1,
+    recipe: Recipe = HEADS,
+    seed: int = 0,
+    heads: Sequence[int] | None = None,
+    start: CrossValidation | None = None,
+) -> CrossValidation:
+    """Train heads on all folds but one; see :func:`out_of_fold_logits`.
+
+    Heads of cross-entropy are fitted by :class:`~hilltop.training.logistic.LogisticSolver`, those
+    of other losses by steps.
+
+    Args:
+        features: One row an image ``(N, F)``.
+        targets: 1 for labelled, 0 for not labelled ``(N, C)``.
+        loss: What the heads are trained with.
+        observed: True where a person confirmed the target.
+        folds: Into how many parts the images are dealt.
+        repeats: How often they are dealt anew.
+        recipe: How the heads are trained.
+        seed: The same seed gives the same logits.
+        heads: Numbers of the heads to train.
+        start: Heads on the same folds of the same rows.
+    """
     check_whole("folds", folds, low=2)
     check_whole("repeats", repeats, low=1)
     if len(features) < folds:
@@ -72,8 +144,15 @@ def out_of_fold_logits(
     classes = targets.shape[1]
     scores = _one_hot(fold_of, folds)
     scores = scores if heads is None else scores[:, list(heads)]
-    head = FeatureHead(features.shape[1], scores.shape[1] * classes, hidden=None)
     learns = scores == 0
+    rows = torch.arange(len(features))
+    entries = entry_weights(loss, targets, observed, rows)
+    if entries is not None and recipe.uses_newton:
+        dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
+        single = FeatureHead(features.shape[1], 1, hidden=None).to(dtype)
+        recipe = recipe.for_head(single, features, lambda rows: (targets[rows], None), seed=seed)
+        return _solve(features, single, entries, recipe, scores / repeats, folds, start)
+    head = FeatureHead(features.shape[1], scores.shape[1] * classes, hidden=None)
     with torch.no_grad():  # each head starts at the odds of the rows that it learns from
         plain = loss.inner if isinstance(loss, RowWeighted) else loss
         usual = head_start(plain, targets, verified=observed) - log_odds(targets)
@@ -97,7 +176,75 @@ def out_of_fold_logits(
                 seen = None if observed is None else observed[rows][image]
                 learner.step(logits, targets[rows][image], observed=seen, index=rows[image])
             said.update(epoch + 1)
-        return _unseen(head, features, scores / repeats, classes)
+        return CrossValidation(_unseen(head, features, scores / repeats, classes), recipe)
+
+
+def _solve(
+    features: Features,
+    head: FeatureHead,
+    entries: Entries,
+    recipe: Recipe,
+    scoring: Tensor,
+    folds: int,
+    start: CrossValidation | None,
+) -> CrossValidation:
+    """Fit heads of cross-entropy, as many side by side as memory allows."""
+    assert recipe.weight_decay is not None
+    (rows, classes), heads = entries.positive.shape, scoring.shape[1]
+    inputs = ScaledRows(features, head) if start is None or start.inputs is None else start.inputs
+    entries = entries.to(head.mean)
+    penalty = l2_penalty(recipe.weight_decay, entries)
+    first, logits = [], torch.zeros(rows, classes)
+    with ProgressLog("cross-validation", heads, "heads") as said:
+        for part in chunks(heads, rows * classes):
+            mine = scoring[:, part]
+            weight = head.mean.new_zeros(mine.shape[1] * classes, features.shape[1])
+            if start is not None and start.weight is not None:
+                given = start.weight[part.start * classes : part.stop * classes]
+                weight[: len(given)] = given
+            bias = weight.new_zeros(len(weight))
+            solver = LogisticSolver(weight, bias, inputs, entries, penalty, learns=mine == 0)
+            with step_threads(rows, features.shape[1], len(weight)):
+                solver.solve()
+            every = solver.logits.view(rows, -1, classes)
+            logits += torch.einsum("nhc,nh->nc", every, mine.to(every.dtype)).float()
+            first.append(weight[: max(0, folds - part.start) * classes])
+            said.update(min(heads, part.stop))
+    return CrossValidation(logits, recipe, torch.cat(first), inputs)
+
+
+def head_solver(
+    head: FeatureHead,
+    features: Features,
+    entries: Entries,
+    *,
+    recipe: Recipe,
+    heads: CrossValidation | None = None,
+) -> LogisticSolver:
+    """Return what fits a linear head to cross-entropy, from the mean of cross-validated heads.
+
+    Args:
+        head: The head, with the scale of its features.
+        features: One row an image ``(N, F)``.
+        entries: The labels, as weights.
+        recipe: With the penalty.
+        heads: Cross-validated heads on the same rows.
+    """
+    assert recipe.weight_decay is not None
+    layer, inputs = head.last, None
+    if heads is not None and heads.recipe.scaling == recipe.scaling and heads.weight is not None:
+        inputs = heads.inputs if heads.weight.dtype == layer.weight.dtype else None
+        with torch.no_grad():
+            layer.weight.copy_(heads.weight.view(-1, *layer.weight.shape).mean(dim=0))
+    entries = entries.to(layer.weight.detach())
+    weight = None if bool((entries.rows == 1).all()) else entries.rows
+    return LogisticSolver(
+        layer.weight.detach(),
+        layer.bias.detach(),
+        inputs or ScaledRows(features, head, weight=weight),
+        entries,
+        l2_penalty(recipe.weight_decay, entries),
+    )
 
 
 def assign_folds(images: int, folds: int, generator: torch.Generator) -> Tensor:

@@ -17,7 +17,9 @@ from hilltop.losses import LabelStats, Loss
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead, Features, take_rows
 from hilltop.training.evidence import FoldEvidence, prepare_loss
+from hilltop.training.folds import head_solver
 from hilltop.training.learner import Learner, start_head
+from hilltop.training.logistic import entry_weights
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 from hilltop.training.threads import step_threads
 
@@ -133,31 +135,43 @@ def _fit(
         torch.manual_seed(seed)
         head = FeatureHead(features.shape[1], classes, hidden=hidden).to(dtype)
         weight = None if row_weight is None else row_weight[chosen]
-        if stats is not None:
-            evidence = prepare_loss(loss, stats, lambda: features, labels, seed=seed)
-    untrained = copy.deepcopy(loss)
 
     def batch_labels(batch: Tensor) -> tuple[Tensor, Tensor | None]:
         return labels(chosen[batch])
 
     recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
+    if stats is not None:
+        evidence = prepare_loss(
+            loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
+        )
+    untrained = copy.deepcopy(loss)
     start_head(head, loss, batch_labels, rows, row_weight=weight)
     if row_weight is not None:
         loss = RowWeighted(loss, row_weight)
-    learner = Learner.build(head, loss, recipe, rows=rows)
     best = _Best(head, stopping)
     losses = []
-    for epoch in range(recipe.epochs):
-        loss.set_epoch(epoch)
-        plan = recipe.epoch_plan(rows, seed, epoch)
-        total = 0.0
-        for batch in (chosen[part] for part in plan):
-            targets, observed = labels(batch)
-            logits = head(features[batch].to(dtype))
-            total += learner.step(logits, targets, observed=observed, index=batch)
-        losses.append(total / sum(map(len, plan)))
-        if best.is_over():
-            break
+    entries = None if hidden is not None else entry_weights(loss, *labels(chosen), chosen)
+    if entries is not None and recipe.uses_newton:
+        asked = None if evidence is None else evidence.heads
+        solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
+        for _ in range(recipe.epochs):
+            losses.append(solver.step())
+            solver.set_bias()
+            if best.is_over() or bool(solver.done.all()):
+                break
+    else:
+        learner = Learner.build(head, loss, recipe, rows=rows)
+        for epoch in range(recipe.epochs):
+            loss.set_epoch(epoch)
+            plan = recipe.epoch_plan(rows, seed, epoch)
+            total = 0.0
+            for batch in (chosen[part] for part in plan):
+                targets, observed = labels(batch)
+                logits = head(features[batch].to(dtype))
+                total += learner.step(logits, targets, observed=observed, index=batch)
+            losses.append(total / sum(map(len, plan)))
+            if best.is_over():
+                break
     best.restore()
     return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained, recipe)
 

@@ -17,6 +17,7 @@ from hilltop.errors import ArgumentError, DivergenceError
 from hilltop.losses import LOSSES, Loss, build
 from hilltop.losses.init import head_start, last_bias
 from hilltop.losses.row_weights import RowWeighted
+from hilltop.training.logistic import LogisticSolver
 from hilltop.training.optim import build_optimizer, build_schedule, moving_average
 from hilltop.training.recipe import LabelBatch, Recipe
 
@@ -32,13 +33,12 @@ class Learner:
         loss: With reduction ``"sum"``.
         recipe: How it learns.
         rows: Number of training rows.
-        optimizer: Of the parameters of both.
-        schedule: Of its learning rates.
+        optimizer: Of the parameters of both, or the solver of a head of cross-entropy.
+        schedule: Of its learning rates; a solver has none.
         head: Parameters that learn alone in the first epochs, where the recipe says so.
         body: All other parameters of the model that learn.
         average: Moving average of the model, if there is one.
         stepper: The optimiser as Fabric runs it; None for the optimiser itself.
-        backward: Finds the gradients; Fabric has a way of its own.
         head_alone: Whether only the head learns in this epoch.
     """
 
@@ -46,13 +46,12 @@ class Learner:
     loss: Loss
     recipe: Recipe
     rows: int
-    optimizer: Optimizer
-    schedule: OneCycleLR
+    optimizer: Optimizer | LogisticSolver
+    schedule: OneCycleLR | None
     head: Sequence[nn.Parameter] = ()
     body: Sequence[nn.Parameter] = ()
     average: AveragedModel | None = None
     stepper: Any = None
-    backward: Callable[[Tensor], object] = torch.autograd.backward
     head_alone: bool = False
 
     @classmethod
@@ -111,6 +110,8 @@ class Learner:
             parameter.requires_grad_(not self.head_alone)
         if epoch == self.recipe.head_epochs and step == 0:
             steps = self.recipe.cycle_steps(self.rows, head_alone=False)
+            assert isinstance(self.optimizer, Optimizer)
+            assert self.schedule is not None
             fresh = build_schedule(self.optimizer, steps=steps, warmup=self.recipe.warmup)
             self.schedule.load_state_dict(fresh.state_dict())
 
@@ -126,16 +127,31 @@ class Learner:
         return self.model if self.average is None else self.average.module
 
     def step(
-        self, logits: Tensor, targets: Tensor, *, observed: Tensor | None, index: Tensor
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None,
+        index: Tensor,
+        backward: Callable[[Tensor], object] = torch.autograd.backward,
     ) -> float:
         """Learn from a batch and return its loss.
+
+        Args:
+            logits: Of the batch.
+            targets: Its labels.
+            observed: True where a person verified the target.
+            index: Its row numbers.
+            backward: Finds the gradients; Fabric has a way of its own.
 
         Raises:
             DivergenceError: The loss is not a finite number; nothing was learned from it.
         """
+        assert isinstance(self.optimizer, Optimizer)
+        assert self.schedule is not None
         loss = self.loss(logits, targets, verified=observed, index=index)
         self.optimizer.zero_grad()
-        self.backward(loss)
+        backward(loss)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise DivergenceError(
@@ -175,10 +191,7 @@ def start_head(
 
 
 def skip_safe_start(loss: Loss) -> None:
-    """Train by the equation from the first step, as a head that starts at the label rate can.
-
-    Left to the loss, processes that train together could decide differently by their own batches.
-    """
+    """Train by the equation from the first step, as a head that starts at the label rate can."""
     inner = loss.inner if isinstance(loss, RowWeighted) else loss
     if inner.safe_start is not None:
         inner.safe_start.skip()

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DivergenceError
-from hilltop.models import classifier_parameters, hold_statistics
-from hilltop.report.epochs import judged_value
+from hilltop.inputs.features import FeatureInputs
+from hilltop.metrics.epochs import judged_value
+from hilltop.models import FeatureHead, classifier_parameters, hold_statistics
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import keep_truth
@@ -36,8 +37,10 @@ from hilltop.training.epoch_metrics import (
     with_estimates,
 )
 from hilltop.training.fabric import Fabric, gradient_scaler
+from hilltop.training.folds import head_solver
 from hilltop.training.interrupt import Interrupt
 from hilltop.training.learner import Learner
+from hilltop.training.logistic import LogisticSolver, entry_weights
 from hilltop.training.pseudo_counts import PseudoCounts, keep_histogram, pseudo_columns
 from hilltop.training.recipe import seed_of
 from hilltop.training.reporter import Reporter
@@ -57,7 +60,9 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
     """
     task = build_task(config, folder)
     learner, wrapped = _learner(config, task, fabric)
-    others = {"schedule": learner.schedule, **gradient_scaler(fabric)}
+    others = {**gradient_scaler(fabric)}
+    if learner.schedule is not None:
+        others["schedule"] = learner.schedule
     reporter = Reporter(config, folder, task, quiet=not fabric.is_global_zero)
     with Interrupt() as interrupt, torch.random.fork_rng():
         progress = Progress()
@@ -72,9 +77,14 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
             if progress.step == 0:
                 torch.manual_seed(seed_of(config.seed, epoch, fabric.global_rank))
             with _divergence_explained(folder, config, task, epoch):
-                progress = _train_epoch(
-                    config, task, learner, wrapped, fabric, progress, interrupt, reporter
-                )
+                if isinstance(learner.optimizer, LogisticSolver):
+                    progress = _solve_epoch(
+                        task, learner.optimizer, fabric, progress, interrupt, reporter
+                    )
+                else:
+                    progress = _train_epoch(
+                        config, task, learner, wrapped, fabric, progress, interrupt, reporter
+                    )
                 if interrupt.asked:
                     _save(folder, learner, others, progress, fabric)
                     raise KeyboardInterrupt
@@ -125,6 +135,9 @@ def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, 
     """What learns, and its model as Fabric runs it, on one process or many."""
     task.loss.to(fabric.device)
     model = task.model.to(fabric.device)
+    solver = _solver(config, task, fabric)
+    if solver is not None:
+        return Learner(model, task.loss, task.recipe, len(task.train), solver, None), model
     learner = Learner.build(
         model,
         task.loss,
@@ -136,16 +149,68 @@ def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, 
     average_gradients(task.loss)
     if config.kind == "images":
         learner.model = model.to(memory_format=torch.channels_last)
+    assert isinstance(learner.optimizer, torch.optim.Optimizer)
     wrapped, learner.stepper = fabric.setup(learner.model, learner.optimizer)
-    world = fabric.world_size  # ranks average their gradients, but the loss is a sum
-
-    def backward(loss: Tensor) -> None:
-        fabric.backward(loss * world)
-        if learner.head_alone:  # ranks exchange the gradients of the whole model, or none
-            mean_over_ranks(learner.head)
-
-    learner.backward = backward
     return learner, wrapped
+
+
+def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver | None:
+    """What fits a linear head of cross-entropy; None for all that is trained by steps.
+
+    Every process fits the whole head: it takes seconds, and all of them get the same.
+    """
+    by_steps = config.model.model != "linear" or config.model.head_start != "prior"
+    if by_steps or config.ema or not task.recipe.uses_newton:
+        return None
+    assert isinstance(task.model, FeatureHead)
+    assert isinstance(task.train_inputs, FeatureInputs)
+    rows = np.arange(len(task.train))
+    targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
+    index = torch.from_numpy(rows).to(fabric.device)
+    entries = entry_weights(task.loss, targets, observed, index)
+    if entries is None:
+        return None
+    heads = None if task.evidence is None else task.evidence.heads
+    return head_solver(
+        task.model, task.train_inputs.values, entries, recipe=task.recipe, heads=heads
+    )
+
+
+@torch.no_grad()
+def _solve_epoch(
+    task: Task,
+    solver: LogisticSolver,
+    fabric: Fabric,
+    progress: Progress,
+    interrupt: Interrupt,
+    reporter: Reporter,
+) -> Progress:
+    """Make one step of the solver, which is a pass through the training rows."""
+    rows, counts = len(task.train), progress.pseudo_counts
+    if progress.step == 0:
+        loss = solver.step()
+        solver.set_bias()
+        if task.true_labels is not None:
+            counts = _count_pseudo_labels(task, solver.logits, fabric)
+        solver.recompute()  # a resumed run has no logits either
+        reporter.step(progress.epoch, 1, 1, loss, rows)
+        progress = dataclasses.replace(
+            progress, step=1, loss_sum=loss * rows, loss_count=rows, pseudo_counts=counts
+        )
+    if fabric.world_size > 1:
+        interrupt.asked = any_rank(interrupt.asked, fabric.device)
+    return progress
+
+
+def _count_pseudo_labels(task: Task, logits: Tensor, fabric: Fabric) -> tuple[float, ...]:
+    assert task.true_labels is not None
+    empty = torch.empty(0, dtype=torch.float64, device=fabric.device)
+    counted = PseudoCounts(task.loss, task.true_labels, empty)
+    for rows in np.array_split(np.arange(len(logits)), -(-len(logits) // 4096)):
+        targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
+        index = torch.from_numpy(rows).to(fabric.device)
+        counted.update(rows, logits[index], targets, observed, index)
+    return tuple(counted.counts.tolist())
 
 
 @torch.no_grad()
@@ -180,6 +245,12 @@ def _train_epoch(
         counts = torch.tensor(before.pseudo_counts, dtype=torch.float64, device=fabric.device)
         pseudo_counts = PseudoCounts(task.loss, task.true_labels, counts)
     learner.begin_epoch(epoch, step=step)
+
+    def backward(loss: Tensor) -> None:
+        fabric.backward(loss * world)  # ranks average their gradients, but the loss is a sum
+        if learner.head_alone:  # ranks exchange the gradients of the whole model, or none
+            mean_over_ranks(learner.head)
+
     wrapped.train()
     if config.model.freeze_norms or learner.head_alone:
         hold_statistics(learner.model)
@@ -195,7 +266,7 @@ def _train_epoch(
             pseudo_counts is not None and step >= len(plan) - parts
         ):  # each pair once, in the last pass
             pseudo_counts.update(rows, logits, targets, observed, index)
-        total += learner.step(logits, targets, observed=observed, index=index)
+        total += learner.step(logits, targets, observed=observed, index=index, backward=backward)
         step, count = step + 1, count + len(rows)
         reporter.step(epoch, step, len(plan), total / max(1, count), len(plan[step - 1]))
         if world > 1:

@@ -6,7 +6,6 @@ The command, the estimator, the advisor and the heads of the audit all take thei
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +23,6 @@ LabelBatch = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 
 USUAL_FEATURES = 1280
 """Number of features for which rate and decay of heads were chosen."""
-_CHOICES: dict[bytes, HeadChoice] = {}
-"""The last choices, by the content of their rows: a head and the folds that judge it ask for the
-same one, and it takes longer than to train either."""
-_MOST_CHOICES = 4
 
 
 @dataclass(frozen=True)
@@ -46,6 +41,10 @@ class Recipe:
         ema_ramp: Whether that decay grows in the first steps.
         least_steps: Steps of an epoch at the least, about: few rows are gone through several
             times.
+        newton: Whether a linear head of cross-entropy is fitted by
+            :class:`~hilltop.training.logistic.LogisticSolver`, an epoch being a pass through all
+            rows; None does so unless a learning rate is given.
+        chosen: Whether penalty and scaling were chosen by cross-validation.
         scaling: How a head scales its features; None leaves it to cross-validation where that
             chooses the penalty, and is the usual way elsewhere.
     """
@@ -60,7 +59,23 @@ class Recipe:
     ema: float = 0.0
     ema_ramp: bool = True
     least_steps: int = 50
+    newton: bool | None = None
+    chosen: bool = False
     scaling: Scaling | None = None
+
+    @property
+    def uses_newton(self) -> bool:
+        """Whether linear heads of cross-entropy are fitted by conjugate gradients, see newton."""
+        return self.learning_rate is None if self.newton is None else self.newton
+
+    @property
+    def for_evidence(self) -> Recipe:
+        """The usual recipe of heads, with penalty and scaling where these were chosen here."""
+        if not self.chosen:
+            return HEADS
+        return dataclasses.replace(
+            HEADS, weight_decay=self.weight_decay, scaling=self.scaling, newton=True, chosen=True
+        )
 
     def check(self) -> None:
         """Raise if a number cannot be used."""
@@ -96,17 +111,23 @@ class Recipe:
         """
         head.fit_scale(features, weight=row_weight, scaling=self.scaling)
         rate, decay, usual = self.rate_for(features.shape[1]), self.weight_decay, head.same_length
+        newton = self.uses_newton
         if decay is not None:
             scaling = self.scaling or Scaling(usual)
             return dataclasses.replace(
-                self, learning_rate=rate, weight_decay=decay, scaling=scaling
+                self, learning_rate=rate, weight_decay=decay, newton=newton, scaling=scaling
             )
         chosen = self._choose(head, features, labels, before, seed)
         if chosen.scaling != (self.scaling or Scaling(usual)):
             head.fit_scale(features, weight=row_weight, scaling=chosen.scaling)
         decay = chosen.penalty / _width_factor(features.shape[1])
         return dataclasses.replace(
-            self, learning_rate=rate * chosen.speed, weight_decay=decay, scaling=chosen.scaling
+            self,
+            learning_rate=rate * chosen.speed,
+            weight_decay=decay,
+            newton=newton,
+            chosen=True,
+            scaling=chosen.scaling,
         )
 
     def _choose(
@@ -136,18 +157,10 @@ class Recipe:
             scaled,
             targets,
             rows=len(features),
-            rate=HASTE * HEAD_RATE * factor,
             width=1 / factor,
-            seed=seed,
             before=earlier,
         )
-        content = (some, scaled(usual), targets, earlier)
-        key = _content_key(*content, usual, len(features), seed, brisker)
-        if key not in _CHOICES:
-            if len(_CHOICES) >= _MOST_CHOICES:
-                _CHOICES.pop(next(iter(_CHOICES)))
-            _CHOICES[key] = search.choose(usual, zeros=has_zeros(some), brisker=brisker)
-        return _CHOICES[key]
+        return search.choose(usual, zeros=has_zeros(some), brisker=brisker)
 
     def rate_for(self, features: int) -> float:
         """Peak of the learning rate for a number of features.
@@ -185,8 +198,6 @@ class Recipe:
 
 
 HEAD_RATE = 3e-4
-HASTE = 3.0
-"""How much faster the heads learn that a decay is chosen by."""
 HEADS = Recipe()
 """For heads on features."""
 IMAGES = Recipe(learning_rate=1e-4, weight_decay=1e-4, ema=0.9997, least_steps=1)
@@ -200,11 +211,3 @@ def _width_factor(features: int) -> float:
 def seed_of(seed: int, epoch: int, rank: int = 0) -> int:
     """A number of its own for every seed, epoch and rank."""
     return int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _content_key(*parts: object) -> bytes:
-    """The same for the same content."""
-    made = hashlib.blake2b()
-    for part in parts:
-        made.update(part.numpy().tobytes() if isinstance(part, Tensor) else repr(part).encode())
-    return made.digest()

@@ -37,7 +37,7 @@ from hilltop.training.evidence import (
     prepare_loss,
 )
 from hilltop.training.learner import head_loss, start_head
-from hilltop.training.recipe import Recipe
+from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.sources import input_source, read_both, read_training
 
@@ -170,6 +170,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
                 seed=config.seed,
                 before=earlier,
                 least_absent=(LEAST_ABSENT if config.kind == "features" else NETWORK_LEAST_ABSENT),
+                recipe=recipe.for_evidence if before is None else HEADS,
             )
         else:
             loss.prepare(stats)

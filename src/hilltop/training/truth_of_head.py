@@ -7,14 +7,15 @@ import copy
 import torch
 from torch import Tensor
 
-from hilltop.losses import LogNegative, LogPositive, Loss, MultiLabelLoss
+from hilltop.losses import Loss, MultiLabelLoss
 from hilltop.losses.base import Reduction
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.missing.model import MissingLabelModel
 from hilltop.models import FeatureHead, Features, input_rows
 from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
-from hilltop.training.folds import assign_folds, out_of_fold_logits
+from hilltop.training.folds import assign_folds, cross_validate
 from hilltop.training.in_memory import fit_head
+from hilltop.training.logistic import is_cross_entropy
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 
 LEAST_ROWS = 20
@@ -44,8 +45,7 @@ def truth_of_head(
         labels: Targets by row.
         loss: What the head was trained with, as it was before the first step.
         seed: The same seed gives the same calibration.
-        recipe: How the head was trained; with weights, the one with the penalty that was chosen,
-            which heads without them need not choose.
+        recipe: How the head was trained, with the penalty that was chosen.
         hidden: Width of its hidden layer.
         evidence: What heads of cross-entropy said about these rows already.
         row_weight: How much each row counted ``(N,)``.
@@ -59,16 +59,29 @@ def truth_of_head(
         return None
     absent = confirmed_absent(targets, observed)
     restored = None if before is None else (targets == 1) & (before != 1)
-    asked = evidence or ask_folds(features, targets, absent, seed=seed, restored=restored)
-    alike = recipe == HEADS and hidden is None and row_weight is None
-    if alike and _is_cross_entropy(loss):
+    usual = recipe.for_evidence if before is None else HEADS  # as the audit of reviewed labels
+    asked = evidence or ask_folds(
+        features, targets, absent, seed=seed, restored=restored, recipe=usual
+    )
+    heads = asked.heads
+    same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
+    same_penalty = heads is not None and heads.recipe.weight_decay == recipe.weight_decay
+    alike = recipe.uses_newton and same_scaling and same_penalty
+    plain = isinstance(loss, MultiLabelLoss) and loss.correction is None and is_cross_entropy(loss)
+    if alike and plain and hidden is None and row_weight is None:
         return asked.model
     loss = _reduced(loss, "sum" if row_weight is None else "none")
     if hidden is None:
         loss = loss if row_weight is None else RowWeighted(loss, row_weight)
-        logits = out_of_fold_logits(
-            features, targets, loss, observed=observed, recipe=recipe, seed=seed
-        )
+        logits = cross_validate(
+            features,
+            targets,
+            loss,
+            observed=observed,
+            recipe=recipe,
+            seed=seed,
+            start=heads if same_scaling else None,
+        ).logits
     else:
         logits = _fold_by_fold(features, labels, loss, seed, recipe, hidden, row_weight)
     return asked.model.for_scores(logits, asked.logits, targets, verified=absent)
@@ -115,16 +128,3 @@ def _fold_by_fold(
         with torch.no_grad():
             logits[rows] = head(input_rows(features, rows)).float()
     return logits
-
-
-def _is_cross_entropy(loss: Loss) -> bool:
-    """Whether a loss is the one that missing labels are judged by, nothing added."""
-    return (
-        isinstance(loss, MultiLabelLoss)
-        and type(loss.positive) is LogPositive
-        and type(loss.negative) is LogNegative
-        and loss.correction is None
-        and loss.class_weight is None
-        and loss.pos_weight is None
-        and not loss.label_smoothing
-    )

@@ -19,7 +19,7 @@ from hilltop.errors import DataError
 LogitBlocks = Callable[[int, int], Tensor]
 """Gives the logits of the rows from a first one to before a last one."""
 
-_CLOSEST = 1e-7
+_CLOSEST = 1e-6  # as everywhere that scores become logits
 
 
 @dataclass(frozen=True)
