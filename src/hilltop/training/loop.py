@@ -46,7 +46,7 @@ from hilltop.training.recipe import seed_of
 from hilltop.training.reporter import Reporter
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.scoring import placed, predict
-from hilltop.training.task import Task, build_task, training_batch
+from hilltop.training.task import Task, build_task, training_batch, uses_solver
 
 
 def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bool = True) -> Path:
@@ -159,8 +159,7 @@ def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver |
 
     Every process fits the whole head: it takes seconds, and all of them get the same.
     """
-    by_steps = config.model.model != "linear" or config.model.head_start != "prior"
-    if by_steps or config.ema or not task.recipe.uses_newton:
+    if not uses_solver(config, task.recipe, task.loss):
         return None
     assert isinstance(task.model, FeatureHead)
     assert isinstance(task.train_inputs, FeatureInputs)
@@ -168,8 +167,7 @@ def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver |
     targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
     index = torch.from_numpy(rows).to(fabric.device)
     entries = entry_weights(task.loss, targets, observed, index)
-    if entries is None:
-        return None
+    assert entries is not None
     heads = None if task.evidence is None else task.evidence.heads
     return head_solver(
         task.model, task.train_inputs.values, entries, recipe=task.recipe, heads=heads
