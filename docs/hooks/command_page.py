@@ -7,17 +7,17 @@ from typing import Any
 from hilltop.cli.main import COMMANDS, START, load_command
 from hilltop.cli.parser import render_help
 
-WIDTH = 84
+WIDTH = 100
 
 
 def page() -> str:
     """All help texts, one heading for each command."""
-    parts = ["# The command line", f"```text\n{START}```"]
+    parts = ["# The command line", f"```console\n{START}```"]
     for name in COMMANDS:
         text = render_help(load_command(name), name, width=WIDTH)
-        parts.append(f"## hilltop {name}\n\n```text\n{text}```")
+        parts.append(f"## hilltop {name}\n\n```console\n{text}```")
     labels = render_help(load_command("inspect"), "inspect", labels=True, width=WIDTH)
-    parts.append(f"## How label files are read (--help-labels)\n\n```text\n{labels}```")
+    parts.append(f"## How label files are read (--help-labels)\n\n```console\n{labels}```")
     return "\n\n".join(parts) + "\n"
 
 

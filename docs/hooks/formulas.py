@@ -39,7 +39,8 @@ _COMMANDS = {
 _LONGER = {
     r"\^([+-])": r"^{\1}",
     r"\\sum(_(\{[^}]*\}|\w))?": r"\g<0>\\,",
-    r"\\tfrac(\d)(\d)": r"\\frac{\1}{\2}",
+    r"\\tfrac(\w)(\w)": r"\\frac{\1}{\2}",
+    r"\\tfrac\{": r"\\frac{",
     r"\\le\b": r"\\leq",
     r"\\ge\b": r"\\geq",
     r"\\ne\b": r"\\neq",

@@ -10,8 +10,8 @@ import pytest
 
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, write_labels
+from hilltop.metrics.epochs import best_epoch, is_estimated
 from hilltop.missing import MissingLabelModel
-from hilltop.report.epochs import best_epoch, is_estimated
 from hilltop.training.epoch_metrics import evaluate_scores, lists_positives_alone
 from hilltop.training.run_folder import RunFolder
 

@@ -84,7 +84,7 @@ class Resume:
 
 def describe_run(path: Path) -> dict[str, Any]:
     """What a finished run says of itself: where it is, and the metrics of its epochs."""
-    from hilltop.report.epochs import best_epoch
+    from hilltop.metrics.epochs import best_epoch
     from hilltop.training.decisions import load_truth, usual_weights
 
     folder = RunFolder(path)

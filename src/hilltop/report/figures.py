@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from hilltop.report.epochs import is_estimated
+from hilltop.metrics.epochs import is_estimated
 
 Rows = Sequence[Mapping[str, Any]]
 Probs = npt.NDArray[np.floating[Any]]

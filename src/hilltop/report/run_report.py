@@ -24,8 +24,8 @@ from hilltop.data.layout import option_words, read_options
 from hilltop.data.scores import ScoreTable
 from hilltop.data.small_files import read_yaml
 from hilltop.inputs.image_files import find_images
+from hilltop.metrics.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.missing import Decision, MissingLabelModel
-from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.report.figures import (
     calibration_curve,
     loss_panel,

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from hilltop.data.scores import ScoreTable
 from hilltop.metrics import classification_report
+from hilltop.metrics.epochs import best_epoch, judged_value
 from hilltop.missing import Evaluation, Interval, MissingLabelModel
-from hilltop.report.epochs import best_epoch, judged_value
 from hilltop.training.decisions import load_truth, score_logits
 from hilltop.training.run_folder import RunFolder
 

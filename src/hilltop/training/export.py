@@ -15,8 +15,8 @@ from hilltop.checks import pluralize
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
 from hilltop.errors import HilltopError, MissingExtra
+from hilltop.metrics.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.missing.model import MissingLabelModel
-from hilltop.report.epochs import best_epoch, in_per_cent, is_estimated
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
 from hilltop.training.run_folder import RunFolder

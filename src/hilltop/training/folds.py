@@ -151,7 +151,10 @@ def cross_validate(
     if entries is not None and recipe.uses_newton:
         dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
         single = FeatureHead(features.shape[1], 1, hidden=None).to(dtype)
-        recipe = recipe.for_head(single, features, lambda rows: (targets[rows], None), seed=seed)
+        if start is None or start.inputs is None or recipe.weight_decay is None:
+            recipe = recipe.for_head(
+                single, features, lambda rows: (targets[rows], None), seed=seed
+            )
         return _solve(features, single, entries, recipe, scores / repeats, folds, start)
     head = FeatureHead(features.shape[1], scores.shape[1] * classes, hidden=None)
     with torch.no_grad():  # each head starts at the odds of the rows that it learns from

@@ -145,7 +145,7 @@ def _fit(
             loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
         )
     untrained = copy.deepcopy(loss)
-    start_head(head, loss, batch_labels, rows, row_weight=weight)
+    plain = loss
     if row_weight is not None:
         loss = RowWeighted(loss, row_weight)
     best = _Best(head, stopping)
@@ -160,6 +160,7 @@ def _fit(
             if best.is_over() or bool(solver.done.all()):
                 break
     else:
+        start_head(head, plain, batch_labels, rows, row_weight=weight)
         learner = Learner.build(head, loss, recipe, rows=rows)
         for epoch in range(recipe.epochs):
             loss.set_epoch(epoch)

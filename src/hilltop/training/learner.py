@@ -39,7 +39,6 @@ class Learner:
         body: All other parameters of the model that learn.
         average: Moving average of the model, if there is one.
         stepper: The optimiser as Fabric runs it; None for the optimiser itself.
-        backward: Finds the gradients; Fabric has a way of its own.
         head_alone: Whether only the head learns in this epoch.
     """
 
@@ -53,7 +52,6 @@ class Learner:
     body: Sequence[nn.Parameter] = ()
     average: AveragedModel | None = None
     stepper: Any = None
-    backward: Callable[[Tensor], object] = torch.autograd.backward
     head_alone: bool = False
 
     @classmethod
@@ -129,9 +127,22 @@ class Learner:
         return self.model if self.average is None else self.average.module
 
     def step(
-        self, logits: Tensor, targets: Tensor, *, observed: Tensor | None, index: Tensor
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        *,
+        observed: Tensor | None,
+        index: Tensor,
+        backward: Callable[[Tensor], object] = torch.autograd.backward,
     ) -> float:
         """Learn from a batch and return its loss.
+
+        Args:
+            logits: Of the batch.
+            targets: Its labels.
+            observed: True where a person verified the target.
+            index: Its row numbers.
+            backward: Finds the gradients; Fabric has a way of its own.
 
         Raises:
             DivergenceError: The loss is not a finite number; nothing was learned from it.
@@ -140,7 +151,7 @@ class Learner:
         assert self.schedule is not None
         loss = self.loss(logits, targets, verified=observed, index=index)
         self.optimizer.zero_grad()
-        self.backward(loss)
+        backward(loss)
         value = float(loss.detach())
         if not math.isfinite(value):
             raise DivergenceError(

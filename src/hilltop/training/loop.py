@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DivergenceError
 from hilltop.inputs.features import FeatureInputs
+from hilltop.metrics.epochs import judged_value
 from hilltop.models import FeatureHead, classifier_parameters, hold_statistics
-from hilltop.report.epochs import judged_value
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import keep_truth
@@ -46,7 +46,7 @@ from hilltop.training.recipe import seed_of
 from hilltop.training.reporter import Reporter
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.scoring import placed, predict
-from hilltop.training.task import Task, build_task, training_batch
+from hilltop.training.task import Task, build_task, training_batch, uses_solver
 
 
 def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bool = True) -> Path:
@@ -151,14 +151,6 @@ def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, 
         learner.model = model.to(memory_format=torch.channels_last)
     assert isinstance(learner.optimizer, torch.optim.Optimizer)
     wrapped, learner.stepper = fabric.setup(learner.model, learner.optimizer)
-    world = fabric.world_size  # ranks average their gradients, but the loss is a sum
-
-    def backward(loss: Tensor) -> None:
-        fabric.backward(loss * world)
-        if learner.head_alone:  # ranks exchange the gradients of the whole model, or none
-            mean_over_ranks(learner.head)
-
-    learner.backward = backward
     return learner, wrapped
 
 
@@ -167,8 +159,7 @@ def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver |
 
     Every process fits the whole head: it takes seconds, and all of them get the same.
     """
-    by_steps = config.model.model != "linear" or config.model.head_start != "prior"
-    if by_steps or config.ema or not task.recipe.uses_newton:
+    if not uses_solver(config, task.recipe, task.loss):
         return None
     assert isinstance(task.model, FeatureHead)
     assert isinstance(task.train_inputs, FeatureInputs)
@@ -176,8 +167,7 @@ def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver |
     targets, observed = (part.to(fabric.device) for part in training_batch(task.train, rows))
     index = torch.from_numpy(rows).to(fabric.device)
     entries = entry_weights(task.loss, targets, observed, index)
-    if entries is None:
-        return None
+    assert entries is not None
     heads = None if task.evidence is None else task.evidence.heads
     return head_solver(
         task.model, task.train_inputs.values, entries, recipe=task.recipe, heads=heads
@@ -253,6 +243,12 @@ def _train_epoch(
         counts = torch.tensor(before.pseudo_counts, dtype=torch.float64, device=fabric.device)
         pseudo_counts = PseudoCounts(task.loss, task.true_labels, counts)
     learner.begin_epoch(epoch, step=step)
+
+    def backward(loss: Tensor) -> None:
+        fabric.backward(loss * world)  # ranks average their gradients, but the loss is a sum
+        if learner.head_alone:  # ranks exchange the gradients of the whole model, or none
+            mean_over_ranks(learner.head)
+
     wrapped.train()
     if config.model.freeze_norms or learner.head_alone:
         hold_statistics(learner.model)
@@ -268,7 +264,7 @@ def _train_epoch(
             pseudo_counts is not None and step >= len(plan) - parts
         ):  # each pair once, in the last pass
             pseudo_counts.update(rows, logits, targets, observed, index)
-        total += learner.step(logits, targets, observed=observed, index=index)
+        total += learner.step(logits, targets, observed=observed, index=index, backward=backward)
         step, count = step + 1, count + len(rows)
         reporter.step(epoch, step, len(plan), total / max(1, count), len(plan[step - 1]))
         if world > 1:

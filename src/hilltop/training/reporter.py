@@ -5,18 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
+from hilltop.metrics.epochs import best_epoch, in_per_cent
 from hilltop.progress import ProgressLog, say
-from hilltop.report import RunMeaning, write_run_report
-from hilltop.report.epochs import best_epoch, in_per_cent
 from hilltop.training.config import TrainConfig
 from hilltop.training.decisions import load_truth, usual_weights
 from hilltop.training.epoch_metrics import lists_positives_alone
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
+
+if TYPE_CHECKING:
+    from hilltop.report import RunMeaning
 
 _SECONDS_BETWEEN = 5.0
 """From one line about an epoch to the next."""
@@ -107,6 +109,8 @@ class Reporter:
             )
             self._say(f"{were} left out: see broken.txt")
         if self._config.report:
+            from hilltop.report import write_run_report  # the page alone needs it
+
             write_run_report(self._folder.path, self._meaning())
         self._folder.event("end", broken=len(unique))
         if rows:
@@ -123,6 +127,8 @@ class Reporter:
 
     def _meaning(self) -> RunMeaning:
         """What the page is told beside the files of the run."""
+        from hilltop.report import RunMeaning
+
         which = usual_weights(self._folder)
         images = self._config.val_images or self._config.images
         if images is None:

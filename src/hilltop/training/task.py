@@ -37,6 +37,7 @@ from hilltop.training.evidence import (
     prepare_loss,
 )
 from hilltop.training.learner import head_loss, start_head
+from hilltop.training.logistic import is_cross_entropy
 from hilltop.training.recipe import HEADS, Recipe
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.sources import input_source, read_both, read_training
@@ -174,7 +175,7 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
             )
         else:
             loss.prepare(stats)
-    if config.model.head_start == "prior":
+    if config.model.head_start == "prior" and not uses_solver(config, recipe, loss):
         start_head(classifier_of(model), loss, labels, len(train))
     true_labels = _true_labels(config, train)
     untrained = copy.deepcopy(loss)
@@ -192,6 +193,12 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         untrained,
         before,
     )
+
+
+def uses_solver(config: TrainConfig, recipe: Recipe, loss: Loss) -> bool:
+    """Whether a run fits a linear head of cross-entropy, which needs no steps."""
+    linear = config.model.model == "linear" and config.model.head_start == "prior"
+    return linear and recipe.uses_newton and not config.ema and is_cross_entropy(loss)
 
 
 def label_stats(table: LabelTable, epochs: int, *, before: LabelTable | None = None) -> LabelStats:

@@ -125,6 +125,7 @@ SPREADSHEET_ERRORS = frozenset(
 )
 ANY = "*"
 _STATES = tuple(state.name.lower() for state in State)
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 
@@ -136,14 +137,15 @@ def canonical(cell: str) -> str:
         ('yes', '-1', '0.5', '0.02')
     """
     text = cell.strip().lower()
-    if re.fullmatch(r"[+-]?[0-9]+,[0-9]+%?", text):  # decimals as most of Europe writes them
-        text = text.replace(",", ".")
-    if text.endswith("%") and _NUMBER.fullmatch(text[:-1]):
-        text = repr(float(text[:-1]) / 100)
-    if text and text[0] in "+-.0123456789" and _NUMBER.fullmatch(text):
-        number = float(text)
-        return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
-    return text
+    if not text or text[0] not in "+-.0123456789":
+        return text
+    plain = text.removesuffix("%")
+    if _DECIMAL_COMMA.fullmatch(plain):  # as most of Europe writes decimals
+        plain = plain.replace(",", ".")
+    if not _NUMBER.fullmatch(plain):
+        return text
+    number = float(plain) / (100 if text.endswith("%") else 1)
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
 
 
 def number_in(word: str) -> float | None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from hilltop.data import read_labels
 from hilltop.data.scores import ScoreTable
+from hilltop.metrics.epochs import is_estimated, judged_value
 from hilltop.missing import Evaluation, Interval
-from hilltop.report.epochs import is_estimated, judged_value
 from hilltop.report.tables import Sheet
 from hilltop.studies.compare.level import Level
 from hilltop.studies.compare.runs import Result

@@ -25,7 +25,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.errors import HilltopError
 from hilltop.inputs.features import Features, read_features
-from hilltop.report.epochs import best_epoch, in_per_cent
+from hilltop.metrics.epochs import best_epoch, in_per_cent
 from hilltop.studies.compare.study import Cell, Study
 from hilltop.training import TrainConfig, resume, train
 from hilltop.training.run_folder import RunFolder
