@@ -114,8 +114,10 @@ def whole_batch_gradient(criterion: Loss) -> Tensor:
 def test_the_gradient_is_the_same_for_every_accumulation(
     tmp_path: Path, accumulate: int, reduction: str
 ) -> None:
-    gradient = step_gradient(tmp_path, hf_loss(hill(reduction=reduction)), accumulate)
-    expected = whole_batch_gradient(hill(reduction=reduction))
+    gradient = step_gradient(
+        tmp_path, hf_loss(hill(reduction=reduction, safe_start=False)), accumulate
+    )
+    expected = whole_batch_gradient(hill(reduction=reduction, safe_start=False))
     torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
 
 
