@@ -75,11 +75,13 @@ class TrainConfig:
     pseudo_label: float | None = None
     """Train twice: before the second time, unknown pairs above this probability become labels."""
     epochs: int = 20
-    """How often to go through the training images."""
+    """Passes through the training images. Linear heads of bce and auto are solved by conjugate
+    gradients unless a learning rate is given: it is then the most passes."""
     batch_size: int = 128
-    """Images in a step, over all processes together."""
+    """Images in a step, over all processes together; without effect where heads are solved."""
     learning_rate: Annotated[float | None, Parameter(alias="--lr")] = None
-    """Peak of the one-cycle schedule; without it 1e-4 on images, by their number on features."""
+    """Peak of the one-cycle schedule; without it 1e-4 on images, and on features linear heads of
+    bce and auto are solved, while others have a rate that depends on the number of images."""
     weight_decay: float | None = None
     """On matrices and filters; without it 1e-4 on images, by cross-validation on features."""
     warmup: float = 0.2

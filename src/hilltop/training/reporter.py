@@ -121,7 +121,8 @@ class Reporter:
             )
         truth = load_truth(self._folder, usual_weights(self._folder))
         if truth is not None:
-            self._say(truth.describe())
+            images = pluralize(truth.images, "image", "images")
+            self._say(f"labels of {images}: {truth.describe()}")
             self._say(f"tags: {truth.thresholds().describe()}")
         self._say(f"run folder: {self._folder.path}")
 
