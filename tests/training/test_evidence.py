@@ -9,7 +9,9 @@ from torch import Tensor
 from hilltop.losses import LabelStats
 from hilltop.losses.methods.auto import auto
 from hilltop.missing import MissingLabelModel
+from hilltop.training import fit_head
 from hilltop.training.evidence import FoldEvidence, mask_evidence, prepare_loss
+from hilltop.training.learner import head_loss
 
 Rows = tuple[Tensor, Tensor, Tensor]
 
@@ -67,3 +69,21 @@ def test_too_few_rows_are_said() -> None:
     )
     assert told is None
     assert "3 rows are too few" in str(loss.describe())
+
+
+def test_auto_without_missing_labels_is_cross_entropy_to_the_bit() -> None:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(400, 6, generator=generator)
+    targets = (features[:, :4] + torch.randn(400, 4, generator=generator) > 1).float()
+
+    def weights(name: str) -> Tensor:
+        fitted = fit_head(
+            features,
+            lambda rows: (targets[rows], None),
+            head_loss(name, reduction="sum"),
+            classes=4,
+            stats=LabelStats.of(targets),
+        )
+        return fitted.head.last.weight
+
+    assert torch.equal(weights("auto"), weights("bce"))

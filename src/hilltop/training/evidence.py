@@ -46,6 +46,13 @@ class FoldEvidence:
     model: MissingLabelModel
     heads: CrossValidation | None = None
 
+    def start_of(self, loss: Loss) -> CrossValidation | None:
+        """Heads that the final one starts from; None where the loss masks nothing.
+
+        ``auto`` without evidence of missing labels is then cross-entropy to the bit.
+        """
+        return None if getattr(loss, "correction", None) is None else self.heads
+
 
 def prepare_loss(
     loss: Loss,

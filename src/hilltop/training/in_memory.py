@@ -152,7 +152,7 @@ def _fit(
     losses = []
     entries = None if hidden is not None else entry_weights(loss, *labels(chosen), chosen)
     if entries is not None and recipe.uses_newton:
-        asked = None if evidence is None else evidence.heads
+        asked = None if evidence is None else evidence.start_of(plain)
         solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
         for _ in range(recipe.epochs):
             losses.append(solver.step())

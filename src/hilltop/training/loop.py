@@ -168,7 +168,7 @@ def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver |
     index = torch.from_numpy(rows).to(fabric.device)
     entries = entry_weights(task.loss, targets, observed, index)
     assert entries is not None
-    heads = None if task.evidence is None else task.evidence.heads
+    heads = None if task.evidence is None else task.evidence.start_of(task.loss)
     return head_solver(
         task.model, task.train_inputs.values, entries, recipe=task.recipe, heads=heads
     )
