@@ -37,7 +37,12 @@ from torch import Tensor
 
 from hilltop.audit.review.queues import model_values
 from hilltop.metrics import average_precision
-from hilltop.training.evidence import FoldEvidence, ask_folds, mask_evidence
+from hilltop.training.evidence import (
+    FoldEvidence,
+    ask_folds,
+    mask_evidence,
+    restored_labels,
+)
 from hilltop.training.recipe import Recipe
 
 LINES = ("auto", "labels 1000", "labels 5000", "labels 7000", "labels 20000", "model 1000")
@@ -80,20 +85,20 @@ class Review:
 
     def audit(self, answered: Tensor | None = None) -> FoldEvidence:
         """Out-of-fold logits of heads that know the answers, and what they say of the labels."""
-        if answered is None:
-            return ask_folds(self.features, self.given, None, seed=self.seed)
-        targets = torch.where(answered, self.true, self.given)
-        absent, restored = answered & (targets == 0), answered & (self.given == 0) & (targets == 1)
+        targets, absent, restored = self._known(answered)
         return ask_folds(self.features, targets, absent, seed=self.seed, restored=restored)
 
-    def task(self, answered: Tensor | None = None) -> Task:
-        """What ``auto`` learns from: answers count in full, entries probably missing not at all."""
-        found = self.audit(answered)
+    def _known(self, answered: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Labels after answers, which of them are verified as absent, and which were put back."""
         if answered is None:
-            return Task(self.given, _weight(found, self.given, None, None))
+            return self.given, None, None
         targets = torch.where(answered, self.true, self.given)
-        absent, restored = answered & (targets == 0), answered & (self.given == 0) & (targets == 1)
-        weight = _weight(found, targets, absent, restored)
+        return targets, answered & (targets == 0), restored_labels(targets, self.given)
+
+    def task(self, answered: Tensor) -> Task:
+        """What ``auto`` learns from: answers count in full, entries probably missing not at all."""
+        targets, absent, restored = self._known(answered)
+        weight = _weight(self.audit(answered), targets, absent, restored)
         return Task(targets, weight.masked_fill(answered, 1.0))
 
     def ask(self, present: Tensor, number: int, rounds: int) -> Tensor:

@@ -171,3 +171,9 @@ def test_a_random_sample_overrides_the_model_in_number_and_sentence(
     assert f"{missing['low']:,.0f} to {missing['high']:,.0f}" in found["summary"]
     truth = true[:900].sum() - (read_labels(files / "train.parquet").batch()[0] == 1).sum()
     assert missing["low"] < truth < missing["high"]
+    review = Review(AuditFolder.read(tmp_path / "audit"))
+    try:
+        started: Any = review.start("Ann")
+    finally:
+        review.close()
+    assert started["summary"] == found["summary"]

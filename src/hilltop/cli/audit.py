@@ -343,7 +343,7 @@ class Estimate:
     """Say how many labels are missing, now that a random sample was reviewed.
 
     The review page has a mode that shows a random sample; from its answers the number of missing
-    labels follows without any belief about how they were lost. Nothing is trained again.
+    labels follows without any assumption about how they were lost. Nothing is trained again.
 
     Example: hilltop estimate audit
     """
@@ -396,6 +396,7 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
     if by_answers is not None:
         labelled = sum(one.labelled for one in estimates)
         missing, summary = by_answers[0].as_dict(), describe_total(labelled, *by_answers)
+    replace(folder, missing=missing, summary=summary).write()  # the review page says the same
     print_summary(Console(), estimates, sampled, summary)
     if weighted is not None:
         print(weighted.sentence)

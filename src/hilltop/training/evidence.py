@@ -86,7 +86,7 @@ def prepare_loss(
     rows = torch.arange(stats.images)
     targets, observed = labels(rows)
     absent = confirmed_absent(targets, observed)
-    restored = None if before is None else (targets == 1) & (before(rows)[0] != 1)
+    restored = None if before is None else restored_labels(targets, before(rows)[0])
     asked, reason = None, _nothing_to_ask(targets, absent)
     evidence = Evidence(None, reason)
     if not reason:
@@ -121,6 +121,11 @@ def ask_folds(
     )
     model = MissingLabelModel.fit(heads.logits, targets, verified=absent, restored=restored)
     return FoldEvidence(heads.logits, model, heads)
+
+
+def restored_labels(targets: Tensor, before: Tensor) -> Tensor:
+    """The labels that were missing before a review and that it put back."""
+    return (targets == 1) & (before != 1)
 
 
 def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:

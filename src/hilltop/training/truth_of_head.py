@@ -12,7 +12,7 @@ from hilltop.losses.base import Reduction
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.missing.model import MissingLabelModel
 from hilltop.models import FeatureHead, Features, input_rows
-from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent
+from hilltop.training.evidence import FoldEvidence, ask_folds, confirmed_absent, restored_labels
 from hilltop.training.folds import assign_folds, cross_validate
 from hilltop.training.in_memory import fit_head
 from hilltop.training.logistic import is_cross_entropy
@@ -58,7 +58,7 @@ def truth_of_head(
     if len(features) < LEAST_ROWS or not bool((targets == 1).any()):
         return None
     absent = confirmed_absent(targets, observed)
-    restored = None if before is None else (targets == 1) & (before != 1)
+    restored = None if before is None else restored_labels(targets, before)
     usual = recipe.for_evidence if before is None else HEADS  # as the audit of reviewed labels
     asked = evidence or ask_folds(
         features, targets, absent, seed=seed, restored=restored, recipe=usual
