@@ -7,7 +7,6 @@ import importlib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -21,7 +20,7 @@ PACKAGES = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
 BASE = ("data", "losses", "metrics", "missing")
 ABOVE = {"audit", "cli", "report", "studies", "training"}
 MOST_LINES = 1000
-LAZY = [path for path in PACKAGE.rglob("__init__.py") if "_MODULES = {" in path.read_text()]
+STUBS = sorted(PACKAGE.rglob("__init__.pyi"))
 WITHOUT_EXPORTS = {"cli"}
 
 
@@ -56,15 +55,6 @@ def package_of(name: str) -> str:
 def imports_of(package: str) -> dict[str, set[str]]:
     """What the files of a package import, by file."""
     return {module_name(file): imported(file) for file in (PACKAGE / package).rglob("*.py")}
-
-
-def modules_of(module: ModuleType) -> dict[str, str]:
-    """The module of every lazy name of a package; it may come with the extra that it needs."""
-    modules: dict[str, str | tuple[str, str]] = module._MODULES
-    return {
-        name: module_path if isinstance(module_path, str) else module_path[0]
-        for name, module_path in modules.items()
-    }
 
 
 @pytest.mark.parametrize("package", BASE)
@@ -115,19 +105,25 @@ def test_every_name_that_a_package_exports_can_be_imported(package: str) -> None
     assert [name for name in names if not hasattr(module, name)] == []
 
 
-@pytest.mark.parametrize("path", LAZY, ids=module_name)
-def test_type_checkers_and_lazy_imports_are_told_the_same(path: Path) -> None:
-    package = module_name(path)
-    module = importlib.import_module(package)
-    modules = {
-        f"{package}.{module_path}.{name}" for name, module_path in modules_of(module).items()
+@pytest.mark.parametrize("stub", STUBS, ids=module_name)
+def test_a_package_exports_what_type_checkers_are_told(stub: Path) -> None:
+    package = importlib.import_module(module_name(stub))
+    names = {
+        alias.asname: node.module
+        for node in tree(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
     }
-    assert {name for name in imported(path) if name.startswith(package)} == modules
-    assert sorted(module.__all__) == sorted(modules_of(module))
+    assert sorted(package.__all__) == sorted(dir(package)) == sorted(names)
+    for name, home in names.items():
+        assert getattr(package, name) is getattr(importlib.import_module(home), name)
 
 
-def test_there_are_lazy_imports() -> None:
-    assert len(LAZY) >= 4
+def test_every_package_lists_its_names_once() -> None:
+    packages = {module_name(stub) for stub in STUBS}
+    assert packages == {"hilltop", *(f"hilltop.{name}" for name in set(PACKAGES) - WITHOUT_EXPORTS)}
+    for stub in STUBS:
+        assert "__all__ = lazy_imports(" in stub.with_suffix(".py").read_text()
 
 
 def test_after_importing_hilltop_every_package_can_be_reached() -> None:

@@ -52,7 +52,7 @@ def test_the_estimator_needs_no_library_but_scikit_learn_and_hf_loss_not_even_th
         (
             "sklearn",
             "from hilltop.integrations import HilltopClassifier",
-            "HilltopClassifier needs the package 'sklearn'."
+            "hilltop.integrations.HilltopClassifier needs the package 'sklearn'."
             f" Install it with: {install_command('sklearn')}",
         ),
         (

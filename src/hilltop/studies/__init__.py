@@ -2,6 +2,4 @@
 
 from hilltop.lazy_imports import lazy_imports
 
-__getattr__, __dir__ = lazy_imports(
-    __name__, {name: name for name in ("advise", "compare", "demo", "reproduce")}
-)
+__getattr__, __dir__, __all__ = lazy_imports(__name__, __file__)

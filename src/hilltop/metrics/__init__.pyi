@@ -1,0 +1,11 @@
+from hilltop.metrics.accumulate import ReportAccumulator as ReportAccumulator
+from hilltop.metrics.at_k import ndcg_at_k as ndcg_at_k
+from hilltop.metrics.at_k import precision_at_k as precision_at_k
+from hilltop.metrics.at_k import propensities as propensities
+from hilltop.metrics.functional import EmptyClassWarning as EmptyClassWarning
+from hilltop.metrics.functional import average_precision as average_precision
+from hilltop.metrics.functional import mean_average_precision as mean_average_precision
+from hilltop.metrics.report import ClassificationReport as ClassificationReport
+from hilltop.metrics.report import PerClass as PerClass
+from hilltop.metrics.report import classification_report as classification_report
+from hilltop.metrics.thresholds import fit_thresholds as fit_thresholds

@@ -1,0 +1,15 @@
+from hilltop.models.cut import block_names as block_names
+from hilltop.models.cut import cut_below as cut_below
+from hilltop.models.cut import outputs_below as outputs_below
+from hilltop.models.feature_rows import Features as Features
+from hilltop.models.feature_rows import SparseRows as SparseRows
+from hilltop.models.feature_rows import input_rows as input_rows
+from hilltop.models.feature_rows import take_rows as take_rows
+from hilltop.models.heads import FeatureHead as FeatureHead
+from hilltop.models.heads import Scaling as Scaling
+from hilltop.models.heads import has_zeros as has_zeros
+from hilltop.models.images import NormalisedInput as NormalisedInput
+from hilltop.models.images import build_image_model as build_image_model
+from hilltop.models.images import classifier_parameters as classifier_parameters
+from hilltop.models.images import count_parameters as count_parameters
+from hilltop.models.images import hold_statistics as hold_statistics
