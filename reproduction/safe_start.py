@@ -102,17 +102,10 @@ def standardise(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.nda
     return (train - mean) / deviation, (test - mean) / deviation
 
 
-class Trained(NamedTuple):
-    """mAP in percent, and whether the safe start began and lasted to the end."""
-
-    measured: float
-    only_safe_start: bool
-
-
 def learned(
     split: Split, name: str, optimiser: str, rate: float, seed: int, *, epochs: int, batch: int
-) -> Trained:
-    """Train a head and measure it."""
+) -> float:
+    """Train a head and return its mAP in percent."""
     torch.manual_seed(seed)
     head = nn.Linear(split.inputs.shape[1], split.labels.shape[1])
     loss = make_loss(name, epochs)
@@ -127,8 +120,7 @@ def learned(
             steps.step()
     with torch.no_grad():
         scores = head(split.test_inputs).numpy()
-    measured = 100 * float(np.nanmean(average_precision(scores, split.truth)))
-    return Trained(measured, loss.safe_start is not None and not loss.safe_start.over)
+    return 100 * float(np.nanmean(average_precision(scores, split.truth)))
 
 
 def make_loss(name: str, epochs: int) -> Loss:
@@ -142,18 +134,10 @@ def make_loss(name: str, epochs: int) -> Loss:
     return build(loss_name, **options)
 
 
-def starts_safely(split: Split, name: str, seed: int, *, batch: int) -> bool:
-    """Return whether the first step is one of the safe start."""
-    torch.manual_seed(seed)
-    head, loss = nn.Linear(split.inputs.shape[1], split.labels.shape[1]), make_loss(name, 1)
-    rows = torch.randperm(len(split.inputs))[:batch]
-    loss(head(split.inputs[rows]), split.labels[rows])
-    return loss.safe_start is not None and not loss.safe_start.over
-
-
 def fill(
     cell: dict[str, list[float]],
     splits: list[Split],
+    names: list[str],
     optimiser: str,
     rate: float,
     *,
@@ -161,23 +145,16 @@ def fill(
     batch: int,
 ) -> None:
     """Measure every loss, and with ``init_head`` those that end below cross-entropy."""
-    same: dict[int, float] = {}  # where a safe start lasts, every loss ends alike
 
     def measure(name: str) -> None:
         for seed, split in enumerate(splits):
-            if seed in same and starts_safely(split, name, seed, batch=batch):
-                cell[name].append(same[seed])
-                continue
-            trained = learned(split, name, optimiser, rate, seed, epochs=epochs, batch=batch)
-            cell[name].append(trained.measured)
-            if trained.only_safe_start and name in SATURATING:
-                same[seed] = trained.measured
+            measured = learned(split, name, optimiser, rate, seed, epochs=epochs, batch=batch)
+            cell[name].append(measured)
 
-    for name in (*MARKS, *SATURATING):
+    for name in (*MARKS, *names):
         measure(name)
-    for name in SATURATING:
+    for name in names:
         if is_below(cell, name) and f"{name} + init_head" not in cell:
-            same.clear()
             measure(f"{name} + init_head")
 
 
@@ -194,6 +171,7 @@ def main() -> None:
     parser.add_argument("--push", type=float, help="bound of the push, in label rates")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=["COCO", *SETS], help="only these data")
+    parser.add_argument("--losses", nargs="+", choices=SATURATING, default=SATURATING)
     parser.add_argument("--out", type=Path, default=HERE)
     asked = parser.parse_args()
     if asked.push is not None:
@@ -209,7 +187,7 @@ def main() -> None:
             for rate in rates[features]:
                 cell = found.setdefault(("COCO", features, optimiser, rate), defaultdict(list))
                 splits = [split] * asked.seeds
-                fill(cell, splits, optimiser, rate, epochs=8, batch=128)
+                fill(cell, splits, asked.losses, optimiser, rate, epochs=8, batch=128)
                 print("COCO", features, optimiser, rate, flush=True)
     for name in [name for name in SETS if name in names]:
         splits = [
@@ -218,12 +196,16 @@ def main() -> None:
         for optimiser, rates in SET_RATES.items():
             for rate in rates:
                 cell = found.setdefault((name, "standardised", optimiser, rate), defaultdict(list))
-                fill(cell, splits, optimiser, rate, epochs=20, batch=32)
+                fill(cell, splits, asked.losses, optimiser, rate, epochs=20, batch=32)
         print(name, flush=True)
-    write(found, asked.out / ("safe_start_choose" if asked.choose else "safe_start"))
+    write(found, asked.losses, asked.out / ("safe_start_choose" if asked.choose else "safe_start"))
 
 
-def write(found: dict[tuple[str, str, str, float], dict[str, list[float]]], stem: Path) -> None:
+def write(
+    found: dict[tuple[str, str, str, float], dict[str, list[float]]],
+    shown: list[str],
+    stem: Path,
+) -> None:
     """Write every run, and means with what stays below cross-entropy."""
     with stem.with_suffix(".csv").open("w", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
@@ -232,16 +214,17 @@ def write(found: dict[tuple[str, str, str, float], dict[str, list[float]]], stem
             for loss, runs in losses.items():
                 for seed, measured in enumerate(runs):
                     rows.writerow([*cell, loss, seed, f"{measured:.2f}"])
-    names = [*MARKS, *SATURATING]
+    names = [*MARKS, *shown]
+    seeds = len(next(iter(found.values()))["bce"])
     lines = [
         "# A swap of one line",
         "",
         "mAP on complete labels, mean over seeds, of a linear head with torch's own start. The"
         " first four columns are for comparison; the others have a safe start. **Bold**: more than"
         " 0.5 below `bce`. **Bold** with *: the same loss with `init_head` and without a safe start"
-        " is below as well, so that the loss is at fault and not its start. Where all losses have"
-        " the same number, the safe start lasted the whole run: it is cross-entropy. Made by"
-        " `python reproduction/safe_start.py --data DIR`; every run is in"
+        " is below as well, so that the loss is at fault and not its start. Made by"
+        f" `python reproduction/safe_start.py --data DIR --seeds {seeds} --losses"
+        f" {' '.join(shown)}`; every run is in"
         f" `{stem.name}.csv`.",
         "",
         "| data, features, optimiser, rate | " + " | ".join(names) + " |",

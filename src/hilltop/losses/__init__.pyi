@@ -59,6 +59,7 @@ from hilltop.losses.methods.splc_adaptive import (
 )
 from hilltop.losses.methods.splc_adaptive import splc_adaptive as splc_adaptive
 from hilltop.losses.row_weights import RowWeighted as RowWeighted
+from hilltop.losses.safe_start import CollapseWatch as CollapseWatch
 from hilltop.losses.safe_start import SafeStart as SafeStart
 from hilltop.losses.terms import FocalNegative as FocalNegative
 from hilltop.losses.terms import FocalPositive as FocalPositive
@@ -70,4 +71,3 @@ from hilltop.losses.terms import NegativeTerm as NegativeTerm
 from hilltop.losses.terms import PositiveTerm as PositiveTerm
 from hilltop.losses.terms import ShiftedFocalNegative as ShiftedFocalNegative
 from hilltop.losses.terms import WeakNegative as WeakNegative
-from hilltop.losses.watch import CollapseWatch as CollapseWatch

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from hilltop.checks import check_choice, check_same_shape, check_whole, invalid_targets_message
 from hilltop.deprecation import renamed_arguments, warn_renamed
 from hilltop.errors import ArgumentError, ArgumentTypeError
-from hilltop.losses.safe_start import SafeStart
-from hilltop.losses.watch import CollapseWatch
+from hilltop.losses.safe_start import CollapseWatch, SafeStart
 
 Reduction = Literal["mean", "sum", "batchmean", "none"]
 REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
@@ -163,8 +162,16 @@ class Loss(nn.Module):
     def guard_saturation(self) -> None:
         """Add the safe start and the watch if they are wanted and this loss can saturate."""
         watch, safe_start = self._options
-        self.watch = CollapseWatch() if watch and self.can_saturate else None
-        self.safe_start = SafeStart() if safe_start and self.can_saturate else None
+        guarded = self.can_saturate and (watch or safe_start)
+        self.watch = CollapseWatch(warn=watch) if guarded else None
+        self.safe_start = SafeStart() if self.can_saturate and safe_start else None
+
+    def forgives_from_epoch(self) -> int | None:
+        """Return the epoch from which on confident unlabelled entries weigh less than in BCE.
+
+        None for a loss in which they weigh more: the safe start never hands over to it.
+        """
+        return 0
 
     def forward(
         self,
@@ -188,12 +195,12 @@ class Loss(nn.Module):
             warn_renamed("observed", "verified")
             verified = observed
         batch = self.batch(logits, targets, verified, index)
-        starting = self.safe_start is not None and not self.safe_start.over
+        start = self.safe_start
         if self.watch is not None:
-            self.watch.step(logits, targets, starting=starting)
-        if self.safe_start is not None and starting:
-            return self.safe_start(self, batch)  # type: ignore[no-any-return]
-        return self.evaluate(batch)
+            self.watch.step(logits, targets, start)
+        if start is None or start.over:
+            return self.evaluate(batch)
+        return start(self, batch)  # type: ignore[no-any-return]
 
     def batch(
         self,
@@ -298,7 +305,9 @@ class Loss(nn.Module):
         return self
 
     def prepare(self, stats: LabelStats) -> None:
-        """Take what is known of the training set; the trainer calls this before the first step."""
+        """Take what is known of a run that begins; the trainer calls this before the first step."""
+        if self.safe_start is not None:
+            self.safe_start.restart()
 
     def parameter_groups(self) -> ParameterGroups:
         """Return what this loss learns itself, each with a factor on the learning rate."""

@@ -126,10 +126,15 @@ class MultiLabelLoss(Loss):
         self.independent_rows = correction is None or correction.independent_rows
         self.guard_saturation()
 
+    def forgives_from_epoch(self) -> int | None:
+        """Return when the correction begins, where the negative term does not forgive itself."""
+        if self.negative.can_saturate and not self.negative.stresses_confident:
+            return 0
+        return None if self.correction is None else self.correction.start_epoch
+
     def prepare(self, stats: LabelStats) -> None:
         """Pass the statistics on to the correction, for a run that begins."""
-        if self.safe_start is not None:
-            self.safe_start.restart()
+        super().prepare(stats)
         if self.correction is not None:
             self.correction.prepare(stats)
 
@@ -179,16 +184,18 @@ class MultiLabelLoss(Loss):
         given = PairBatch(logits, targets, *batch[2:])
         if self.label_smoothing:
             targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
-        absent = 1 - targets
-        if known is not None:  # both weights of an unknown entry are 0
-            targets, absent = torch.where(known, targets, 0.0), torch.where(known, absent, 0.0)
+        if known is not None:
+            targets = torch.where(known, targets, 0.0)
         if equation:
             loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
         else:
             loss_pos, loss_neg = F.softplus(-logits), F.softplus(logits)
         if self.pos_weight is not None:
             loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
-        loss: Tensor = targets * loss_pos + absent * loss_neg
+        # y l+ + (1 - y) l-, exact at 0 and 1, in one operator instead of four.
+        loss = torch.lerp(loss_neg, loss_pos, targets)
+        if known is not None:
+            loss = torch.where(known, loss, 0.0)
         if self.class_weight is not None:
             loss = self.class_weight.to(loss.dtype) * loss
         return loss

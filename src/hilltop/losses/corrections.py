@@ -29,6 +29,8 @@ class Correction(nn.Module):
     """Whether the model's own confident mistakes are confirmed."""
     self_labelling: bool = False
     """Whether labels are inferred from the model's output from the first step on."""
+    start_epoch: int = 0
+    """First epoch that corrects, counting from 0."""
     independent_rows: bool = False
     """Whether the correction of an entry depends on that entry and the epoch alone. False is the
     safe answer: it looks at whole batches, or remembers."""

@@ -72,6 +72,10 @@ class PositiveTerm(Term):
 class NegativeTerm(Term):
     """The loss of an entry that is not labelled."""
 
+    stresses_confident: bool = False
+    """Whether entries near probability 1 weigh more, compared with those near one half, than in
+    cross-entropy. Among missing labels that hurts, so that a safe start never ends."""
+
 
 def computes_as_declared(module: nn.Module, method: str) -> bool:
     """Return whether ``method`` describes what calling the module computes.
@@ -335,7 +339,7 @@ class ShiftedFocalNegative(NegativeTerm):
         Ridnik et al., Asymmetric loss for multi-label classification, ICCV 2021.
     """
 
-    can_saturate = True
+    can_saturate = stresses_confident = True
 
     def __init__(
         self, *, gamma: float = 4.0, shift: float = 0.05, detach_weight: bool = False

@@ -52,6 +52,7 @@ def test_a_selected_pair_counts_as_a_label_or_not_at_all(
         class_weight=weights,
         pos_weight=3.0,
         watch=False,
+        safe_start=False,
     )
     actual, grad = value_and_gradient(loss, logits, targets, verified=verified)
     leaf = logits.double().requires_grad_()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hilltop.checks import check_whole, invalid_targets_message
 from hilltop.deprecation import renamed_arguments
-from hilltop.losses.base import LabelStats, Loss, PairBatch, Reduction, compute_dtype, traced
+from hilltop.losses.base import Loss, PairBatch, Reduction, compute_dtype, traced
 from hilltop.losses.catalogue import LOSSES, MethodCard
 from hilltop.losses.engine import kernel
 from hilltop.losses.likelihood.count_rule import IMPOSSIBLE, CountRule, log_elementary_sums
@@ -74,11 +74,6 @@ class CountLikelihood(Loss):
         super().__init__(reduction=reduction, watch=watch, safe_start=safe_start)
         self.rule = rule
         self.warmup_epochs = check_whole("warmup_epochs", warmup_epochs, low=0)
-
-    def prepare(self, stats: LabelStats) -> None:
-        """Begin the safe start anew, for a run that begins."""
-        if self.safe_start is not None:
-            self.safe_start.restart()
 
     def init_loss(self) -> Loss:
         """Return, where r is above 0.8, a likelihood that expects two of three labels to be there.
