@@ -18,7 +18,7 @@ from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, Step, read_labels, write_labels
 from hilltop.data.review_record import ReviewRecord, provenance_path, write_provenance
 from hilltop.missing import Evaluation
-from hilltop.training.decisions import load_model, load_truth
+from hilltop.training.calibration import load_model, load_truth
 from hilltop.training.run_folder import RunFolder
 
 CLASSES = list("abcdef")

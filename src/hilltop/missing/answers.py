@@ -105,6 +105,23 @@ class PlannedPairs:
     probs: Floats
     sampled_with: Floats
 
+    def answered(self, present: npt.ArrayLike, *, batch: int = 0) -> SampledAnswers:
+        """Return answers to these pairs.
+
+        Args:
+            present: 1 where the class is there, 0 where not; NaN where nobody could tell.
+            batch: Number of the sample, earlier ones first.
+        """
+        said = np.asarray(present, dtype=np.float64)
+        told = ~np.isnan(said)
+        return SampledAnswers(
+            self.rows[told],
+            self.columns[told],
+            said[told] == 1,
+            self.sampled_with[told],
+            np.full(int(told.sum()), batch),
+        )
+
 
 def inclusion_probabilities(sizes: Floats, number: int) -> Floats:
     """Return probabilities in proportion to sizes, none above 1, that add up to a number."""

@@ -26,6 +26,7 @@ COUNT_RATIOS = ("0.5", "0.8", "1")
 """Missing ratios r of the count rule that are tried."""
 DRAWS = 400
 _COUNT_ENTRIES = 1_000_000
+_MIN_SAMPLE_ROWS = 200
 _EM_STEPS, _EM_GAIN, _OVER_RELAXATION = 15, 0.5, 1.6
 _MAX_LOGIT = 20.0
 
@@ -113,7 +114,9 @@ class CountRule:
     gain: float
 
 
-def fit_count_rule(scores: Any, targets: Any, verified: Any, profile: Profile) -> CountRule | None:
+def fit_count_rule(
+    scores: Any, targets: Any, verified: Any, profile: Profile, *, scale: float = 1.0
+) -> CountRule | None:
     """Return the count rule that explains the labels best, or None where SCAR does as well.
 
     Images without any label take no part: the rule leaves none empty, so nobody annotated them.
@@ -123,6 +126,8 @@ def fit_count_rule(scores: Any, targets: Any, verified: Any, profile: Profile) -
         targets: 1 labelled, 0 not labelled, NaN for entries that take no part.
         verified: True where a person verified that an entry is absent; None for nowhere.
         profile: What SCAR says.
+        scale: How many images the profile is of, for each of these; of a sample too small to tell,
+            nothing is said.
     """
     labels_of_image = np.nansum(targets, axis=1)
     annotated = np.flatnonzero(labels_of_image > 0)
@@ -130,12 +135,15 @@ def fit_count_rule(scores: Any, targets: Any, verified: Any, profile: Profile) -
         return None
     every = max(1, len(annotated) * targets.shape[1] // _COUNT_ENTRIES)
     rows = annotated[::every]
+    if scale > 1 and len(rows) < _MIN_SAMPLE_ROWS:
+        return None
     seen = None if verified is None else verified[rows]
     fits = [fit_ratio(ratio, scores[rows], targets[rows], seen) for ratio in COUNT_RATIOS]
     at = int(np.argmin([loss for loss, _ in fits]))
-    best_scar = float(profile.losses.min(axis=0).sum()) / len(annotated)
+    best_scar = float(profile.losses.min(axis=0).sum()) / (scale * len(annotated))
     gain = best_scar - fits[at][0] / len(rows)
-    missing, labelled = fits[at][1] * len(annotated) / len(rows), float(np.nansum(targets))
+    missing = fits[at][1] * scale * len(annotated) / len(rows)
+    labelled = scale * float(np.nansum(targets))
     implied = max(0.7, labelled / (labelled + missing.sum()))
     together = profile.losses.sum(axis=1)
     worse = np.interp(-np.log(implied), -LOG_FREQUENCIES, together) - together[0]

@@ -10,8 +10,9 @@ are recorded with a label frequency c (SCAR, the model of positive-unlabelled le
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,8 @@ from hilltop.missing.priors import LOWEST_SLOPE
 Floats = npt.NDArray[np.float64]
 
 BINS = 256
+MOST_GROUPS = 1 << 21
+"""Groups of all classes together, beyond which a class has fewer than ``BINS``, at least 64."""
 _MAX_LOGIT = 30.0
 _MAX_STEPS, _MIN_GAIN, _SHORTEST_STEP, _LONGEST_STEP = 30, 1e-4, 1e-3, 1.0
 _FLAT = 1e-9
@@ -32,6 +35,15 @@ def as_floats(values: Any) -> Floats:
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     return np.array(values, dtype=np.float64)
+
+
+class LabelBlock(NamedTuple):
+    """Scores and labels of some images, see :meth:`Counts.of_labels`."""
+
+    scores: npt.NDArray[Any]
+    targets: npt.NDArray[Any]
+    verified: npt.NDArray[np.bool_] | None = None
+    restored: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +90,48 @@ class Counts:
             groups.count((targets == 1) & added),
             groups.count((targets == 0) & seen),
         )
+
+    @classmethod
+    def of_blocks(cls, blocks: Callable[[], Iterable[LabelBlock]], classes: int) -> Counts:
+        """Group labels a block of images at a time; memory does not grow with the images.
+
+        Args:
+            blocks: Gives the blocks from the first; it is called twice.
+            classes: Number of classes.
+        """
+        low, high = np.full(classes, np.inf), np.full(classes, -np.inf)
+        for block in blocks():
+            known = np.isnan(block.targets)
+            scores = np.where(known, np.inf, block.scores) if known.any() else block.scores
+            low = np.minimum(low, scores.min(axis=0, initial=np.inf))
+            scores = np.where(known, -np.inf, block.scores) if known.any() else block.scores
+            high = np.maximum(high, scores.max(axis=0, initial=-np.inf))
+        bins = max(64, min(BINS, MOST_GROUPS // classes))
+        width = np.maximum(np.where(np.isfinite(low), high - low, 1.0), 1e-12)
+        low, scale = np.where(np.isfinite(low), low, 0.0), bins / width
+        size, columns = bins * classes, np.arange(classes, dtype=np.int32)
+        total, sums = np.zeros(size), np.zeros(size)
+        recorded, found, denied = np.zeros(size), np.zeros(size), np.zeros(size)
+        for block in blocks():
+            place = np.clip((block.scores - low) * scale, 0, bins - 1).astype(np.int32)
+            at, known = place * np.int32(classes) + columns, ~np.isnan(block.targets)
+            chosen = slice(None) if known.all() else known
+            total += np.bincount(at[chosen].ravel(), minlength=size)
+            sums += np.bincount(at[chosen].ravel(), block.scores[chosen].ravel(), size)
+            labelled = block.targets == 1
+            if block.restored is not None:
+                found += np.bincount(at[labelled & block.restored], minlength=size)
+                labelled = labelled & ~block.restored
+            recorded += np.bincount(at[labelled], minlength=size)
+            if block.verified is not None:
+                denied += np.bincount(at[block.verified & (block.targets == 0)], minlength=size)
+        parts = (sums / np.maximum(total, 1.0), recorded, total - recorded - found - denied)
+        return cls(*(part.reshape(bins, classes) for part in (*parts, found, denied)))
+
+    def as_recorded(self) -> Counts:
+        """Return the same entries without what people verified: labelled or not."""
+        none = np.zeros_like(self.labelled)
+        return Counts(self.scores, self.labelled, self.total - self.labelled, none, none)
 
     @classmethod
     def of_probs(cls, scores: Any, probs: Floats) -> Counts:

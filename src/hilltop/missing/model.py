@@ -71,6 +71,19 @@ class Calibration:
         values = np.asarray(scores)
         return values * self.slope + self.shift + self.bend * np.maximum(values - self.knot, 0)
 
+    def of_columns(self, columns: Any) -> Calibration:
+        """Return the calibration of entries of these classes."""
+        parts = (self.slope, self.shift, self.bend, self.knot)
+        return Calibration(*(part[columns] for part in parts))
+
+    def inverse(self, log_odds: Floats) -> Floats:
+        """Return the score of each class that has these log odds ``(C,)``."""
+        at_knot = self.slope * self.knot + self.shift
+        below = (log_odds - self.shift) / self.slope
+        return np.where(
+            log_odds <= at_knot, below, self.knot + (log_odds - at_knot) / (self.slope + self.bend)
+        )
+
     @classmethod
     def fit(cls, counts: Counts, *, levels: Floats | None = None) -> Calibration:
         """Calibrate scores to probabilities of truth."""
@@ -186,6 +199,8 @@ class MissingLabelModel:
         restored: Any = None,
         label_frequency: float | None = None,
         count_ratio: str | None = None,
+        counts: Counts | None = None,
+        images: int | None = None,
         seed: int = 0,
     ) -> MissingLabelModel:
         """Fit the model to out-of-fold scores and labels.
@@ -200,6 +215,9 @@ class MissingLabelModel:
                 have been chosen by their scores, but not by their truth.
             label_frequency: The share of true labels that was recorded, where it is known.
             count_ratio: The missing ratio of the count rule, where it is known.
+            counts: Labels of more images by their scores, see :meth:`Counts.of_blocks`, where
+                logits and targets are a sample of the images, by which the count rule is judged.
+            images: Number of images of ``counts``.
             seed: Of the draws from the posterior.
 
         Example:
@@ -220,16 +238,22 @@ class MissingLabelModel:
         if restored is not None:
             added = (as_floats(restored) == 1) & (labels == 1)
             labels = np.where(added, 0.0, labels)
-        counts = Counts.of_labels(scores, now, absent, added)
-        slope, shift = _calibrate_to_labels(Counts.of_labels(scores, labels))
+        sampled, images = counts, len(labels) if images is None else images
+        if sampled is None:
+            counts = Counts.of_labels(scores, now, absent, added)
+            recorded = Counts.of_labels(scores, labels)
+        else:
+            counts, recorded = sampled, sampled.as_recorded()
+        scale = images / len(labels)
+        slope, shift = _calibrate_to_labels(recorded)
         scaled = counts.rescored(counts.scores * slope + shift)
         profile = fit_profile(scaled)
         known = label_frequency is not None or count_ratio is not None
         rule = None
         if label_frequency is None:
-            rule = fit_count_rule(scores * slope + shift, labels, absent, profile)
+            rule = fit_count_rule(scores * slope + shift, labels, absent, profile, scale=scale)
             if count_ratio is not None:
-                rule = _given_rule(count_ratio, scores * slope + shift, labels, absent)
+                rule = _given_rule(count_ratio, scores * slope + shift, labels, absent, scale)
         labelled = scaled.labelled.sum(axis=0)
         rng = np.random.default_rng(seed)
         draws = draw_frequencies(profile, labelled, rule, rng)
@@ -248,8 +272,8 @@ class MissingLabelModel:
             kind,
             missing,
             calibration.after(slope, shift),
-            replace(expected, rows=len(labels)),
-            len(labels),
+            replace(expected, rows=images),
+            images,
             single,
             None if rule is None else rule.ratio,
             loglik_gain=gain,
@@ -257,9 +281,12 @@ class MissingLabelModel:
             profile=profile,
             score_scale=(slope, shift),
         )
-        model = model._ranked(scores, labels, absent, counts)
+        model = model._ranked(scores, labels, absent, counts, sampled)
         if added is None:
             return model
+        if sampled is not None:
+            there = sampled.present, sampled.labelled + sampled.present, sampled.unlabelled
+            return model.after_review(*(one.sum(axis=0) for one in there))
         still_open = (now == 0) if absent is None else (now == 0) & ~absent
         sums = [one.sum(axis=0).astype(float) for one in (added, now == 1, still_open)]
         return model.after_review(*sums)
@@ -314,7 +341,7 @@ class MissingLabelModel:
         return found
 
     def _open_log_odds(
-        self, scores: Floats, labels: Floats, absent: Any, *, by_rule: bool = True
+        self, scores: Floats, labels: Floats | None, absent: Any, *, by_rule: bool = True
     ) -> Floats:
         """Log odds that an entry without a label is present, before they are made to add up."""
         by = self.order
@@ -329,7 +356,7 @@ class MissingLabelModel:
         return odds
 
     def _ranked(
-        self, scores: Floats, labels: Floats, absent: Any, counts: Counts
+        self, scores: Floats, labels: Floats, absent: Any, counts: Counts, sampled: Counts | None
     ) -> MissingLabelModel:
         """Fit how open entries are ranked."""
         labelled = float(self.missing.labelled.sum())
@@ -337,20 +364,63 @@ class MissingLabelModel:
         frequency = min(labelled / max(1.0, labelled + lost), priors.ORDER_FREQUENCY)
         order = _Order(*_fit_common(counts, frequency), float(np.log(frequency)))
         model = replace(self, order=order)
+        wanted = max(lost, labelled * (1 / frequency - 1))
+        if sampled is not None and self.ratio is None:
+            odds = model._open_log_odds(sampled.scores, None, None)
+            return model._adding_up(odds, sampled.unlabelled, wanted)
         every = max(1, scores.size // _SAMPLE_ENTRIES)
         some = scores[::every], labels[::every], None if absent is None else absent[::every]
         open_entries = (some[1] == 0) if some[2] is None else (some[1] == 0) & ~some[2]
         odds = model._open_log_odds(*some)[open_entries]
-        expected = min(max(lost, labelled * (1 / frequency - 1)) / every, 0.9 * odds.size)
+        share = every * self.images / len(labels)
+        return model._adding_up(odds, np.ones(()), wanted / share)
+
+    def _adding_up(self, odds: Floats, number: Floats, wanted: float) -> MissingLabelModel:
+        """Return the model whose open entries, with these log odds, add up to what is wanted."""
+        assert self.order is not None
+        number = np.broadcast_to(number, odds.shape)
+        expected = min(wanted, 0.9 * float(number.sum()))
         if not odds.size or expected <= 0:
-            return model
+            return self
 
         def surplus(shift: float) -> float:
-            found: float = float(expit(odds + shift).sum()) - expected
+            found: float = float((expit(odds + shift) * number).sum()) - expected
             return found
 
         shift = brentq(surplus, -40.0, 40.0, xtol=1e-4)
-        return replace(model, order=replace(order, odds_shift=float(shift)))
+        return replace(self, order=replace(self.order, odds_shift=float(shift)))
+
+    @property
+    def ranks_by_score(self) -> bool:
+        """Whether an open entry's probability depends on its own score alone."""
+        return self.order is not None and self.ratio is None and self.kind != "complete"
+
+    def prob_open(self, logits: Any, columns: Any) -> Floats:
+        """Return :meth:`prob_present` of single open entries, where scores alone decide.
+
+        Args:
+            logits: Out-of-fold scores ``(n,)``.
+            columns: Their classes ``(n,)``.
+        """
+        assert self.order is not None
+        entries = replace(self, calibration=self.calibration.of_columns(columns), ratio=None)
+        odds = entries._open_log_odds(as_floats(logits), None, None)
+        found: Floats = expit(odds + self.order.odds_shift)
+        return found
+
+    def least_scores(self, probs: Floats) -> Floats:
+        """Return scores below which no open entry of a class has a probability ``(C,)``.
+
+        Log odds are a mean of two increasing functions of the score, see :meth:`prob_present`, so
+        that the larger of the two bounds them.
+        """
+        by = self.order
+        assert by is not None
+        with np.errstate(divide="ignore"):
+            odds = logit(probs) - by.odds_shift - np.log(-np.expm1(by.log_frequency))
+        lowest = np.minimum((odds - by.shift) / by.slope, self.calibration.inverse(odds))
+        found: Floats = np.where(probs > 0, lowest - 1e-4 * (1 + np.abs(lowest)), -np.inf)
+        return found
 
     def thresholds(self, goal: Goal = "balanced_f1", *, wanted: float | None = None) -> Decision:
         """Choose thresholds on :meth:`probs`; see :func:`hilltop.missing.decide`."""
@@ -635,10 +705,10 @@ def _known_draws(frequency: float, draws: Floats, rng: np.random.Generator) -> F
     return found
 
 
-def _given_rule(ratio: str, scores: Floats, labels: Floats, absent: Any) -> CountRule:
+def _given_rule(ratio: str, scores: Floats, labels: Floats, absent: Any, scale: float) -> CountRule:
     """The count rule that is known to hold."""
     _, missing = fit_ratio(ratio, scores, labels, absent)
-    return CountRule(ratio, missing, float("inf"))
+    return CountRule(ratio, scale * missing, float("inf"))
 
 
 def _scenarios(draws: Floats, labelled: Floats) -> list[Floats]:

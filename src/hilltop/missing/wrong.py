@@ -6,7 +6,7 @@ lowest and one does. There the share of entries with a label does not sink to 0 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,20 @@ class WrongLabelModel:
         probs: Floats = expit(self.suspicion - odds)
         return probs
 
+    def of_columns(self, columns: Any) -> WrongLabelModel:
+        """Return the model of entries of these classes."""
+        parts = {name: getattr(self, name)[columns] for name in ("rates", "shift", "suspicion")}
+        return replace(self, **parts)
+
     @classmethod
     def fit(
-        cls, logits: Any, targets: Any, frequency: Floats, *, verified: Any = None
+        cls,
+        logits: Any,
+        targets: Any,
+        frequency: Floats,
+        *,
+        verified: Any = None,
+        counts: Counts | None = None,
     ) -> WrongLabelModel:
         r"""Fit the probability of a label, with a floor for each class.
 
@@ -68,6 +79,7 @@ class WrongLabelModel:
             targets: 1 labelled, 0 not labelled, NaN for entries that take no part.
             frequency: Label frequency of each class.
             verified: True where a person verified the target; such entries say nothing of mistakes.
+            counts: Labels of more images by their scores, without verified ones, to fit to instead.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -79,10 +91,11 @@ class WrongLabelModel:
             >>> found.any_wrong, bool((abs(found.rates - share) < 0.03).all())
             (True, True)
         """
-        labels = as_floats(targets)
-        if verified is not None:
-            labels[as_floats(verified) == 1] = np.nan
-        counts = Counts.of_labels(as_floats(logits), labels)
+        if counts is None:
+            labels = as_floats(targets)
+            if verified is not None:
+                labels[as_floats(verified) == 1] = np.nan
+            counts = Counts.of_labels(as_floats(logits), labels)
         frequency = np.clip(frequency, 1e-3, 1.0)
         share = (counts.labelled.sum(axis=0) + 0.5) / (counts.total.sum(axis=0) + 1.0)
         levels = counts.levels()
