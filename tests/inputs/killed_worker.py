@@ -14,7 +14,7 @@ from typing import Any
 from hilltop.audit.find import rank_folder
 from hilltop.cli.main import main
 from hilltop.inputs.shards import FeatureShards
-from hilltop.training import fold_shards
+from hilltop.training import folds
 
 
 def killed(real: Callable[..., Any], folder: str, pattern: str) -> Callable[..., Any]:
@@ -38,6 +38,6 @@ if __name__ == "__main__":
     elif pattern.startswith("rank"):
         rank_folder.rank_shard = killed(rank_folder.rank_shard, folder, pattern)
     else:
-        real = fold_shards.out_of_fold_logits
-        fold_shards.out_of_fold_logits = killed(real, folder, pattern)
+        real = folds.out_of_fold_logits
+        folds.out_of_fold_logits = killed(real, folder, pattern)
     sys.exit(main(words))

@@ -14,7 +14,7 @@ from hilltop.inputs.features import FeatureInputs, read_features
 from hilltop.inputs.image_files import find_images
 from hilltop.inputs.matching import labelled_inputs, matching_rows
 from hilltop.training import TrainConfig
-from hilltop.training.sources import read_both
+from hilltop.training.task import read_both
 
 
 @pytest.fixture

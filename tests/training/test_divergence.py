@@ -14,7 +14,7 @@ from hilltop.errors import DivergenceError
 from hilltop.losses import LOSSES, LabelStats, bce, build
 from hilltop.training import loop
 from hilltop.training.checkpoint import load_tensors
-from hilltop.training.in_memory import fit_head
+from hilltop.training.heads import fit_head
 from hilltop.training.recipe import Recipe
 from tests.training.conftest import command
 

@@ -12,7 +12,7 @@ from hilltop.cli.main import main
 from hilltop.data import LabelTable, write_labels
 from hilltop.metrics.epochs import best_epoch, is_estimated
 from hilltop.missing import MissingLabelModel
-from hilltop.training.epoch_metrics import evaluate_scores, lists_positives_alone
+from hilltop.training.calibration import evaluate_scores, lists_positives_alone
 from hilltop.training.run_folder import RunFolder
 
 

@@ -10,7 +10,7 @@ from hilltop.losses import LabelStats
 from hilltop.losses.methods.auto import auto
 from hilltop.missing import MissingLabelModel
 from hilltop.training import fit_head
-from hilltop.training.evidence import FoldEvidence, mask_evidence, prepare_loss
+from hilltop.training.heads import FoldEvidence, mask_evidence, prepare_loss
 from hilltop.training.learner import head_loss
 
 Rows = tuple[Tensor, Tensor, Tensor]

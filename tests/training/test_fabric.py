@@ -8,7 +8,7 @@ from tests.forked import run_forked
 
 CODE = """
 import sys
-from hilltop.training.fabric import Fabric
+from hilltop.training.distributed import Fabric
 assert "torchmetrics" not in sys.modules, "nothing but its version was looked at"
 import lightning_fabric.utilities.imports as flags
 assert flags._TORCHMETRICS_GREATER_EQUAL_1_0_0, "what Lightning believes is true"

@@ -12,9 +12,8 @@ from torch import Tensor
 from hilltop.errors import DataError
 from hilltop.inputs import Ranks
 from hilltop.losses import LOSSES, build
-from hilltop.training import fold_shards
-from hilltop.training.fold_shards import HeadShards, shared_out_of_fold_logits
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training import folds
+from hilltop.training.folds import HeadShards, out_of_fold_logits, shared_out_of_fold_logits
 from hilltop.training.learner import head_loss
 
 OPTIONS = {"folds": 3, "repeats": 2, "seed": 5}
@@ -76,7 +75,7 @@ def test_a_loss_that_ties_heads_together_is_not_shared(
         return torch.zeros(1)
 
     assert name in LOSSES
-    monkeypatch.setattr(fold_shards, "out_of_fold_logits", trained)
+    monkeypatch.setattr(folds, "out_of_fold_logits", trained)
     shards = HeadShards(tmp_path, Ranks(0, 2))
     shared_out_of_fold_logits(
         *data, build(name, reduction="sum"), shards=shards, observed=None, say=print, **OPTIONS

@@ -10,16 +10,17 @@ from torch import Tensor
 
 from hilltop.integrations import HilltopClassifier
 from hilltop.models import FeatureHead, Scaling
-from hilltop.training import head_choice
-from hilltop.training.head_choice import (
+from hilltop.training import recipe as head_choice
+from hilltop.training.recipe import (
+    HEADS,
     LOW_PENALTIES,
     PENALTIES,
     USUAL_PENALTY,
     HeadChoice,
     HeadSearch,
+    Recipe,
     label_precisions,
 )
-from hilltop.training.recipe import HEADS, Recipe
 
 
 def choose(inputs: Tensor, targets: Tensor, *, learned: int = 1, **recipe: float) -> Recipe:

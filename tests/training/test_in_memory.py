@@ -10,7 +10,7 @@ from hilltop.errors import ArgumentError
 from hilltop.losses import bce, gr, init_head_prior, scar_likelihood
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
-from hilltop.training.in_memory import EarlyStopping, fit_head
+from hilltop.training.heads import EarlyStopping, fit_head
 from hilltop.training.learner import start_head
 from hilltop.training.recipe import HEADS, IMAGES, Recipe
 

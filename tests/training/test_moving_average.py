@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from hilltop.cli.main import main
-from hilltop.training.optim import moving_average
+from hilltop.training.learner import moving_average
 from hilltop.training.run_folder import RunFolder
 from tests.training.conftest import command
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from hilltop.losses import Loss, build
 from hilltop.models import FeatureHead
-from hilltop.training.optim import RowAdamW, build_optimizer, build_schedule
+from hilltop.training.learner import RowAdamW, build_optimizer, build_schedule
 from tests.losses.conftest import label_stats
 
 

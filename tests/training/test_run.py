@@ -17,6 +17,7 @@ from hilltop.data import State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.predict import load_run, truth_probs
+from hilltop.training.reporter import STEPS
 from tests.processes import run
 from tests.sample import of_losses
 from tests.training.conftest import CLASSES, command, finish, stop
@@ -65,6 +66,30 @@ def test_a_run_learns_and_leaves_everything_behind(unbroken: Path) -> None:
     assert best > 0.85
     events = [json.loads(line) for line in (unbroken / "events.jsonl").read_text().splitlines()]
     assert [event["event"] for event in events] == ["start", *["epoch"] * 6, "end"]
+
+
+def test_a_run_names_its_five_steps_and_keeps_what_came_of_them(
+    problem: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    said = finish(command(problem, out, "--loss", "auto", "--epochs", 6))
+    names = list(STEPS)
+    assert [f"step {number} of 5: {name}" in said for number, name in enumerate(names, 1)] == [
+        True
+    ] * 5
+    found = json.loads((out / "steps.json").read_text())
+    assert list(found) == names
+    assert found["select hyperparameters"]["recipe"]["weight_decay"] > 0
+    train = read_labels(out / "train_labels.parquet")
+    assert found["cross-validate"]["images"] == len(train)
+    # The scores of cross-validation are kept for an audit of the same images.
+    scores = ScoreTable.load(out / "out_of_fold.npy")
+    assert scores.images.equals(train.images)
+    # Training was finished, calibration was not: a resumed run ends with the same thresholds.
+    truth = (out / "last.truth.safetensors").read_bytes()
+    (out / "last.truth.safetensors").unlink()
+    finish(["resume", str(out)])
+    assert (out / "last.truth.safetensors").read_bytes() == truth
 
 
 def test_the_split_is_made_from_the_seed_and_stored(problem: Path, tmp_path: Path) -> None:
@@ -208,8 +233,8 @@ def test_predict_evaluate_and_export(
     assert "precision" in properties["expected"]
 
     folder = tmp_path / "card"
-    assert main(["export", str(unbroken), "--to", "safetensors", "--out", str(folder)]) == 0
-    card, exported = (folder / "README.md").read_text(), folder / "config.json"
+    assert main(["export", str(unbroken), "--to", "hub-folder", "--out", str(folder)]) == 0
+    card, exported = (folder / "README.md").read_text(), folder / "thresholds.json"
     assert "| mAP |" in card
     assert (
         "thresholds for the best mean of overall F1 and per-class F1; expected: precision" in card

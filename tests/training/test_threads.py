@@ -12,9 +12,9 @@ from hilltop.cli.main import main
 from hilltop.losses import bce
 from hilltop.training import learner, logistic
 from hilltop.training.folds import out_of_fold_logits
-from hilltop.training.in_memory import fit_head
+from hilltop.training.heads import fit_head
+from hilltop.training.learner import SMALL_STEP, step_threads
 from hilltop.training.recipe import Recipe
-from hilltop.training.threads import SMALL_STEP, step_threads
 from tests.processes import run
 from tests.training.conftest import command
 

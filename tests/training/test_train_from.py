@@ -17,7 +17,7 @@ from hilltop.data.scores import ScoreTable
 from hilltop.inputs import ImageInputs, list_images
 from hilltop.losses.base import Evidence
 from hilltop.models import build_image_model
-from hilltop.training import evidence, frozen
+from hilltop.training import frozen, heads
 from hilltop.training.folds import CrossValidation
 from hilltop.training.recipe import HEADS
 from hilltop.training.run_folder import RunFolder
@@ -194,21 +194,21 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(evidence, "LEAST_ROWS", 40)
+    monkeypatch.setattr(heads, "LEAST_EVIDENCE_ROWS", 40)
     monkeypatch.setattr(
-        evidence,
+        heads,
         "cross_validate",
         lambda features, targets, *_, **__: CrossValidation(
             features[:, :1].expand_as(targets).contiguous(), HEADS
         ),
     )
-    weigh, limits = evidence.mask_evidence, []
+    weigh, limits = heads.mask_evidence, []
 
     def weighted(*given: Any, **options: Any) -> Evidence:
         limits.append(given[-1])
         return weigh(*given, **options)
 
-    monkeypatch.setattr(evidence, "mask_evidence", weighted)
+    monkeypatch.setattr(heads, "mask_evidence", weighted)
     weights, labels = tmp_path / "weights.safetensors", tmp_path / "left.parquet"
     save_file(build_image_model("test_resnet", 5, weights="none").state_dict(), weights)
     table = read_labels(pictures / "labels.parquet")
@@ -219,7 +219,7 @@ def test_auto_asks_pretrained_features_before_all_of_a_network_is_trained(
     said = capsys.readouterr().out
     assert "outputs below fc: 48 of 48 images" in said
     assert "nothing is known of how labels were lost" not in said
-    assert limits == [evidence.NETWORK_LEAST_ABSENT]
+    assert limits == [heads.NETWORK_LEAST_ABSENT]
     assert main([*given, "--epochs", "1", "--out", str(tmp_path / "runs" / "two")]) == 0
     said = capsys.readouterr().out
     assert "every pair is known to be present or absent: cross-entropy" in said

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,8 +21,14 @@ from torch import Tensor
 from hilltop.checks import check_whole
 from hilltop.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from hilltop.inputs.images import ImageInputs
+
 _FLOOR = 0.05  # of a patch's deviation: without it, noise in a flat patch would be blown up
 _RIDGE = 0.1  # of the whitening, for the same reason: directions that hardly occur are noise
+_SAMPLE = 400  # pictures that filters are drawn from
+_SIDE = 64  # pixels of a picture's side where files of any size are described
+_AT_ONCE = 4  # pictures: the responses of more do not fit into the cache
 
 
 def patch_filters(pictures: Tensor, *, count: int, side: int, seed: int) -> Tensor:
@@ -63,12 +70,47 @@ def describe(pictures: Tensor, filters: Tensor) -> Tensor:
         of the negative ones.
     """
     side = round(filters.shape[1] ** 0.5)
-    response = _patches(pictures, side, stride=1) @ filters.T / side
-    parts = []
-    for signed in (response, -response):
-        fired = F.relu(signed)
-        parts += [fired.amax(1), fired.mean(1), fired.square().mean(1)]
-    return torch.cat(parts, dim=1)
+    grey, size = pictures.mean(dim=1, keepdim=True), side * side
+    # The response to a normalised patch, without cutting patches out: a convolution of the grey
+    # picture, less the mean of each patch and over its deviation.
+    mean = F.avg_pool2d(grey, side, 1)
+    variance = (F.avg_pool2d(grey.square(), side, 1) - mean.square()) * (size / (size - 1))
+    response = F.conv2d(grey, filters.view(-1, 1, side, side))
+    response -= mean * filters.sum(dim=1).view(1, -1, 1, 1)
+    response /= side * (variance.clamp(min=0).sqrt() + _FLOOR)
+    response = response.flatten(2)
+    # Both signs from one pass: max(r, 0) is (|r| + r) / 2, and its square (r^2 + r|r|) / 2.
+    size_of = response.abs()
+    means, sizes = response.mean(2), size_of.mean(2)
+    squares, signed = response.square().mean(2), (response * size_of).mean(2)
+    positive = [F.relu(response.amax(2)), (sizes + means) / 2, (squares + signed) / 2]
+    negative = [F.relu(-response.amin(2)), (sizes - means) / 2, (squares - signed) / 2]
+    return torch.cat([*positive, *negative], dim=1)
+
+
+def describe_inputs(
+    images: ImageInputs, *, filters: int = 256, side: int = 9, seed: int = 0
+) -> Tensor:
+    """Describe images in 64 x 64 pixels, zeros where one is broken.
+
+    Args:
+        images: The images; the filters are drawn from the first of them.
+        filters: How many filters.
+        side: Pixels of a filter's side.
+        seed: Which patches are drawn.
+    """
+    small, rows = images.resized(_SIDE), len(images.images)
+    found = torch.zeros(rows, 6 * filters)
+    plan = [range(at, min(at + _SAMPLE, rows)) for at in range(0, rows, _SAMPLE)]
+    drawn: Tensor | None = None
+    for read, pixels in small.loader(plan, None):
+        if len(read) and drawn is None:
+            drawn = patch_filters(pixels, count=filters, side=side, seed=seed)
+        for at in range(0, len(read), _AT_ONCE):
+            assert drawn is not None
+            some = torch.from_numpy(read[at : at + _AT_ONCE])
+            found[some] = describe(pixels[at : at + _AT_ONCE].contiguous(), drawn)
+    return found
 
 
 def describe_files(
@@ -83,12 +125,11 @@ def describe_files(
         side: Pixels of a filter's side.
         seed: Which patches are drawn.
     """
-    drawn = patch_filters(_load(folder, names[:400]), count=filters, side=side, seed=seed)
+    drawn = patch_filters(_load(folder, names[:_SAMPLE]), count=filters, side=side, seed=seed)
     # Small results kept one by one would lie between the large responses and hold their memory.
     found = torch.empty(len(names), 6 * filters)
-    # Two at a time: the responses of more do not fit into the cache, and it takes twice as long.
-    for at in range(0, len(names), 2):
-        found[at : at + 2] = describe(_load(folder, names[at : at + 2]), drawn)
+    for at in range(0, len(names), _AT_ONCE):
+        found[at : at + _AT_ONCE] = describe(_load(folder, names[at : at + _AT_ONCE]), drawn)
     return found
 
 

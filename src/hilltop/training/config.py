@@ -3,21 +3,179 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from hilltop.data import ReadOptions
+from hilltop.checks import did_you_mean
+from hilltop.data import FORMATS, ReadOptions
 from hilltop.data.small_files import read_yaml
 from hilltop.errors import ConfigError
-from hilltop.training.config_checks import name_faults, number_faults, part_faults
-from hilltop.training.config_values import build_dataclass, plain_value
 
 if TYPE_CHECKING:
     from hilltop.training.recipe import Recipe
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value that YAML and JSON can hold."""
+    if isinstance(value, dict):
+        return {key: plain_value(item) for key, item in value.items()}
+    return str(value) if isinstance(value, Path) else value
+
+
+def build_dataclass(cls: type, values: dict[str, Any], prefix: str, faults: list[str]) -> Any:
+    """Build a dataclass from a dictionary, field by field, collecting faults."""
+    hints = typing.get_type_hints(cls)
+    known = {item.name for item in dataclasses.fields(cls)}
+    arguments: dict[str, Any] = {}
+    for key, value in values.items():
+        name = str(key).replace("-", "_")
+        if name not in known:
+            faults.append(f"{prefix}{key} is not known.{did_you_mean(name, known)}")
+            continue
+        hint = hints[name]
+        if dataclasses.is_dataclass(hint):
+            if isinstance(value, dict):
+                arguments[name] = build_dataclass(
+                    typing.cast(type, hint), value, f"{name}.", faults
+                )
+            else:
+                faults.append(f"{prefix}{name} must hold names and values, but got {value!r}.")
+            continue
+        converted = _convert(value, hint)
+        if converted is _WRONG:
+            faults.append(f"{prefix}{name} cannot be {value!r}; expected {_words(hint)}.")
+        else:
+            arguments[name] = converted
+    return cls(**arguments)
+
+
+_WRONG = object()
+
+
+def _convert(value: Any, hint: Any) -> Any:
+    """Return the value as one of the types of ``hint``, or the mark that none fits."""
+    choices = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return str(value) if str(value) in choices else _WRONG
+    if choices and typing.get_origin(hint) is not dict:
+        if value is None and type(None) in choices:
+            return None
+        for choice in choices:
+            converted = _WRONG if choice is type(None) else _convert(value, choice)
+            if converted is not _WRONG:
+                return converted
+        return _WRONG
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if hint is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return float(value)  # YAML reads 1e-4 as text
+        except (ValueError, OverflowError):
+            return _WRONG
+    plain = typing.get_origin(hint) or hint
+    wrong_bool = isinstance(value, bool) and plain is not bool
+    return value if isinstance(value, plain) and not wrong_bool else _WRONG
+
+
+def _words(hint: Any) -> str:
+    choices = typing.get_args(hint)
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(choices)
+    if choices and typing.get_origin(hint) is not dict:
+        return " or ".join(_words(choice) for choice in choices)
+    return {"NoneType": "nothing", "str": "text", "float": "a number", "int": "a whole number"}.get(
+        getattr(hint, "__name__", ""), str(getattr(hint, "__name__", hint))
+    )
+
+
+_LARGEST_SEED = 2**63 - 1
+_WHOLE = {
+    "epochs": 1, "batch_size": 1, "seed": 0, "workers": 0, "schedule_epochs": 1,
+    "model.hidden": 1, "model.image_size": 1,
+}  # fmt: skip
+"""Whole numbers and their least value."""
+_POSITIVE = ("learning_rate", "model.head_rate")
+_SHARES = {"warmup": 1.0, "val_share": 0.9, "ema": 1.0, "weight_decay": math.inf}
+"""Numbers from 0 to here."""
+
+
+def number_faults(config: TrainConfig) -> Iterator[str]:
+    """Say what is wrong with the numbers of a configuration."""
+    for name, low in _WHOLE.items():
+        value = _value(config, name)
+        if value is not None and not low <= value <= _LARGEST_SEED:
+            yield f"{_last(name)} must be at least {low}, but is {value}."
+    for name in _POSITIVE:
+        value = _value(config, name)
+        if value is not None and not (value > 0 and math.isfinite(value)):
+            yield f"{_last(name)} must be greater than 0, but is {value}."
+    for name, high in _SHARES.items():
+        value = _value(config, name)
+        if value is not None and not (0 <= value <= high and math.isfinite(value)):
+            bounds = "at least 0" if high == math.inf else f"between 0 and {high:g}"
+            yield f"{name} must be {bounds}, but is {value}."
+    if config.pseudo_label is not None and not 0 < config.pseudo_label < 1:
+        yield f"pseudo_label must be between 0 and 1, but is {config.pseudo_label}."
+    if config.schedule_epochs is not None and config.schedule_epochs < config.epochs:
+        yield (
+            f"schedule_epochs ({config.schedule_epochs}) must not be below epochs"
+            f" ({config.epochs})."
+        )
+
+
+def name_faults(config: TrainConfig) -> Iterator[str]:
+    """Say which names of a configuration nobody knows."""
+    from hilltop.losses import LOSSES
+
+    if config.loss not in LOSSES:
+        hint = did_you_mean(config.loss, LOSSES)
+        yield f"loss: {config.loss!r} is not known.{hint} Known: {', '.join(LOSSES)}."
+    for name in ("format", "val_format"):
+        given = getattr(config, name)
+        if given is not None and given not in FORMATS:
+            yield f"{name}: {given!r} is not known.{did_you_mean(given, FORMATS)}"
+
+
+def _value(config: TrainConfig, name: str) -> Any:
+    part, _, field = name.rpartition(".")
+    return getattr(getattr(config, part) if part else config, field)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def part_faults(config: TrainConfig) -> list[str]:
+    """What is wrong with options that train a part of a network, or change how it is trained."""
+    faults = []
+    model = config.model
+    if not 0 <= config.head_epochs <= config.epochs:
+        faults.append(
+            f"head_epochs must be between 0 and epochs ({config.epochs}), but is"
+            f" {config.head_epochs}."
+        )
+    if config.head_epochs and config.kind == "features":
+        faults.append("head_epochs is for images; on features there is nothing but a head.")
+    if config.ask_average and not config.resolved().ema:
+        faults.append("ask_average needs a moving average; give --ema, such as 0.9997.")
+    if model.boost < 1:
+        faults.append(f"boost must be at least 1, but is {model.boost:g}.")
+    if model.boost != 1 and config.kind == "features":
+        faults.append("boost is for images; features have no class activations.")
+    if model.train_from is not None and config.kind == "features":
+        faults.append("train_from is for images; features have no blocks.")
+    if model.train_from is not None and config.augment in ("strong", "paper"):
+        faults.append(
+            f"augment {config.augment!r} changes pixels, which blocks below train_from see only"
+            " once; use light or none."
+        )
+    return faults
 
 
 @dataclass(frozen=True)

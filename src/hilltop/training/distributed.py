@@ -1,16 +1,83 @@
-"""One process or many: launching, sharing out rows, and bringing scores together."""
+"""One process or many: launching Fabric, sharing out rows, bringing scores together, Ctrl-C."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType, ModuleType, TracebackType
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from hilltop.training.fabric import Fabric
+
+@contextmanager
+def only_the_version_of(package: str) -> Iterator[None]:
+    """Have imports of a package find nothing but its version, unless it is imported already."""
+    try:
+        version = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        version = None
+    if version is None or package in sys.modules:
+        yield
+        return
+    module = ModuleType(package)
+    module.__version__ = version  # type: ignore[attr-defined]
+    sys.modules[package] = module
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
+with only_the_version_of("torchmetrics"):
+    from lightning_fabric import Fabric
+
+
+def gradient_scaler(fabric: Fabric) -> dict[str, Any]:
+    """The scaler of gradients by its name in a checkpoint, where the precision has one."""
+    scaler = getattr(fabric.strategy.precision, "scaler", None)
+    return {} if scaler is None else {"scaler": scaler}
+
+
+__all__ = ["Fabric", "gradient_scaler", "only_the_version_of"]
+
+
+class Interrupt:
+    """While it is open, the first Ctrl-C sets ``asked``; a second one stops at once."""
+
+    def __init__(self) -> None:
+        """Nothing was asked yet."""
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupt:
+        """Start listening; only the main thread may."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop listening."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
 
 T = TypeVar("T")
 

@@ -1,8 +1,9 @@
-"""A trained model for use elsewhere: ONNX, or safetensors with a model card."""
+"""A trained model for use elsewhere: ONNX, or a folder as the Hugging Face Hub holds models."""
 
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +16,17 @@ from hilltop.checks import pluralize
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, replacing
 from hilltop.errors import HilltopError, MissingExtra
-from hilltop.metrics.epochs import best_epoch, in_per_cent, is_estimated
+from hilltop.metrics.epochs import best_epoch, in_per_cent, is_estimated, judged_value
 from hilltop.missing.model import MissingLabelModel
+from hilltop.missing.priors import LEVEL
+from hilltop.models.images import NormalisedInput, backbone_of
 from hilltop.training.checkpoint import save_tensors
 from hilltop.training.predict import TrainedModel
 from hilltop.training.run_folder import RunFolder
+
+PROBLEM_TYPE = "multi_label_classification"
+"""What transformers calls classes that do not exclude each other."""
+_NUMBERS = ("slope", "shift", "bend", "knot")
 
 
 def export_onnx(trained: TrainedModel, out: Path) -> None:
@@ -54,16 +61,17 @@ def export_onnx(trained: TrainedModel, out: Path) -> None:
             reason = " ".join(str(error).split())[:200].rstrip(".")
             raise HilltopError(
                 f"torch {torch.__version__} cannot write this model as ONNX: {reason}. Install a"
-                " newer torch, or export with --to safetensors."
+                " newer torch, or export with --to hub-folder."
             ) from error
         written = onnx.load(temporary)
         onnx.helper.set_model_props(written, _properties(trained))
         onnx.save(written, temporary)
 
 
-def folder_files(out: Path) -> tuple[Path, Path, Path]:
-    """What :func:`export_folder` writes: weights, configuration and model card."""
-    return out / "model.safetensors", out / "config.json", out / "README.md"
+def folder_files(out: Path) -> tuple[Path, Path, Path, Path]:
+    """What :func:`export_folder` writes: weights, configuration, model card and thresholds."""
+    names = ("model.safetensors", "config.json", "README.md", "thresholds.json")
+    return tuple(out / name for name in names)  # type: ignore[return-value]
 
 
 class _Calibrated(nn.Module):
@@ -76,7 +84,7 @@ class _Calibrated(nn.Module):
 
     def __init__(self, truth: MissingLabelModel | None) -> None:
         super().__init__()
-        usual = {"slope": 1.0, "shift": 0.0, "bend": 0.0, "knot": 0.0}
+        usual = dict(zip(_NUMBERS, (1.0, 0.0, 0.0, 0.0), strict=True))
         numbers: dict[str, Any] = usual if truth is None else vars(truth.calibration)
         for name, value in numbers.items():
             self.register_buffer(name, torch.as_tensor(value, dtype=torch.float32))
@@ -111,44 +119,122 @@ def describe_input(trained: TrainedModel) -> str:
 
 
 def _decisions(trained: TrainedModel) -> dict[str, Any]:
-    """From logits to tags, for config.json."""
+    """From logits to tags, for thresholds.json."""
+    classes = list(trained.classes)
     if trained.truth is None:
-        return {"output": "logits; apply a sigmoid for probabilities"}
-    calibration = trained.truth.calibration
+        return {
+            "output": "sigmoid(logit) is the probability, and a tag where it exceeds the threshold",
+            "classes": classes,
+            "thresholds": [0.5] * len(classes),
+            "logits": [0.0] * len(classes),
+        }
+    decision, calibration = trained.truth.thresholds(), trained.truth.calibration
     return {
-        "output": "logits; sigmoid(slope * logit + shift + bend * max(logit - knot, 0)) is the"
-        " probability that a label is true, and a tag where it exceeds the threshold of its class",
+        "output": "sigmoid(slope * logit + shift + bend * max(logit - knot, 0)) is the probability"
+        " that a label is true, and a tag where it exceeds the threshold of its class; that is"
+        " where the logit exceeds the number in logits",
+        "classes": classes,
+        "thresholds": decision.thresholds.tolist(),
+        "logits": _raw_logits(torch.as_tensor(decision.log_odds), _Calibrated(trained.truth)),
         **{name: value.tolist() for name, value in vars(calibration).items()},
-        "thresholds": trained.truth.thresholds().thresholds.tolist(),
+        "expected": str(decision.expected),
     }
+
+
+def _raw_logits(log_odds: Tensor, calibrated: _Calibrated) -> list[float]:
+    """Logits of the model at which the calibrated ones have these values.
+
+    A calibration rises in two straight pieces that meet at the knot.
+    """
+    slope, shift, bend, knot = (getattr(calibrated, name).double() for name in _NUMBERS)
+    below = (log_odds.double() - shift) / slope
+    above = (log_odds.double() - shift + bend * knot) / (slope + bend)
+    raw: list[float] = torch.where(below <= knot, below, above).tolist()
+    return raw
 
 
 def export_folder(trained: TrainedModel, run: Path, out: Path) -> None:
-    """Write a folder with model.safetensors, config.json and a model card, README.md."""
+    """Write a folder as the Hugging Face Hub holds models.
+
+    It has weights, config.json, thresholds.json and a model card, README.md. Image models load with
+    timm and transformers, which need no Hilltop; the card shows how.
+    """
     if out.exists() and not out.is_dir():
         raise data_error(out, "there is a file here, but a folder is to be written.")
     out.mkdir(parents=True, exist_ok=True)
-    model, about, card = folder_files(out)
-    save_tensors(model, trained.model.state_dict(), {"classes": trained.classes})
-    config = {
-        "model": trained.config.model.model,
-        "input_shape": trained.input_shape,
+    model, about, card, thresholds = folder_files(out)
+    weights, config = trained.model.state_dict(), _feature_config(trained)
+    if trained.config.kind == "images":
+        weights = backbone_of(trained.model).state_dict()
+        config = _timm_config(trained)
+    save_tensors(model, weights, {"classes": trained.classes})
+    atomic_write(about, _as_json(config))
+    atomic_write(thresholds, _as_json(_decisions(trained)))
+    atomic_write(card, _card(trained, RunFolder(run), out.name))
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _timm_config(trained: TrainedModel) -> dict[str, Any]:
+    """The config.json that timm and the timm wrapper of transformers read."""
+    backbone, size = backbone_of(trained.model), trained.input_shape
+    known = {
+        name: value
+        for name, value in backbone.pretrained_cfg.items()  # type: ignore[union-attr, operator]
+        if name in ("architecture", "classifier", "first_conv", "pool_size", "fixed_input_size")
+    }
+    mean, std = (0.0,) * 3, (1.0,) * 3
+    if isinstance(trained.model, NormalisedInput):
+        mean, std = (getattr(trained.model, of).flatten().tolist() for of in ("mean", "std"))
+    settings = {
+        **known,
+        "input_size": size,
+        "num_classes": len(trained.classes),
+        "mean": mean,
+        "std": std,
+        "interpolation": "bilinear",
+        "crop_pct": 1.0,
+        "crop_mode": "squash",
+    }
+    fixed = {"model_args": {"img_size": size[-1]}} if known.get("fixed_input_size") else {}
+    return {
+        "architecture": known["architecture"],
+        "num_classes": len(trained.classes),
+        "num_features": backbone.num_features,
+        "label_names": list(trained.classes),
+        "problem_type": PROBLEM_TYPE,
+        **fixed,
+        "pretrained_cfg": settings,
         "input": describe_input(trained),
         "boost": trained.config.model.boost,
-        "classes": trained.classes,
-        **_decisions(trained),
     }
-    atomic_write(about, json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-    atomic_write(card, _card(trained, RunFolder(run)))
 
 
-def _card(trained: TrainedModel, folder: RunFolder) -> str:
+def _feature_config(trained: TrainedModel) -> dict[str, Any]:
+    """The config.json of a head on features, which no other library has a name for."""
+    return {
+        "model": trained.config.model.model,
+        "problem_type": PROBLEM_TYPE,
+        "num_features": trained.input_shape[0],
+        "num_classes": len(trained.classes),
+        "label_names": list(trained.classes),
+        "input": describe_input(trained),
+    }
+
+
+def _card(trained: TrainedModel, folder: RunFolder, name: str) -> str:
     config = trained.config
     rows = {row["epoch"]: row for row in folder.recorded()}
     row = rows.get(trained.epoch, {})
     best = best_epoch(list(rows.values()))["epoch"] if rows else None
     which = "the best on the validation images" if trained.epoch == best else "the last"
     lines = [
+        "---",
+        _metadata(trained, row, name),
+        "---",
+        "",
         f"# {config.model.model}, trained with {config.loss}",
         "",
         f"A multi-label classifier for {pluralize(len(trained.classes), 'class', 'classes')},"
@@ -165,13 +251,57 @@ def _card(trained: TrainedModel, folder: RunFolder) -> str:
         "",
         "Classes: " + ", ".join(trained.classes),
         "",
+        "## Use",
+        "",
+        _usage(trained),
     ]
     return "\n".join(lines)
 
 
+def _metadata(trained: TrainedModel, row: Mapping[str, float], name: str) -> str:
+    """The front matter by which the Hub finds and lists a model."""
+    from huggingface_hub import EvalResult, ModelCardData  # timm depends on it
+
+    images = trained.config.kind == "images"
+    task = "image-classification"
+    results = [
+        EvalResult(
+            task_type=task,
+            dataset_type="validation",
+            dataset_name="validation images" if images else "validation rows",
+            metric_type=metric,
+            metric_value=round(100 * judged_value(row, metric), 2),
+            metric_name=f"{metric}, %",
+            metric_args=_interval(row, metric),
+        )
+        for metric in _reported(row)
+    ]
+    data = ModelCardData(
+        library_name="timm" if images else None,
+        pipeline_tag=task if images else None,
+        tags=["multi-label-classification", "missing-labels", "hilltop"],
+        problem_type=PROBLEM_TYPE,
+        model_name=name if results else None,
+        eval_results=results or None,
+    )
+    return str(data.to_yaml())
+
+
+def _interval(row: Mapping[str, float], metric: str) -> dict[str, float] | None:
+    """Ends of the interval of an estimate, in %."""
+    if not is_estimated(row, metric) or math.isnan(row.get(f"{metric}_low", math.nan)):
+        return None
+    low, high = (round(100 * row[f"{metric}_{end}"], 2) for end in ("low", "high"))
+    return {"low": low, "high": high, "level": LEVEL}
+
+
+def _reported(row: Mapping[str, float]) -> list[str]:
+    return [name for name in ("mAP", "CF1", "OF1") if name in row or is_estimated(row, name)]
+
+
 def _metrics(row: Mapping[str, float]) -> list[str]:
     """The table of metrics; where validation labels are incomplete, estimates stand beside."""
-    names = [name for name in ("mAP", "CF1", "OF1") if name in row or is_estimated(row, name)]
+    names = _reported(row)
     if not any(is_estimated(row, name) for name in names):
         lines = [f"| {name} | {100 * row[name]:.2f} |" for name in names]
         return ["| metric on the validation images | % |", "|---|---|", *lines]
@@ -190,5 +320,82 @@ def _tags(trained: TrainedModel) -> list[str]:
     return [
         "",
         trained.truth.describe(),
-        f"config.json has {trained.truth.thresholds().describe()}.",
+        f"thresholds.json has {trained.truth.thresholds().describe()}.",
     ]
+
+
+def _usage(trained: TrainedModel) -> str:
+    """How to load the folder without Hilltop."""
+    if trained.config.kind == "features":
+        return _USE_LINEAR if len(trained.model.layers) == 1 else _USE_HIDDEN  # type: ignore[arg-type]
+    if trained.config.model.boost != 1:
+        return (
+            "The classifier boosts class activations, which timm has no layer for: load the model"
+            " with Hilltop, or export it with `--to onnx`.\n"
+        )
+    return _USE_IMAGES
+
+
+_USE_IMAGES = """\
+`folder` is this folder, and `image` a picture that PIL opened. With transformers:
+
+```python
+import json
+from pathlib import Path
+
+import torch
+from transformers import AutoImageProcessor, AutoModelForImageClassification
+
+model = AutoModelForImageClassification.from_pretrained(folder).eval()
+processor = AutoImageProcessor.from_pretrained(folder)
+with torch.no_grad():
+    logits = model(**processor(image.convert("RGB"), return_tensors="pt")).logits
+decisions = json.loads(Path(folder, "thresholds.json").read_text(encoding="utf-8"))
+tags = [
+    name
+    for name, logit, limit in zip(decisions["classes"], logits[0], decisions["logits"])
+    if logit > limit
+]
+```
+
+With timm:
+
+```python
+import timm
+
+model = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
+transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model))
+with torch.no_grad():
+    logits = model(transform(image.convert("RGB"))[None])
+```
+
+On the Hub, the name of the repository stands in the place of `folder` (`hf-hub:` instead of
+`local-dir:` for timm).
+"""
+
+_USE_FEATURES = """\
+`folder` is this folder, and `features` a tensor `(images, num_features)`:
+
+```python
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+head = load_file(Path(folder, "model.safetensors"))
+decisions = json.loads(Path(folder, "thresholds.json").read_text(encoding="utf-8"))
+x = (features - head["mean"]) / head["std"]
+if head["length_power"]:  # rows are scaled to one length
+    x = x * x.shape[1] ** 0.5 / x.norm(dim=1, keepdim=True).clamp(min=1e-6)
+x = (x - head["centre"]) / head["unit"]
+{layers}
+tags = logits > torch.tensor(decisions["logits"])
+```
+"""
+_LAYER = 'logits = x @ head["layers.{0}.weight"].T + head["layers.{0}.bias"]'
+_HIDDEN_LAYER = (
+    'x = torch.nn.functional.gelu(x @ head["layers.0.weight"].T + head["layers.0.bias"])'
+)
+_USE_LINEAR = _USE_FEATURES.replace("{layers}", _LAYER.format(0))
+_USE_HIDDEN = _USE_FEATURES.replace("{layers}", f"{_HIDDEN_LAYER}\n{_LAYER.format(2)}")

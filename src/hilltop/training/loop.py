@@ -18,39 +18,52 @@ from hilltop.errors import DivergenceError
 from hilltop.inputs.features import FeatureInputs
 from hilltop.metrics.epochs import judged_value
 from hilltop.models import FeatureHead, classifier_parameters, hold_statistics
+from hilltop.training.calibration import (
+    epoch_metrics,
+    is_better,
+    keep_truth,
+    lists_positives_alone,
+    with_estimates,
+)
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.decisions import keep_truth
 from hilltop.training.distributed import (
+    Fabric,
+    Interrupt,
     all_gather,
     all_gather_object,
     all_reduce_sum,
     any_rank,
     average_gradients,
+    gradient_scaler,
     mean_over_ranks,
     shard,
 )
-from hilltop.training.epoch_metrics import (
-    epoch_metrics,
-    is_better,
-    lists_positives_alone,
-    with_estimates,
-)
-from hilltop.training.fabric import Fabric, gradient_scaler
 from hilltop.training.folds import head_solver
-from hilltop.training.interrupt import Interrupt
 from hilltop.training.learner import Learner
 from hilltop.training.logistic import LogisticSolver, entry_weights
 from hilltop.training.pseudo_counts import PseudoCounts, keep_histogram, pseudo_columns
 from hilltop.training.recipe import seed_of
-from hilltop.training.reporter import Reporter
+from hilltop.training.reporter import Reporter, Steps
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.scoring import placed, predict
-from hilltop.training.task import Task, build_task, training_batch, uses_solver
+from hilltop.training.task import (
+    Task,
+    cross_validate_task,
+    fit_missing_labels,
+    placed,
+    predict,
+    read_task,
+    select_hyperparameters,
+    training_batch,
+    uses_solver,
+)
 
 
 def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bool = True) -> Path:
     """Train on the labels in the run folder, from where the run stands, and return its path.
+
+    Five steps, each named as it begins: select hyperparameters, cross-validate, fit the
+    missing-label model, train, calibrate. ``steps.json`` keeps what came of them.
 
     Args:
         config: What to train, on what and how.
@@ -58,12 +71,57 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
         fabric: What it runs on.
         calibrate: Whether to find out at the end what scores mean.
     """
-    task = build_task(config, folder)
+    quiet = not fabric.is_global_zero
+    steps = Steps(folder, quiet=quiet)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        task = read_task(config, folder)
+        with steps.step("select hyperparameters") as found:
+            task = select_hyperparameters(config, task)
+            found["recipe"] = dataclasses.asdict(task.recipe)
+        with steps.step("cross-validate") as found:
+            task = cross_validate_task(config, task, folder)
+            found["images"] = 0 if task.heads is None else len(task.heads.logits)
+        with steps.step("fit the missing-label model") as found:
+            task = fit_missing_labels(config, task)
+            found["loss"] = task.loss.describe()
+    reporter = Reporter(config, folder, task, quiet=quiet)
+    with steps.step("train") as found:
+        trained = _train(config, folder, fabric, task, reporter)
+        found["epochs"] = config.epochs
+    # Estimates of the true metrics on incomplete labels need it.
+    if calibrate or lists_positives_alone(task.val):
+        with steps.step("calibrate") as found:
+            trained = _calibrate(config, folder, fabric, task, trained)
+            found["images"] = len(task.val)
+    broken = all_gather_object(task.train_inputs.broken + task.val_inputs.broken)
+    if fabric.is_global_zero:
+        reporter.finish(trained.rows, broken)
+    fabric.barrier()
+    return folder.path
+
+
+@dataclasses.dataclass(frozen=True)
+class _Trained:
+    """What training leaves: who learned, the metrics of all epochs, and the last scores.
+
+    ``scores`` is None where a run had finished training before it was resumed.
+    """
+
+    learner: Learner
+    rows: list[dict[str, Any]]
+    scores: Tensor | None
+
+
+def _train(
+    config: TrainConfig, folder: RunFolder, fabric: Fabric, task: Task, reporter: Reporter
+) -> _Trained:
+    """Go through the epochs that are left, and keep the model and the metrics of each."""
     learner, wrapped = _learner(config, task, fabric)
     others = {**gradient_scaler(fabric)}
     if learner.schedule is not None:
         others["schedule"] = learner.schedule
-    reporter = Reporter(config, folder, task, quiet=not fabric.is_global_zero)
+    scores: Tensor | None = None
     with Interrupt() as interrupt, torch.random.fork_rng():
         progress = Progress()
         if folder.state.is_file():
@@ -94,11 +152,6 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
             if fabric.is_global_zero:
                 _keep(folder, task, kept, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
-                wanted = calibrate or lists_positives_alone(task.val)  # estimates need it
-                if wanted and epoch + 1 == config.epochs:
-                    keep_truth(config, folder, task, scores)
-                    rows = with_estimates(task, folder, rows)
-                    folder.record(rows)
             progress = dataclasses.replace(
                 Progress(),
                 epoch=epoch + 1,
@@ -106,11 +159,22 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
                 best_epoch=progress.best_epoch,
             )
             _save(folder, learner, others, progress, fabric)
-    broken = all_gather_object(task.train_inputs.broken + task.val_inputs.broken)
-    if fabric.is_global_zero:
-        reporter.finish(rows, broken)
-    fabric.barrier()
-    return folder.path
+    return _Trained(learner, rows, scores)
+
+
+def _calibrate(
+    config: TrainConfig, folder: RunFolder, fabric: Fabric, task: Task, trained: _Trained
+) -> _Trained:
+    """Find out what the scores of a finished run mean, and estimate its true metrics."""
+    scores = trained.scores
+    if scores is None:
+        scores, _, _ = _scores(config, task, trained.learner, fabric)
+    if not fabric.is_global_zero:
+        return trained
+    keep_truth(config, folder, task, scores)
+    rows = with_estimates(task, folder, trained.rows)
+    folder.record(rows)
+    return dataclasses.replace(trained, rows=rows)
 
 
 @contextmanager

@@ -23,13 +23,12 @@ from hilltop.inputs.image_files import list_images
 from hilltop.missing.model import MissingLabelModel
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.progress import ProgressLog, say
+from hilltop.training.calibration import Which, load_truth, score_logits, usual_weights
 from hilltop.training.checkpoint import check_weights_finite, load_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.decisions import Which, load_truth, score_logits, usual_weights
 from hilltop.training.distributed import launch
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.scoring import predict
-from hilltop.training.task import Inputs
+from hilltop.training.task import Inputs, predict
 
 
 @dataclass(frozen=True)

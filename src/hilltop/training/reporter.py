@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
+from hilltop.data.small_files import read_json
 from hilltop.metrics.epochs import best_epoch, in_per_cent
 from hilltop.progress import ProgressLog, say
+from hilltop.training.calibration import lists_positives_alone, load_truth, usual_weights
 from hilltop.training.config import TrainConfig
-from hilltop.training.decisions import load_truth, usual_weights
-from hilltop.training.epoch_metrics import lists_positives_alone
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task
 
@@ -22,6 +24,45 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN = 5.0
 """From one line about an epoch to the next."""
+
+
+STEPS = (
+    "select hyperparameters",
+    "cross-validate",
+    "fit the missing-label model",
+    "train",
+    "calibrate",
+)
+"""What a run does, in this order."""
+
+
+class Steps:
+    """Names the steps of a run as they begin, and keeps what came of each in ``steps.json``.
+
+    Args:
+        folder: The run folder.
+        quiet: Whether another process says and writes it.
+    """
+
+    def __init__(self, folder: RunFolder, *, quiet: bool) -> None:
+        """Take up what a run that was stopped has kept."""
+        self._path, self._quiet = folder.steps, quiet
+        self.found: dict[str, dict[str, Any]] = {}
+        if folder.steps.is_file():
+            self.found = read_json(folder.steps, "Delete it: the steps are done again.")
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[dict[str, Any]]:
+        """Say that a step begins, and keep what the block puts into the dictionary."""
+        if not self._quiet:
+            say(f"step {STEPS.index(name) + 1} of {len(STEPS)}: {name}")
+        began, found = time.perf_counter(), {}  # type: float, dict[str, Any]
+        yield found
+        found["seconds"] = round(time.perf_counter() - began, 3)
+        self.found[name] = found
+        if not self._quiet:
+            text = json.dumps({name: self.found[name] for name in STEPS if name in self.found})
+            atomic_write(self._path, text + "\n")
 
 
 class Reporter:

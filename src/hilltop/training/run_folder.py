@@ -28,6 +28,10 @@ class RunFolder:
         self.config = path / "config.yaml"
         self.metrics = path / "metrics.csv"
         self.events = path / "events.jsonl"
+        self.steps = path / "steps.json"
+        self.out_of_fold = (
+            path / "out_of_fold.npy"
+        )  # of training images, by heads that never saw them
         self.best = path / "best.safetensors"
         self.last = path / "last.safetensors"
         self.state = path / "resume.safetensors"
@@ -49,6 +53,8 @@ class RunFolder:
             self.config,
             self.metrics,
             self.events,
+            self.steps,
+            self.out_of_fold,
             self.best,
             self.last,
             self.state,

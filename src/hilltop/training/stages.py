@@ -14,13 +14,11 @@ from hilltop.data import LabelTable, State, Step, read_labels, write_labels
 from hilltop.inputs.features import read_features
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.distributed import launch
-from hilltop.training.fabric import Fabric
+from hilltop.training.distributed import Fabric, launch
+from hilltop.training.learner import step_threads
 from hilltop.training.loop import run
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.scoring import predict
-from hilltop.training.task import build_task, store_labels
-from hilltop.training.threads import step_threads
+from hilltop.training.task import predict, read_task, store_labels
 
 
 def train(config: TrainConfig, out: Path, *, calibrate: bool = True) -> Path:
@@ -103,7 +101,7 @@ def _add_pseudo_labels(
         resume(first.path, calibrate=False)
     else:
         train(once, first.path, calibrate=False)
-    task = build_task(once, first)
+    task = read_task(once, first)
     task.model.load_state_dict(load_tensors(first.last)[0])
     model = task.model.to(fabric.device)
     scores = predict(model, task.train_inputs, len(task.train), once, fabric).numpy()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor, nn
 
+from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, read_labels, write_labels
+from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.review_record import (
     before_review,
@@ -21,8 +26,11 @@ from hilltop.data.review_record import (
     with_answers,
     write_provenance,
 )
-from hilltop.errors import DataError
+from hilltop.data.summary import name_mistakes
+from hilltop.errors import DataError, DivergenceError
+from hilltop.inputs.descriptor import describe_inputs
 from hilltop.inputs.features import FeatureInputs, Features, read_features
+from hilltop.inputs.matching import Rows, matching_rows
 from hilltop.inputs.outputs import OutputInputs
 from hilltop.losses import LabelStats, Loss, build
 from hilltop.losses.compose import with_ema_teacher
@@ -30,17 +38,97 @@ from hilltop.losses.corrections import EmaTeacher
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.progress import say_of_inputs
 from hilltop.training.config import TrainConfig
-from hilltop.training.evidence import (
+from hilltop.training.distributed import Fabric, all_reduce_sum, shard
+from hilltop.training.folds import CrossValidation
+from hilltop.training.heads import (
     LEAST_ABSENT,
     NETWORK_LEAST_ABSENT,
+    SCRATCH_LEAST_ABSENT,
     FoldEvidence,
-    prepare_loss,
+    cross_validate_heads,
+    tell_loss,
 )
 from hilltop.training.learner import head_loss, start_head
 from hilltop.training.logistic import is_cross_entropy
-from hilltop.training.recipe import HEADS, Recipe
+from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.sources import input_source, read_both, read_training
+
+
+def input_source(config: TrainConfig, *, val: bool = False) -> Path:
+    """The folder of images or the file of features, of training or of validation."""
+    if config.kind == "features":
+        given = (config.val_features if val else None) or config.features
+    else:
+        given = (config.val_images if val else None) or config.images
+    assert given is not None
+    return given
+
+
+def _read_labels(config: TrainConfig, say: Callable[[str], None]) -> LabelTable:
+    table = read_labels(config.labels, format=config.format, options=config.reading)
+    for mistake in name_mistakes(table):
+        say(f"{config.labels}: {mistake}")
+    return table
+
+
+def read_training(config: TrainConfig, say: Callable[[str], None]) -> LabelTable:
+    """Read the training labels, of whose images some will be set aside for validation."""
+    table = _read_labels(config, say)
+    return table.select(_rows(config, table.images, input_source(config), say))
+
+
+def read_both(config: TrainConfig, say: Callable[[str], None]) -> tuple[LabelTable, LabelTable]:
+    """Read labels to train on and labels to validate on.
+
+    Raises:
+        DataError: Images are in both, or have no input, and that is not allowed.
+    """
+    train = _read_labels(config, say)
+    path = config.val_labels or config.labels
+    val = _read_validation(config, path).with_classes(train.classes)
+    _check_apart(config, path, train, val)
+    sources = input_source(config), input_source(config, val=True)
+    if sources[0] != sources[1]:
+        rows = [
+            _rows(config, table.images, source, say)
+            for table, source in zip((train, val), sources, strict=True)
+        ]
+        return train.select(rows[0]), val.select(rows[1])
+    # In one place, an image without training labels may have validation labels.
+    together = pa.chunked_array([train.images, val.images]).combine_chunks()
+    both = _rows(config, together, sources[0], say)
+    return train.select(both[both < len(train)]), val.select(both[both >= len(train)] - len(train))
+
+
+def _read_validation(config: TrainConfig, path: Path) -> LabelTable:
+    """As the training labels, but for what was said of these."""
+    options = replace(
+        config.reading,
+        unlisted=config.val_unlisted or config.reading.unlisted,
+        split=config.val_split or config.reading.split,
+    )
+    return read_labels(path, format=config.val_format or config.format, options=options)
+
+
+def _rows(
+    config: TrainConfig, images: pa.StringArray, source: Path, say: Callable[[str], None]
+) -> Rows:
+    if config.skip_broken and config.kind == "images" and not config.allow_missing:
+        return np.arange(len(images))  # what is not there is listed with the broken ones at the end
+    return matching_rows(images, source, allow_missing=config.allow_missing, say=say)
+
+
+def _check_apart(config: TrainConfig, path: Path, train: LabelTable, val: LabelTable) -> None:
+    shared = val.images.filter(pc.is_in(val.images, value_set=train.images))
+    if not len(shared) or config.allow_overlap:
+        return
+    are = pluralize(len(shared), "validation image is", "validation images are")
+    raise data_error(
+        path,
+        f"{are} among the training images too, the first is {shared[0].as_py()!r}; on these a model"
+        " only shows what it learned by heart. Name another part with --val-split or another file"
+        " with --val-labels, or pass --allow-overlap.",
+    )
 
 
 class Inputs(Protocol):
@@ -60,11 +148,12 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """Labels and inputs for training and validation, and what is trained.
+    """Labels and inputs for training and validation, what is trained, and what the steps found.
 
-    ``evidence`` is what the loss was told of missing labels, ``untrained`` the loss before the
-    first step: what scores of the trained model mean is found out by both. ``before`` holds the
-    training labels before a review, if people answered some of them.
+    ``heads`` are cross-validated heads on the training images, and ``can_ask`` is whether these had
+    features for them; ``evidence`` is what the loss was told of missing labels, ``untrained`` the
+    loss before the first step: what scores of the trained model mean is found out by both.
+    ``before`` holds the training labels before a review, if people answered some of them.
     """
 
     train: LabelTable
@@ -76,9 +165,21 @@ class Task:
     recipe: Recipe
     true_labels: LabelTable | None = None
     judged: EmaTeacher | None = None
+    heads: CrossValidation | None = None
+    can_ask: bool = False
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
     before: LabelTable | None = None
+
+    def labels(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Targets of some training images, and which of them a person confirmed."""
+        return training_batch(self.train, rows.numpy())
+
+    @property
+    def labels_before(self) -> LabelBatch | None:
+        """The same before a review; None if there was none."""
+        before = self.before
+        return None if before is None else lambda rows: training_batch(before, rows.numpy())
 
 
 def store_labels(config: TrainConfig, folder: RunFolder) -> None:
@@ -109,8 +210,8 @@ def split(table: LabelTable, share: float, seed: int) -> tuple[LabelTable, Label
     return table.select(np.sort(order[aside:])), table.select(np.sort(order[:aside]))
 
 
-def build_task(config: TrainConfig, folder: RunFolder) -> Task:
-    """Build everything from the run folder's own labels."""
+def read_task(config: TrainConfig, folder: RunFolder) -> Task:
+    """Read the run folder's own labels and their inputs, and build the model and the loss."""
     train, val = read_labels(folder.train_labels), read_labels(folder.val_labels)
     # Summed, as in the paper: as a mean over batch and classes the gradient is so small that the
     # L2 penalty of Adam would outweigh it, and most so for losses with small gradients.
@@ -119,66 +220,24 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
     correction = None
     if config.ask_average:
         loss, correction = with_ema_teacher(loss)
-    before = before_review(train, read_provenance(folder.train_labels))
-    recipe = config.recipe
-
-    def labels(rows: Tensor) -> tuple[Tensor, Tensor]:
-        return training_batch(train, rows.numpy())
-
-    def labels_before(rows: Tensor) -> tuple[Tensor, Tensor]:
-        return training_batch(train if before is None else before, rows.numpy())
-
-    earlier = None if before is None else labels_before
-
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        if config.kind == "features":
-            assert config.features is not None
-            features = read_features(config.features)
-            inputs = FeatureInputs(features, train.images)
-            val_features = read_features(input_source(config, val=True))
-            val_inputs: Inputs = FeatureInputs(val_features, val.images)
-            head = _feature_model(config, features, train)
-            train_inputs: Inputs = inputs
-            model: nn.Module = head
-            recipe = recipe.for_head(
-                head,
-                inputs.values,
-                labels,
-                seed=config.seed,
-                before=earlier,
-            )
-        else:
-            model = build_image_model(
-                config.model.model,
-                len(train.classes),
-                weights=config.model.weights,
-                image_size=config.model.image_size,
-                normalise=bool(config.model.normalise),
-                boost=config.model.boost,
-                silent=config.model.head_start == "prior",
-            )
-            train_inputs, val_inputs = _image_inputs(config, train, val, model, folder)
-        stats = label_stats(train, config.epochs, before=before)
-        features_of = _features(config, model, train_inputs, folder)
-        evidence = None
-        if loss.wants_evidence and features_of is not None:
-            evidence = prepare_loss(
-                loss,
-                stats,
-                features_of,
-                labels,
-                seed=config.seed,
-                before=earlier,
-                least_absent=(LEAST_ABSENT if config.kind == "features" else NETWORK_LEAST_ABSENT),
-                recipe=recipe.for_evidence if before is None else HEADS,
-            )
-        else:
-            loss.prepare(stats)
-    if config.model.head_start == "prior" and not uses_solver(config, recipe, loss):
-        start_head(classifier_of(model), loss, labels, len(train))
-    true_labels = _true_labels(config, train)
-    untrained = copy.deepcopy(loss)
+    if config.kind == "features":
+        assert config.features is not None
+        features = read_features(config.features)
+        train_inputs: Inputs = FeatureInputs(features, train.images)
+        val_features = read_features(input_source(config, val=True))
+        val_inputs: Inputs = FeatureInputs(val_features, val.images)
+        model: nn.Module = _feature_model(config, features, train)
+    else:
+        model = build_image_model(
+            config.model.model,
+            len(train.classes),
+            weights=config.model.weights,
+            image_size=config.model.image_size,
+            normalise=bool(config.model.normalise),
+            boost=config.model.boost,
+            silent=config.model.head_start == "prior",
+        )
+        train_inputs, val_inputs = _image_inputs(config, train, val, model, folder)
     return Task(
         train,
         val,
@@ -186,13 +245,65 @@ def build_task(config: TrainConfig, folder: RunFolder) -> Task:
         val_inputs,
         model,
         loss,
-        recipe,
-        true_labels,
-        correction,
-        evidence,
-        untrained,
-        before,
+        config.recipe,
+        true_labels=_true_labels(config, train),
+        judged=correction,
+        before=before_review(train, read_provenance(folder.train_labels)),
     )
+
+
+def select_hyperparameters(config: TrainConfig, task: Task) -> Task:
+    """Choose penalty, scaling and rate of a head, where they are left open, by cross-validation."""
+    if not isinstance(task.model, FeatureHead):
+        return task
+    assert isinstance(task.train_inputs, FeatureInputs)
+    recipe = task.recipe.for_head(
+        task.model,
+        task.train_inputs.values,
+        task.labels,
+        seed=config.seed,
+        before=task.labels_before,
+    )
+    return replace(task, recipe=recipe)
+
+
+def cross_validate_task(config: TrainConfig, task: Task, folder: RunFolder) -> Task:
+    """Score the training images by heads that never saw their labels, for a loss that asks."""
+    features = _features(config, task.model, task.train_inputs, folder)
+    if not task.loss.wants_evidence or features is None:
+        return task
+    recipe = task.recipe.for_evidence if task.before is None else HEADS
+    heads = cross_validate_heads(
+        features, task.labels, len(task.train), seed=config.seed, recipe=recipe
+    )
+    return replace(task, heads=heads, can_ask=True)
+
+
+def fit_missing_labels(config: TrainConfig, task: Task) -> Task:
+    """Fit the missing-label model to cross-validated scores, and tell the loss of the labels."""
+    stats = label_stats(task.train, config.epochs, before=task.before)
+    evidence = None
+    if task.can_ask:
+        evidence = tell_loss(
+            task.loss,
+            stats,
+            task.heads,
+            task.labels,
+            before=task.labels_before,
+            least_absent=_least_absent(config),
+        )
+    else:
+        task.loss.prepare(stats)
+    if config.model.head_start == "prior" and not uses_solver(config, task.recipe, task.loss):
+        start_head(classifier_of(task.model), task.loss, task.labels, len(task.train))
+    return replace(task, evidence=evidence, untrained=copy.deepcopy(task.loss))
+
+
+def _least_absent(config: TrainConfig) -> float:
+    """Below which probability of being absent an unlabelled entry is masked out of the loss."""
+    if config.kind == "features":
+        return LEAST_ABSENT
+    return SCRATCH_LEAST_ABSENT if config.model.weights == "none" else NETWORK_LEAST_ABSENT
 
 
 def uses_solver(config: TrainConfig, recipe: Recipe, loss: Loss) -> bool:
@@ -251,11 +362,14 @@ def _features(
     """Gives features of the training images that never saw their labels, if they can be had."""
     if isinstance(inputs, FeatureInputs):
         return lambda: inputs.values
-    if config.model.weights == "none":
-        return None
     from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
-    from hilltop.training.frozen import classifier_inputs, pretrained_features
+    from hilltop.training.frozen import MOST_IMAGES, classifier_inputs, pretrained_features
 
+    if config.model.weights == "none":
+        # The network's own features are of no use: after some epochs they have seen the labels.
+        if not isinstance(inputs, ImageInputs) or len(inputs.images) > MOST_IMAGES:
+            return None
+        return lambda: describe_inputs(inputs, seed=config.seed)
     if isinstance(inputs, OutputInputs):
         return lambda: classifier_inputs(model, inputs)
     assert isinstance(inputs, ImageInputs)
@@ -286,3 +400,46 @@ def _image_inputs(
         return images[0], images[1]
     crop = config.augment != "none"
     return train_from(model, block, folder.outputs, *images, crop=crop)
+
+
+def predict(
+    model: nn.Module,
+    inputs: Inputs,
+    rows: int,
+    config: TrainConfig,
+    fabric: Fabric,
+    *,
+    done: Callable[[int], None] | None = None,
+) -> Tensor:
+    """Probabilities for all rows, on every rank; rows that cannot be read are NaN.
+
+    ``done`` is told how many rows there are already.
+    """
+    model.eval()
+    mine = shard(range(rows), fabric.global_rank, fabric.world_size)
+    plan = [mine[at : at + config.batch_size] for at in range(0, len(mine), config.batch_size)]
+    scores, read = None, torch.zeros(rows, device=fabric.device)
+    with torch.no_grad(), fabric.autocast():
+        for number, (at, batch) in enumerate(inputs.loader(plan, None), start=1):
+            probs = torch.sigmoid(model(placed(batch, fabric)).float())
+            if scores is None:
+                scores = torch.zeros(rows, probs.shape[1], device=fabric.device)
+            if not bool(probs.isfinite().all()):  # never to be taken for an image without a score
+                raise DivergenceError(
+                    "The model gives scores that are not finite numbers. Try a lower learning rate."
+                )
+            where = torch.from_numpy(at).to(fabric.device)
+            scores[where], read[where] = probs, 1.0
+            if done is not None:
+                done(min(rows, number * config.batch_size * fabric.world_size))
+    if scores is None:
+        raise DataError("There is nothing to predict: not one image could be read.")
+    scores, read = all_reduce_sum(scores), all_reduce_sum(read)
+    scores[read == 0] = torch.nan
+    return scores.cpu()
+
+
+def placed(batch: Tensor, fabric: Fabric) -> Tensor:
+    """Put a batch where the model is, images in the layout that convolutions like best."""
+    layout = torch.channels_last if batch.ndim == 4 else torch.contiguous_format
+    return batch.to(fabric.device, memory_format=layout)

@@ -1,0 +1,539 @@
+"""A head on features, in memory: evidence of missing labels, training, and what its scores mean.
+
+Needs torch alone. The numbers are those of ``hilltop train --features``; the estimator, the audit
+and the studies call the same functions.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hilltop.checks import check_whole, pluralize
+from hilltop.losses import LabelStats, Loss, MultiLabelLoss
+from hilltop.losses.base import Evidence, Reduction
+from hilltop.losses.row_weights import RowWeighted
+from hilltop.missing.model import MissingLabelModel
+from hilltop.missing.priors import MIN_LOGLIK_GAIN
+from hilltop.models import FeatureHead, Features, input_rows, take_rows
+from hilltop.training.folds import CrossValidation, assign_folds, cross_validate, head_solver
+from hilltop.training.learner import Learner, head_loss, start_head, step_threads
+from hilltop.training.logistic import entry_weights, is_cross_entropy
+from hilltop.training.recipe import HEADS, LabelBatch, Recipe
+
+REPEATS = 2
+"""How often images are dealt into folds; scores are means over the deals."""
+LEAST_EVIDENCE_ROWS = 100
+"""With fewer rows than this nothing can be told."""
+LEAST_ABSENT = 0.3
+"""An unlabelled entry that is less probably absent than this is masked out of the loss. One that is
+doubtful stays whole: a head that learns from fewer entries is less certain, which costs more."""
+NETWORK_LEAST_ABSENT = 0.7
+"""The same for a network that learns from images. It has weights enough
+to memorise missing labels as absent, so that a doubtful entry costs more than it teaches."""
+SCRATCH_LEAST_ABSENT = 0.9
+"""The same for a network without pretrained weights, which memorises even more. Of 0.5, 0.7, 0.9
+and 0.95 on three draws of pictures other than those that judge the demo."""
+
+
+@dataclass(frozen=True)
+class FoldEvidence:
+    """Out-of-fold scores of heads of cross-entropy, and the missing-label model fitted to them.
+
+    Attributes:
+        logits: The scores ``(N, C)``.
+        model: How labels were lost.
+        heads: The heads that gave them.
+    """
+
+    logits: Tensor
+    model: MissingLabelModel
+    heads: CrossValidation | None = None
+
+    def start_of(self, loss: Loss) -> CrossValidation | None:
+        """Heads that the final one starts from; None where the loss masks nothing.
+
+        ``auto`` without evidence of missing labels is then cross-entropy to the bit.
+        """
+        return None if getattr(loss, "correction", None) is None else self.heads
+
+
+def prepare_loss(
+    loss: Loss,
+    stats: LabelStats,
+    features: Callable[[], Features],
+    labels: LabelBatch,
+    *,
+    seed: int,
+    before: LabelBatch | None = None,
+    least_absent: float = LEAST_ABSENT,
+    recipe: Recipe = HEADS,
+) -> FoldEvidence | None:
+    """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
+
+    Args:
+        loss: The loss to be told.
+        stats: What is known of the labels.
+        features: Gives one row an image ``(N, F)``; called only if there is something to ask.
+        labels: Targets by row.
+        seed: The same seed gives the same evidence.
+        before: Targets by row as they were before a review, if there was one.
+        least_absent: Unlabelled pairs that are less probably absent than this are left out.
+        recipe: How heads are trained, where that was chosen already.
+
+    Returns:
+        The evidence, for whoever asks the same next; None if nobody was asked.
+    """
+    if not loss.wants_evidence:
+        loss.prepare(stats)
+        return None
+    heads = cross_validate_heads(features, labels, stats.images, seed=seed, recipe=recipe)
+    return tell_loss(loss, stats, heads, labels, before=before, least_absent=least_absent)
+
+
+def cross_validate_heads(
+    features: Callable[[], Features],
+    labels: LabelBatch,
+    images: int,
+    *,
+    seed: int,
+    recipe: Recipe = HEADS,
+) -> CrossValidation | None:
+    """Score images by heads of cross-entropy that never saw their labels.
+
+    Args:
+        features: Gives one row an image ``(N, F)``; called only if there is something to ask.
+        labels: Targets by row.
+        images: Number of images.
+        seed: The same seed gives the same scores.
+        recipe: How heads are trained, where that was chosen already.
+
+    Returns:
+        None where the labels are too few, or every pair is known.
+    """
+    targets, observed = labels(torch.arange(images))
+    absent = confirmed_absent(targets, observed)
+    if _nothing_to_ask(targets, absent):
+        return None
+    return _cross_validate(features(), targets, absent, seed=seed, recipe=recipe)
+
+
+def tell_loss(
+    loss: Loss,
+    stats: LabelStats,
+    heads: CrossValidation | None,
+    labels: LabelBatch,
+    *,
+    before: LabelBatch | None = None,
+    least_absent: float = LEAST_ABSENT,
+) -> FoldEvidence | None:
+    """Fit the missing-label model to cross-validated scores, and tell the loss what it says.
+
+    Args:
+        loss: The loss to be told.
+        stats: What is known of the labels.
+        heads: What :func:`cross_validate_heads` returned.
+        labels: Targets by row.
+        before: Targets by row as they were before a review, if there was one.
+        least_absent: Unlabelled pairs that are less probably absent than this are left out.
+    """
+    rows = torch.arange(stats.images)
+    targets, observed = labels(rows)
+    absent = confirmed_absent(targets, observed)
+    restored = None if before is None else restored_labels(targets, before(rows)[0])
+    asked, evidence = None, Evidence(None, _nothing_to_ask(targets, absent))
+    if heads is not None:
+        asked = _fitted(heads, targets, absent, restored)
+        evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
+    loss.prepare(dataclasses.replace(stats, evidence=evidence))
+    return asked
+
+
+def ask_folds(
+    features: Features,
+    targets: Tensor,
+    absent: Tensor | None,
+    *,
+    seed: int,
+    restored: Tensor | None = None,
+    recipe: Recipe = HEADS,
+) -> FoldEvidence:
+    """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
+
+    Args:
+        features: One row an image ``(N, F)``.
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
+        absent: True where a person confirmed that a pair is absent.
+        seed: The same seed gives the same evidence.
+        restored: True for labels that a review put back; they are evidence of missing ones.
+        recipe: How heads are trained, where that was chosen already.
+    """
+    heads = _cross_validate(features, targets, absent, seed=seed, recipe=recipe)
+    return _fitted(heads, targets, absent, restored)
+
+
+def _cross_validate(
+    features: Features, targets: Tensor, absent: Tensor | None, *, seed: int, recipe: Recipe
+) -> CrossValidation:
+    loss = head_loss("bce", reduction="sum")
+    return cross_validate(
+        features, targets, loss, observed=absent, repeats=REPEATS, seed=seed, recipe=recipe
+    )
+
+
+def _fitted(
+    heads: CrossValidation, targets: Tensor, absent: Tensor | None, restored: Tensor | None
+) -> FoldEvidence:
+    model = MissingLabelModel.fit(heads.logits, targets, verified=absent, restored=restored)
+    return FoldEvidence(heads.logits, model, heads)
+
+
+def restored_labels(targets: Tensor, before: Tensor) -> Tensor:
+    """The labels that were missing before a review and that it put back."""
+    return (targets == 1) & (before != 1)
+
+
+def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:
+    """The pairs that a person said are absent."""
+    return None if observed is None else observed & (targets == 0)
+
+
+def _nothing_to_ask(targets: Tensor, absent: Tensor | None) -> str:
+    """Why evidence cannot be had or is not needed; empty if it can and is."""
+    if absent is not None and bool((absent == (targets == 0)).all()):
+        return "every pair is known to be present or absent: cross-entropy"
+    if len(targets) < LEAST_EVIDENCE_ROWS or not bool((targets == 1).any()):
+        return f"{len(targets)} rows are too few to tell what is missing"
+    return ""
+
+
+def mask_evidence(
+    asked: FoldEvidence,
+    targets: Tensor,
+    absent: Tensor | None,
+    least_absent: float = LEAST_ABSENT,
+    *,
+    restored: Tensor | None = None,
+) -> Evidence:
+    """Return which entries count in the loss of ``auto``, and why.
+
+    Args:
+        asked: The missing-label model and the scores that it was fitted to.
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
+        absent: True where a person verified that an entry is absent.
+        least_absent: Unlabelled entries that are less probably absent than this are masked.
+        restored: True for labels that a review put back: they do not count as recorded.
+    """
+    model = asked.model
+    if model.kind not in ("scar", "count"):
+        return Evidence(None, f"{model.describe()} The loss is cross-entropy")
+    if model.loglik_gain <= MIN_LOGLIK_GAIN:  # the number of labels alone is no evidence of which
+        return Evidence(None, f"{model.describe()} Scores do not show which: cross-entropy")
+    # An entry is masked only if the count rule and SCAR agree that it is probably present.
+    recorded = targets if restored is None else targets.masked_fill(restored, 0.0)
+    present = np.minimum(
+        model.prob_present(asked.logits, recorded, verified=absent),
+        model.prob_present(asked.logits, recorded, verified=absent, by_rule=False),
+    )
+    open_entries = targets == 0 if absent is None else (targets == 0) & ~absent
+    masked = torch.from_numpy(1 - present < least_absent) & open_entries
+    left_out = pluralize(int(masked.sum()), "unlabelled entry", "unlabelled entries")
+    how = "probably" if least_absent < 0.5 else "possibly"
+    told = f"The loss is cross-entropy without {left_out} that are {how} missing labels"
+    return Evidence((~masked).float(), f"{model.describe()} {told}")
+
+
+@dataclass(frozen=True)
+class FittedHead:
+    """A trained head and how training went.
+
+    Attributes:
+        head: The head of the last epoch; with a scorer, of the best one.
+        losses: Mean loss of a row in each epoch.
+        scores: What the scorer said after each epoch.
+        evidence: What the loss was told of missing labels, if anybody was asked.
+        untrained: The loss as it was before the first step.
+        recipe: How it was trained, with the rate and the penalty that were chosen.
+    """
+
+    head: FeatureHead
+    losses: tuple[float, ...]
+    scores: tuple[float, ...]
+    evidence: FoldEvidence | None
+    untrained: Loss
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Keeps the best epoch.
+
+    Attributes:
+        scorer: Says how good a head is.
+        patience: Epochs without a better one after which training stops.
+    """
+
+    scorer: Callable[[FeatureHead], float]
+    patience: int = 5
+
+
+def fit_head(
+    features: Features,
+    labels: LabelBatch,
+    loss: Loss,
+    *,
+    classes: int,
+    stats: LabelStats | None = None,
+    seed: int = 0,
+    recipe: Recipe = HEADS,
+    hidden: int | None = None,
+    row_weight: Tensor | None = None,
+    stopping: EarlyStopping | None = None,
+    learn_from: Tensor | None = None,
+) -> FittedHead:
+    """Train a head that starts where the loss is least on these labels.
+
+    Args:
+        features: One row an image ``(N, F)``, dense or sparse; float64 is computed with as it is,
+            others in float32.
+        labels: Targets by row.
+        loss: With reduction ``"sum"``; ``"none"`` where rows have weights.
+        classes: Number of classes.
+        stats: What the loss is told of the labels; None if it has been told already.
+        seed: The same seed gives the same head.
+        recipe: How to train.
+        hidden: Width of a hidden layer; None for a linear head.
+        row_weight: How much each row counts ``(N,)``.
+        stopping: Which epoch to keep; the last one without it.
+        learn_from: The rows to learn from; all without it.
+
+    Example:
+        >>> from hilltop.losses import bce
+        >>> X = torch.eye(2).repeat(20, 1)
+        >>> fitted = fit_head(X, lambda rows: (X[rows], None), bce(reduction="sum"), classes=2,
+        ...                   recipe=Recipe(epochs=5))
+        >>> (fitted.head(torch.eye(2)) > 0).int()
+        tensor([[1, 0],
+                [0, 1]], dtype=torch.int32)
+    """
+    recipe.check()
+    with step_threads(recipe.batch_size, features.shape[1], classes):
+        return _fit(
+            features,
+            labels,
+            loss,
+            classes,
+            stats,
+            seed,
+            recipe,
+            hidden,
+            row_weight,
+            stopping,
+            learn_from,
+        )
+
+
+def _fit(
+    features: Features,
+    labels: LabelBatch,
+    loss: Loss,
+    classes: int,
+    stats: LabelStats | None,
+    seed: int,
+    recipe: Recipe,
+    hidden: int | None,
+    row_weight: Tensor | None,
+    stopping: EarlyStopping | None,
+    learn_from: Tensor | None,
+) -> FittedHead:
+    chosen = torch.arange(len(features)) if learn_from is None else learn_from
+    rows, evidence = len(chosen), None
+    learned = features if learn_from is None else take_rows(features, chosen)
+    dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        head = FeatureHead(features.shape[1], classes, hidden=hidden).to(dtype)
+        weight = None if row_weight is None else row_weight[chosen]
+
+    def batch_labels(batch: Tensor) -> tuple[Tensor, Tensor | None]:
+        return labels(chosen[batch])
+
+    recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
+    if stats is not None:
+        evidence = prepare_loss(
+            loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
+        )
+    untrained = copy.deepcopy(loss)
+    plain = loss
+    if row_weight is not None:
+        loss = RowWeighted(loss, row_weight)
+    best = _Best(head, stopping)
+    losses = []
+    entries = None if hidden is not None else entry_weights(loss, *labels(chosen), chosen)
+    if entries is not None and recipe.uses_newton:
+        asked = None if evidence is None else evidence.start_of(plain)
+        solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
+        for _ in range(recipe.epochs):
+            losses.append(solver.step())
+            solver.set_bias()
+            if best.is_over() or bool(solver.done.all()):
+                break
+    else:
+        start_head(head, plain, batch_labels, rows, row_weight=weight)
+        learner = Learner.build(head, loss, recipe, rows=rows)
+        for epoch in range(recipe.epochs):
+            loss.set_epoch(epoch)
+            plan = recipe.epoch_plan(rows, seed, epoch)
+            total = 0.0
+            for batch in (chosen[part] for part in plan):
+                targets, observed = labels(batch)
+                logits = head(features[batch].to(dtype))
+                total += learner.step(logits, targets, observed=observed, index=batch)
+            losses.append(total / sum(map(len, plan)))
+            if best.is_over():
+                break
+    best.restore()
+    return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained, recipe)
+
+
+class _Best:
+    """Remembers the best epoch, as a scorer sees it, and says when to stop."""
+
+    def __init__(self, head: FeatureHead, stopping: EarlyStopping | None) -> None:
+        if stopping is not None:
+            check_whole("n_iter_no_change", stopping.patience, low=1)
+        self.head, self.stopping = head, stopping
+        self.scores: list[float] = []
+        self.state: dict[str, Tensor] | None = None
+
+    @torch.no_grad()
+    def is_over(self) -> bool:
+        if self.stopping is None:
+            return False
+        self.scores.append(self.stopping.scorer(self.head))
+        best = max(range(len(self.scores)), key=self.scores.__getitem__)  # the first of equals
+        if best == len(self.scores) - 1:
+            self.state = copy.deepcopy(self.head.state_dict())
+        return len(self.scores) - 1 - best >= self.stopping.patience
+
+    def restore(self) -> None:
+        if self.state is not None:
+            self.head.load_state_dict(self.state)
+
+
+LEAST_CALIBRATED_ROWS = 20
+"""With fewer rows than this, scores are not calibrated and tags are cut at one half."""
+FOLDS = 4
+
+
+def truth_of_head(
+    features: Features,
+    labels: LabelBatch,
+    loss: Loss,
+    *,
+    seed: int,
+    recipe: Recipe,
+    hidden: int | None = None,
+    evidence: FoldEvidence | None = None,
+    row_weight: Tensor | None = None,
+    before: Tensor | None = None,
+) -> MissingLabelModel | None:
+    """Calibrate the scores of a head that was trained on these rows.
+
+    By out-of-fold scores of heads like it: linear ones learn side by side, those with a hidden
+    layer one after the other. Missing labels are judged by scores of cross-entropy, for any loss.
+
+    Args:
+        features: One row an image ``(N, F)``.
+        labels: Targets by row.
+        loss: What the head was trained with, as it was before the first step.
+        seed: The same seed gives the same calibration.
+        recipe: How the head was trained, with the penalty that was chosen.
+        hidden: Width of its hidden layer.
+        evidence: What heads of cross-entropy said about these rows already.
+        row_weight: How much each row counted ``(N,)``.
+        before: Targets before a review, if there was one ``(N, C)``.
+
+    Returns:
+        None where there are too few rows or no label at all.
+    """
+    targets, observed = labels(torch.arange(len(features)))
+    if len(features) < LEAST_CALIBRATED_ROWS or not bool((targets == 1).any()):
+        return None
+    absent = confirmed_absent(targets, observed)
+    restored = None if before is None else restored_labels(targets, before)
+    usual = recipe.for_evidence if before is None else HEADS  # as the audit of reviewed labels
+    asked = evidence or ask_folds(
+        features, targets, absent, seed=seed, restored=restored, recipe=usual
+    )
+    heads = asked.heads
+    same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
+    same_penalty = heads is not None and heads.recipe.weight_decay == recipe.weight_decay
+    alike = recipe.uses_newton and same_scaling and same_penalty
+    plain = isinstance(loss, MultiLabelLoss) and loss.correction is None and is_cross_entropy(loss)
+    if alike and plain and hidden is None and row_weight is None:
+        return asked.model
+    loss = _reduced(loss, "sum" if row_weight is None else "none")
+    if hidden is None:
+        loss = loss if row_weight is None else RowWeighted(loss, row_weight)
+        logits = cross_validate(
+            features,
+            targets,
+            loss,
+            observed=observed,
+            recipe=recipe,
+            seed=seed,
+            start=heads if same_scaling else None,
+        ).logits
+    else:
+        logits = _fold_by_fold(features, labels, loss, seed, recipe, hidden, row_weight)
+    return asked.model.for_scores(logits, asked.logits, targets, verified=absent)
+
+
+def _reduced(loss: Loss, reduction: Reduction) -> Loss:
+    """A copy that sums over pairs, or leaves it to the weights of rows."""
+    copied = copy.deepcopy(loss)
+    copied.reduction = reduction
+    return copied
+
+
+def _fold_by_fold(
+    features: Features,
+    labels: LabelBatch,
+    loss: Loss,
+    seed: int,
+    recipe: Recipe,
+    hidden: int,
+    row_weight: Tensor | None,
+) -> Tensor:
+    """Scores of heads with a hidden layer, each of the rows that it did not learn from.
+
+    All are held back as firmly as the head itself: logits would be of another size otherwise.
+    """
+    fold = assign_folds(len(features), FOLDS, torch.Generator().manual_seed(seed))
+    classes = labels(torch.arange(1))[0].shape[1]
+    whole = FeatureHead(features.shape[1], classes, hidden=None)
+    recipe = recipe.for_head(whole, features, labels, seed=seed, row_weight=row_weight)
+    logits = torch.empty(len(features), classes)
+    for number in range(FOLDS):
+        head = fit_head(
+            features,
+            labels,
+            copy.deepcopy(loss),
+            classes=classes,
+            seed=seed,
+            recipe=recipe,
+            hidden=hidden,
+            row_weight=row_weight,
+            learn_from=torch.nonzero(fold != number).squeeze(1),
+        ).head
+        rows = torch.nonzero(fold == number).squeeze(1)
+        with torch.no_grad():
+            logits[rows] = head(input_rows(features, rows)).float()
+    return logits
