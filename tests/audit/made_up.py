@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hilltop.audit.decisions.apply import read_answers
-from hilltop.audit.decisions.verdicts import apply_changes, verdicts
+from hilltop.audit.decisions.apply import apply_changes, read_answers, verdicts
 from hilltop.audit.folder import AuditFolder
 from hilltop.data import LabelTable, ReadOptions, State, read_labels, write_labels
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from hilltop.audit.decisions.answers import Answers
+from hilltop.audit.decisions.apply import apply_changes, verdicts
 from hilltop.audit.decisions.store import Answer, DecisionStore
-from hilltop.audit.decisions.verdicts import apply_changes, verdicts
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.find.estimate import read_estimates
 from hilltop.audit.find.score_blocks import Scored, blocks_of
@@ -22,7 +22,7 @@ from hilltop.data.scores import ScoreTable
 from hilltop.inputs.features import read_features
 from hilltop.losses import build, init_head
 from hilltop.models import FeatureHead
-from hilltop.training.optim import build_optimizer
+from hilltop.training.learner import build_optimizer
 from hilltop.training.task import training_batch
 from tests.audit.simulated import Simulated, average_precision, simulate
 
@@ -121,7 +121,7 @@ def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
     said = capsys.readouterr().out
     assert "random samples (60 pairs, 1 class):" in said
     assert "random samples (" in said
-    assert run(labels, out, "--features", features) == 0
+    assert run(labels, out, "--features", features, "--update") == 0
     by_sample = [one for one in read_estimates(out / "estimates.csv") if one.source == "sample"]
     name = folder.table().classes[0]
     assert [one.class_name for one in by_sample] == [name]
@@ -230,14 +230,14 @@ def test_an_audit_without_a_readable_image_ends_in_words(
 def train_again(simulated: Simulated, table: LabelTable, unseen: Simulated) -> float:
     """The mAP on unseen images of a head trained on a table with its confirmed pairs."""
     targets, observed = training_batch(table, np.arange(len(table)))
-    loss = build("scar_likelihood", keep=0.5, reduction="sum")
+    loss = build("scar_likelihood", label_frequency=0.5, reduction="sum")
     head = FeatureHead(simulated.features.shape[1], targets.shape[1], hidden=None)
     head.fit_scale(simulated.features)
-    init_head(head, loss, targets, observed=observed)
+    init_head(head, loss, targets, verified=observed)
     optimizer = build_optimizer(head, loss, learning_rate=0.02, weight_decay=0.0)
     for _ in range(150):
         optimizer.zero_grad()
-        loss(head(simulated.features), targets, observed=observed).backward()
+        loss(head(simulated.features), targets, verified=observed).backward()
         optimizer.step()
     with torch.no_grad():
         scores = head(unseen.features).numpy()

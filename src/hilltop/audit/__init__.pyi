@@ -15,8 +15,8 @@ from hilltop.audit.find.ranking import rank_shard as rank_shard
 from hilltop.audit.find.score_blocks import Scored as Scored
 from hilltop.audit.find.score_blocks import score_blocks as score_blocks
 from hilltop.audit.folder import AuditFolder as AuditFolder
-from hilltop.audit.review.queue_table import write_queue as write_queue
 from hilltop.audit.review.queues import build_queue as build_queue
+from hilltop.audit.review.queues import write_queue as write_queue
 from hilltop.audit.run import Audited as Audited
 from hilltop.audit.run import audit as audit
 from hilltop.audit.run import score_by_folds as score_by_folds

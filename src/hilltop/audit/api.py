@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hilltop.audit.find.ranking import Assumption
 from hilltop.audit.find.score_blocks import Scored, blocks_of, label_block, score_blocks
-from hilltop.audit.run import Audited, audit, score_by_folds
+from hilltop.audit.run import Audited, audit, fold_logits
 from hilltop.checks import check_same_shape, check_whole
 from hilltop.data import LabelTable, State
 from hilltop.data.scores import Places, ScoreTable
@@ -97,8 +97,7 @@ def find_missing_labels(
     else:
         inputs = _features(features, len(table))
         check_whole("folds", folds, low=2)
-        alone = score_by_folds(table, inputs, rows, folds=folds, seed=seed, say=say)
-        logits = blocks_of(alone)
+        logits = fold_logits(table, inputs, rows, folds=folds, seed=seed, say=say)
     if extra_scores is not None:
         extra = _two_dimensional("extra_scores", extra_scores)
         check_same_shape("extra_scores", extra.shape, "labels", (len(table), len(table.classes)))

@@ -13,7 +13,7 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.layout import RENAMED_OPTIONS
 from hilltop.data.review_record import provenance_path
-from hilltop.training.config_values import build_dataclass
+from hilltop.training.config import build_dataclass
 
 VERSION = 1
 _ABOUT = "audit.json"
@@ -34,6 +34,8 @@ class AuditFolder:
         created: When the audit was made, in ISO format.
         summary: The sentence about missing labels.
         layout: How the labels are laid out; None in audits of older versions.
+        earlier: When the audits were made that this one replaced while it kept their answers.
+        pages: Review pages without a server that were written for this audit.
     """
 
     path: Path
@@ -46,6 +48,8 @@ class AuditFolder:
     created: str = ""
     summary: str = ""
     layout: Layout | None = None
+    earlier: tuple[str, ...] = ()
+    pages: tuple[Path, ...] = ()
 
     @property
     def about(self) -> Path:
@@ -134,6 +138,8 @@ class AuditFolder:
             "missing": self.missing,
             "created": self.created,
             "summary": self.summary,
+            "earlier": list(self.earlier),
+            "pages": [_plain(page) for page in self.pages],
         }
         self.path.mkdir(parents=True, exist_ok=True)
         text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
@@ -198,6 +204,8 @@ class AuditFolder:
             missing=_missing(about, content.get("missing")),
             created=str(content.get("created", "")),
             summary=str(content.get("summary", content.get("belief", ""))),
+            earlier=tuple(_texts(about, content, "earlier")),
+            pages=tuple(map(Path, _texts(about, content, "pages"))),
         )
 
 
@@ -210,6 +218,13 @@ def _text(about: Path, content: dict[str, Any], key: str) -> str:
     value = content.get(key)
     if not isinstance(value, str) or not value or "\0" in value:
         raise data_error(about, f"{key!r} must be a path, but got {value!r}.")
+    return value
+
+
+def _texts(about: Path, content: dict[str, Any], key: str) -> list[str]:
+    value = content.get(key) or []
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise data_error(about, f"{key!r} must be a list of texts, but got {value!r:.60}.")
     return value
 
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from torch import Tensor
 
+from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
 from hilltop.audit.find.estimate import Estimate, Tally, write_estimates
 from hilltop.audit.find.pca import write_pca
 from hilltop.audit.find.rank_folder import RankFolder, shared_ranking
 from hilltop.audit.find.ranking import Assumption, fit_ranking
-from hilltop.audit.find.score_blocks import Scored, label_block
+from hilltop.audit.find.score_blocks import LogitBlocks, Scored, blocks_of, label_block
 from hilltop.audit.find.suspects import WrongLabels, wrong_labels
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
@@ -31,9 +32,10 @@ from hilltop.inputs import Ranks
 from hilltop.inputs.shards import check_shard_folder
 from hilltop.missing.interval import Interval
 from hilltop.missing.model import MissingCounts, MissingLabelModel
-from hilltop.training.decisions import save_model
-from hilltop.training.evidence import REPEATS
-from hilltop.training.fold_shards import HeadShards, shared_out_of_fold_logits
+from hilltop.training.calibration import save_model
+from hilltop.training.class_blocks import DENSE_PAIRS, fit_fold_heads
+from hilltop.training.folds import HeadShards, shared_out_of_fold_logits
+from hilltop.training.heads import REPEATS
 from hilltop.training.learner import head_loss
 
 PARTS = "parts"
@@ -150,8 +152,13 @@ def read_audited(
     return table, layout
 
 
-def check_out(out: Path) -> None:
-    """Raise if the folder holds anything but an audit."""
+def check_out(out: Path, *, update: bool = True) -> None:
+    """Raise if the folder holds anything but an audit, or answers that nobody said to keep.
+
+    Args:
+        out: The folder.
+        update: Whether an audit with answers may be replaced; the answers stay.
+    """
     kept = {PARTS}
     if out.is_file():
         raise data_error(out, "this is a file; --out names a folder.")
@@ -161,6 +168,11 @@ def check_out(out: Path) -> None:
     stopped = AuditFolder(out, labels=Path(), format="")
     if stopped.unfinished.is_file():
         kept |= {path.name for path in (stopped.unfinished, *stopped.files)}
+    elif not update and (answered := _answers(stopped)):
+        raise ArgumentError(
+            f"{out} holds {pluralize(answered, 'answer', 'answers')} of people. Pass --update to"
+            " audit anew and keep them, or name another folder with --out."
+        )
     if out.is_dir() and not (out / "audit.json").is_file():
         others = sorted(
             entry.name
@@ -171,6 +183,26 @@ def check_out(out: Path) -> None:
             raise data_error(
                 out, f"this folder holds other files, such as {others[0]!r}; choose a new one."
             )
+
+
+def _answers(folder: AuditFolder) -> int:
+    """Number of answers and undos in a folder."""
+    if not folder.decisions.is_file():
+        return 0
+    store = DecisionStore(folder.decisions)
+    try:
+        return len(store.read())
+    finally:
+        store.close()
+
+
+def _earlier(out: Path) -> tuple[str, ...]:
+    """When the audits were made that a new one in this folder replaces."""
+    try:
+        before = AuditFolder.read(out)
+    except DataError:  # none, or a stopped one
+        return ()
+    return (before.created, *before.earlier)
 
 
 @contextlib.contextmanager
@@ -232,6 +264,28 @@ def score_by_folds(
         seed=seed,
         say=say,
     )
+
+
+def fold_logits(
+    table: LabelTable,
+    features: Tensor,
+    rows: Places,
+    *,
+    folds: int,
+    seed: int,
+    say: Callable[[str], None],
+    shards: HeadShards | None = None,
+) -> LogitBlocks:
+    """Return out-of-fold logits of :func:`score_by_folds`, computed when they are asked for.
+
+    Beyond ``DENSE_PAIRS`` pairs, nothing of the size images x classes is held or written: heads are
+    trained by blocks of classes, and their weights are kept; see :mod:`.training.class_blocks`.
+    """
+    options: dict[str, Any] = {"folds": folds, "seed": seed, "say": say, "shards": shards}
+    if len(rows) * len(table.classes) <= DENSE_PAIRS or len(rows) < 2 * folds:
+        return blocks_of(score_by_folds(table, features, rows, **options))
+    heads = fit_fold_heads(features, table, rows, repeats=REPEATS, **options)
+    return heads.logits
 
 
 def audit(
@@ -320,6 +374,7 @@ def write_audit(
         missing=audited.missing.as_dict(),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         summary=audited.describe(),
+        earlier=_earlier(out),
     )
     out.mkdir(parents=True, exist_ok=True)
     folder.unfinished.touch()  # a kill must not leave files of two audits side by side unsaid

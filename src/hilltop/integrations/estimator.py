@@ -27,10 +27,9 @@ from hilltop.integrations.target_kinds import Labels, read_labels, read_truth
 from hilltop.losses import Loss
 from hilltop.missing import Decision, MissingLabelModel
 from hilltop.models import Features, take_rows
-from hilltop.training.in_memory import EarlyStopping, fit_head
+from hilltop.training.heads import EarlyStopping, fit_head, truth_of_head
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS, Recipe
-from hilltop.training.truth_of_head import truth_of_head
 
 Array = npt.NDArray[Any]
 UNLISTED = ("unknown", "absent")

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from hilltop.audit.decisions.apply import apply_decisions
-from hilltop.audit.decisions.open_candidates import LIKELY, image_files
+from hilltop.audit.decisions.apply import LIKELY, apply_decisions, image_files
 from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main

@@ -14,6 +14,7 @@ from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.static_page import write_static_review
 from hilltop.cli.main import main
 from hilltop.data import State, read_labels
+from hilltop.missing import Interval
 from tests.audit.conftest import HOSTILE
 from tests.audit.review.serving import serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
@@ -98,7 +99,7 @@ def test_where_nothing_is_expected_a_page_without_a_server_begins_with_the_likel
     audit: AuditFolder, browser: Any, tmp_path: Path
 ) -> None:
     names = audit.table().classes
-    said = [Estimate(name, 10, 0.0, 0.0, 4.2, "model", 0.0, 0.0) for name in names]
+    said = [Estimate(name, 10, Interval(0.0, 0.0, 4.2), "model") for name in names]
     write_estimates(said, audit.path / "estimates.csv")
     write_static_review(audit, tmp_path / "review.html", top=100)
     text = (tmp_path / "review.html").read_text(encoding="utf-8")

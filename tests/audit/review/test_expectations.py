@@ -13,9 +13,9 @@ from hilltop.audit import find_missing_labels
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.expectations import Expectations
 from hilltop.audit.review.session import Review
 from hilltop.audit.review.static_page import write_static_review
+from hilltop.audit.review.summaries import Expectations
 from hilltop.missing import Interval
 
 
@@ -72,7 +72,7 @@ def test_answers_change_what_is_expected(audit: AuditFolder, missing: float) -> 
     estimate(audit, missing=missing, high=9.0)
     review = Review(audit)
     try:
-        review.ranking._directions = np.zeros((len(review.labels), 1), dtype=np.float32)
+        review.ranking.directions = np.zeros((len(review.labels), 1), dtype=np.float32)
         review.ranking._known = lambda _: (np.arange(20), np.ones(20, dtype=bool))
         review.ranking.learn(0)
         one = review.start("Ann")["classes"][0]

@@ -9,8 +9,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from hilltop.audit.review import header_timeout
-from hilltop.audit.review.header_timeout import HeaderTimeout
+from hilltop.audit.review import security
+from hilltop.audit.review.security import HeaderTimeout
 from tests.processes import HANGING_S
 
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -40,7 +40,7 @@ async def connect(
 def test_a_connection_without_a_request_is_closed(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(header_timeout, "FIRST_REQUEST_S", 0.01)
+    monkeypatch.setattr(security, "FIRST_REQUEST_S", 0.01)
 
     async def session() -> bytes:
         server, reader, writer = await connect([])
@@ -61,7 +61,7 @@ def test_a_connection_that_asks_again_by_half_is_closed(monkeypatch: pytest.Monk
         async with server:
             writer.write(ASK)
             await asyncio.wait_for(reader.readuntil(b"hi"), HANGING_S)
-            monkeypatch.setattr(header_timeout, "FIRST_REQUEST_S", 0.01)
+            monkeypatch.setattr(security, "FIRST_REQUEST_S", 0.01)
             writer.write(ASK[:20])
             found = await asyncio.wait_for(reader.read(), HANGING_S)
             writer.close()

@@ -12,9 +12,13 @@ from hilltop.audit.decisions.apply import apply_decisions
 from hilltop.audit.decisions.store import Answer, now
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.duplicates import find_leaders, put_together
-from hilltop.audit.review.learning import learn_from_answers
-from hilltop.audit.review.ranking import EVERY, LiveRanking
+from hilltop.audit.review.ranking import (
+    EVERY,
+    LiveRanking,
+    find_leaders,
+    learn_from_answers,
+    put_together,
+)
 from hilltop.audit.review.session import Review
 from hilltop.errors import ArgumentError
 from tests.audit.made_up import write_candidates

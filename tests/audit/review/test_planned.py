@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.planned import keep_plan
+from hilltop.audit.review.queues import keep_plan
 from hilltop.audit.review.session import Review
 from hilltop.cli.main import main
 from hilltop.data.scores import ScoreTable
@@ -74,7 +74,7 @@ def test_a_plan_that_does_not_fit_is_refused(
 
 
 def test_answers_of_an_audit_without_a_plan_are_refused(audit: AuditFolder) -> None:
-    from hilltop.audit.review.planned import answered_plans
+    from hilltop.audit.review.queues import answered_plans
 
     with pytest.raises(DataError, match="was never given a plan"):
         answered_plans(audit)

@@ -8,7 +8,7 @@ import pytest
 
 from hilltop.audit.decisions.answers import Answers, differ, resolve
 from hilltop.audit.decisions.store import Event, Undo
-from hilltop.audit.review.progress import ClassProgress, RunningProgress
+from hilltop.audit.review.summaries import ClassProgress, RunningProgress
 from hilltop.data.review_record import AnswerWord, Mode
 from tests.audit.decisions.test_store import said
 

@@ -83,7 +83,8 @@ def test_answers_of_others_appear_once_one_has_answered(audit: AuditFolder) -> N
         assert (before["others"], before["other_count"], before["answer"]) == (None, 1, None)
         _, reply = server.post("Ann", [answer_event(2, pair, name, "present")])
         said = [{"reviewer": "Ben", "answer": "absent"}]
-        assert reply["others"] == [{"class": name, "image": pair["image"], "others": said}]
+        told = {"class": name, "image": pair["image"], "others": said, "comments": []}
+        assert reply["others"] == [told]
         disputed = page(server, number, view="disputed", reviewer="Cleo")
         assert disputed["total"] == 1
         assert [one["answer"] for one in disputed["pairs"][0]["others"]] == ["present", "absent"]  # type: ignore[index]

@@ -122,7 +122,7 @@ def test_the_command_writes_it(audit: AuditFolder, tmp_path: Path) -> None:
         (
             '{"kind": "hilltop answers", "reviewer": "A", "events": [{"id": "1", "action": "1",'
             ' "time": "2026-01-31T12:00:00Z", "image": "elsewhere.jpg"}]}',
-            "is not in the table",
+            "is not a candidate of this audit",
         ),
     ],
 )
@@ -134,7 +134,7 @@ def test_files_that_are_no_answers_are_refused_whole(
     labels = audit.table()
     store = DecisionStore(audit.decisions)
     with pytest.raises(DataError, match=said) as caught:
-        import_answers(path, labels, CandidateIndex.read(audit, labels), store)
+        import_answers(str(path), content, labels, CandidateIndex.read(audit, labels), store)
     assert str(path) in str(caught.value)
     assert store.read() == []
     store.close()

@@ -1,7 +1,8 @@
 """What the reviewers' answers add up to: the present state of every pair, folded from the events.
 
-The rule that resolves several reviewers: "unsure" abstains, the larger number of "present" or
-"absent" wins, and a tie is disputed: the label stays as it was until someone changes their answer.
+The rule that resolves several reviewers: an adjudicator's ruling decides. Without one "unsure"
+abstains, the larger number of "present" or "absent" wins, and a tie is disputed: the label stays as
+it was until someone changes their answer.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hilltop.audit.decisions.store import Answer, DecisionStore, Event, Undo
+from hilltop.audit.decisions.store import Answer, Assign, Comment, DecisionStore, Event, Undo
 from hilltop.data.review_record import Mode, Outcome
 
 Pair = tuple[str, str]
@@ -30,7 +31,9 @@ def resolve(votes: Iterable[Answer]) -> Outcome:
         >>> resolve([said("Ann", "present"), said("Ben", "absent")])
         'disputed'
     """
-    words = [vote.answer for vote in votes]
+    votes = list(votes)
+    rulings = [vote for vote in votes if vote.mode == "ruling"]
+    words = [vote.answer for vote in ([max(rulings, key=_time)] if rulings else votes)]
     present, absent = words.count("present"), words.count("absent")
     if present == absent:
         return "disputed" if present else "unsure"
@@ -38,9 +41,14 @@ def resolve(votes: Iterable[Answer]) -> Outcome:
 
 
 def differ(votes: Iterable[Answer]) -> bool:
-    """Whether one reviewer says present and another one absent."""
-    words = [vote.answer for vote in votes]
-    return "present" in words and "absent" in words
+    """Whether one reviewer says present and another one absent, and nobody has ruled on it."""
+    votes = list(votes)
+    words = {vote.answer for vote in votes}
+    return {"present", "absent"} <= words and all(vote.mode != "ruling" for vote in votes)
+
+
+def _time(vote: Answer) -> str:
+    return vote.time
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,9 @@ class Answers:
         """Start without any answers."""
         self._pairs: dict[str, dict[str, dict[str, list[Answer]]]] = {}
         self._actions: dict[str, list[Answer]] = {}
+        self._comments: dict[Pair, dict[str, str]] = {}
+        self.assigned = ""
+        """Who is asked about what, as JSON; empty before anybody said so."""
         self._seen = 0
 
     @classmethod
@@ -86,6 +97,16 @@ class Answers:
         """Take in one event, and return the pairs it is about."""
         if isinstance(event, Undo):
             return self._undo(event)
+        if isinstance(event, Assign):
+            self.assigned = event.text
+            return set()
+        if isinstance(event, Comment):
+            pair = (event.class_name, event.image)
+            comments = self._comments.setdefault(pair, {})
+            comments.pop(event.reviewer, None)
+            if event.text:
+                comments[event.reviewer] = event.text
+            return {pair}
         images = self._pairs.setdefault(event.class_name, {})
         images.setdefault(event.image, {}).setdefault(event.reviewer, []).append(event)
         self._actions.setdefault(event.action, []).append(event)
@@ -121,6 +142,16 @@ class Answers:
             if fitting:
                 votes[reviewer] = fitting[-1]
         return votes
+
+    def comments(self, class_name: str, image: str) -> dict[str, str]:
+        """Return what each reviewer wrote about a pair."""
+        return self._comments.get((class_name, image), {})
+
+    def commented(self) -> Iterator[tuple[str, str, dict[str, str]]]:
+        """Yield image, class and comments of every pair that has any."""
+        for (name, image), comments in self._comments.items():
+            if comments:
+                yield image, name, comments
 
     def leave_out(self, pairs: Iterable[Pair]) -> None:
         """Forget what was said of some pairs."""

@@ -6,15 +6,22 @@ a file that cannot be changed so is refused. In another format the whole table i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import io
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hilltop.audit.decisions.answers import Answers
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hilltop.audit.decisions.answers import Answers, resolve
 from hilltop.audit.decisions.gold import read_gold
-from hilltop.audit.decisions.open_candidates import image_files, likely_candidates
 from hilltop.audit.decisions.store import DecisionStore
-from hilltop.audit.decisions.verdicts import Verdicts, apply_changes, review_records, verdicts
+from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, State, Step, detect, read, write_labels
@@ -27,12 +34,149 @@ from hilltop.data.format import Change, Format, Handoff, Patched, without_absent
 from hilltop.data.formats import named_format, named_table, patch, write_files
 from hilltop.data.layout import Ambiguous, Layout
 from hilltop.data.review_record import (
+    Outcome,
     ReviewRecord,
     provenance_path,
     read_provenance,
     write_provenance,
 )
+from hilltop.data.small_files import format_rows
 from hilltop.errors import ArgumentError, DataError
+from hilltop.inputs.image_files import find_images
+
+_STATES: dict[Outcome, State] = {"present": State.PRESENT, "absent": State.ABSENT}
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What the answers say about a table.
+
+    Attributes:
+        changes: Pairs whose state is another one now, ordered by image and class.
+        struck: Those of them that were labels and are wrong, by row and column.
+        reviewers: Whose answers they follow.
+        outcomes: Number of answered pairs with each outcome.
+        foreign: Number of answered pairs that the table does not have.
+    """
+
+    changes: tuple[Change, ...]
+    struck: frozenset[tuple[int, int]]
+    reviewers: tuple[str, ...]
+    outcomes: Counter[Outcome]
+    foreign: int
+
+    def count(self, state: State) -> int:
+        """Number of pairs that are present or absent now, struck labels apart."""
+        return sum(one.state == state for one in self.changes if not self.is_struck(one))
+
+    def is_struck(self, change: Change) -> bool:
+        """Whether a change takes a label away."""
+        return (change.row, change.column) in self.struck
+
+
+def verdicts(table: LabelTable, answers: Answers) -> Verdicts:
+    """Resolve all answers and compare them with the table."""
+    pairs = [(image, name, resolve(votes.values())) for image, name, votes in answers.all()]
+    images = pa.array([image for image, _, _ in pairs], pa.string())
+    rows = pc.index_in(images, value_set=table.images).fill_null(-1).to_pylist()
+    column_of = {name: column for column, name in enumerate(table.classes)}
+    outcomes: Counter[Outcome] = Counter()
+    changes: list[Change] = []
+    struck: set[tuple[int, int]] = set()
+    reviewers: set[str] = set()
+    foreign = 0
+    for row, (image, name, outcome) in zip(rows, pairs, strict=True):
+        if row < 0 or name not in column_of:
+            foreign += 1
+            continue
+        outcomes[outcome] += 1
+        state = _STATES.get(outcome)
+        column = column_of[name]
+        before = _state(table, row, column)
+        if state is not None and before != state:
+            if before == State.PRESENT:
+                struck.add((row, column))
+            changes.append(Change(row, column, image, name, state, before))
+            reviewers |= set(answers.votes(name, image))
+    changes.sort(key=lambda change: (change.row, change.column))
+    by = tuple(sorted(reviewers))
+    return Verdicts(tuple(changes), frozenset(struck), by, outcomes, foreign)
+
+
+def apply_changes(
+    table: LabelTable, changes: Sequence[Change], *, reviewers: Iterable[str] = ()
+) -> LabelTable:
+    """Return the table with the changes made.
+
+    Example:
+        >>> from hilltop.data import LabelTable
+        >>> before = LabelTable.from_coo(["a"], ["cat", "dog"], [0], [0], State.PRESENT,
+        ...                   unlisted=State.UNKNOWN)
+        >>> change = Change(0, 1, "a", "dog", State.ABSENT)
+        >>> after = apply_changes(before, [change], reviewers=["Ann"])
+        >>> after.labels_of(0), after.labels_of(0, State.ABSENT), str(after.history[-1])
+        (('cat',), ('dog',), 'review: changes=1, by=Ann')
+    """
+    return table.with_states(
+        [change.row for change in changes],
+        [change.column for change in changes],
+        np.array([change.state for change in changes], dtype=np.int8),
+        step=Step("review", {"changes": len(changes)}, by=", ".join(reviewers)),
+    )
+
+
+def review_records(answers: Answers) -> list[ReviewRecord]:
+    """Every answer that holds, with what all answers to its pair amount to."""
+    return [
+        ReviewRecord(
+            image=image,
+            class_name=name,
+            answer=vote.answer,
+            reviewer=vote.reviewer,
+            time=vote.time,
+            probability=vote.probability,
+            mode=vote.mode,
+            outcome=resolve(votes.values()),
+            comment=answers.comments(name, image).get(vote.reviewer, ""),
+        )
+        for image, name, votes in answers.all()
+        for vote in votes.values()
+    ]
+
+
+def _state(table: LabelTable, row: int, column: int) -> State:
+    entries = slice(table.indptr[row], table.indptr[row + 1])
+    found = np.flatnonzero(table.columns[entries] == column)
+    return State(int(table.states[entries][found[0]])) if len(found) else table.unlisted
+
+
+LIKELY = 0.5
+"""Open candidates at least as probable as this are handed to other tools."""
+
+
+def likely_candidates(
+    folder: AuditFolder, labels: LabelTable, answers: Answers
+) -> dict[int, list[tuple[str, float]]]:
+    """By row, the likely candidates that nobody has answered yet, with their probability."""
+    index = CandidateIndex.read(folder, labels)
+    found: dict[int, list[tuple[str, float]]] = {}
+    for column, name in enumerate(labels.classes):
+        answered = {image for image, _ in answers.pairs(name)}
+        probs = index.class_probabilities(column)
+        for place in (probs >= LIKELY).nonzero()[0]:
+            row = int(index.class_rows(column)[place])
+            if not answered or labels.images[row].as_py() not in answered:
+                found.setdefault(row, []).append((name, float(probs[place])))
+    return found
+
+
+def image_files(folder: AuditFolder, labels: LabelTable) -> list[str]:
+    """File names with endings where the folder of images is known, else the ids."""
+    ids: list[str] = labels.images.to_pylist()
+    if folder.images is None or not folder.images.is_dir():
+        return ids
+    found = find_images(folder.images, labels.images).to_pylist()
+    return [file or image for file, image in zip(found, ids, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -145,6 +289,45 @@ def read_answers(folder: AuditFolder) -> Answers:
         store.close()
 
 
+def export_answers(answers: Answers) -> str:
+    """Return every answer and comment that holds, as CSV that ``review --import`` takes back."""
+    words = {"present": "yes", "absent": "no", "unsure": "unsure", "disputed": "disputed"}
+    rows = []
+    for one in review_records(answers):
+        probability = "" if one.probability is None else f"{one.probability:.6g}"
+        said = (one.image, one.class_name, words[one.answer], one.reviewer, one.time)
+        rows.append([*said, one.mode, probability, words[one.outcome], one.comment])
+    for image, name, comments in answers.commented():
+        votes = answers.votes(name, image)
+        for who, text in comments.items():
+            if who not in votes:
+                rows.append([image, name, "", who, "", "", "", "", text])
+    columns = [
+        "image",
+        "class",
+        "answer",
+        "reviewer",
+        "time",
+        "mode",
+        "probability",
+        "outcome",
+        "comment",
+    ]
+    return format_rows([*columns, "comment"], sorted(rows))
+
+
+def corrected_archive(folder: AuditFolder) -> bytes:
+    """Return the corrected labels, in the format they came in, and who said so, as a ZIP file."""
+    written = io.BytesIO()
+    with tempfile.TemporaryDirectory(prefix="hilltop-") as scratch:
+        apply_decisions(folder, Path(scratch) / folder.labels.name)
+        with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(Path(scratch).rglob("*")):
+                if path.is_file():
+                    archive.write(path, path.relative_to(scratch))
+    return written.getvalue()
+
+
 def _named_by_files(folder: AuditFolder, table: LabelTable) -> LabelTable:
     """The table with the files of its images for ids, where the audit knows them."""
     files = image_files(folder, table)
@@ -250,10 +433,6 @@ def _in_file(raw: LabelTable, changes: Sequence[Change], new: Mapping[str, str])
             name = raw.classes[column]
             found.append(replace(change, column=column, class_name=name, was=states[column]))
     return found
-
-
-def _state(table: LabelTable, row: int, column: int) -> State:
-    return State(int(table.dense([row])[0, column]))
 
 
 def _write_patched(out: Path, patched: Patched) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -148,11 +148,6 @@ class GoldMixer:
         """The images of gold questions among the candidates from ``start`` on."""
         mine = self._of.get(class_name, [])
         return mine[start // PAIRS_PER_QUESTION : -(-(start + count) // PAIRS_PER_QUESTION)]
-
-    def agreement(self, answers: Answers, reviewer: str) -> dict[str, Any] | None:
-        """How often a reviewer agrees with what is known; None before the first answer."""
-        found = agreements(answers, self.pairs)
-        return next((asdict(one) for one in found if one.reviewer == reviewer), None)
 
     def mix(self, name: str, pairs: list[dict[str, Any]], gold: list[dict[str, Any]]) -> None:
         """Insert gold questions of a class between other pairs; their labels are not shown."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.review_record import AnswerWord, Mode
@@ -23,30 +23,40 @@ MODES: tuple[str, ...] = get_args(Mode)
 WAIT_S = 10.0
 """For another process that holds the file; shorter than a page waits for the server."""
 _APPLICATION = 0x48494C4C  # "HILL", so that another program's database is not taken for ours
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS events (
+CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
-    kind TEXT NOT NULL CHECK (kind IN ('answer', 'undo')),
+    kind TEXT NOT NULL CHECK (kind IN ('answer', 'undo', 'comment', 'assign')),
     action TEXT NOT NULL,
     reviewer TEXT NOT NULL,
     time TEXT NOT NULL,
     image TEXT, class TEXT,
     answer TEXT CHECK (answer IN ('present', 'absent', 'unsure')),
-    mode TEXT CHECK (mode IN ('ranked', 'random')),
+    mode TEXT CHECK (mode IN ('ranked', 'random', 'ruling')),
     probability REAL,
-    CHECK ((kind = 'undo') = (answer IS NULL)),
-    CHECK ((kind = 'undo') = (image IS NULL)),
-    CHECK ((kind = 'undo') = (class IS NULL)),
-    CHECK ((kind = 'undo') = (mode IS NULL))
+    text TEXT,
+    CHECK ((kind = 'answer') = (answer IS NOT NULL)),
+    CHECK ((kind = 'answer') = (mode IS NOT NULL)),
+    CHECK ((kind IN ('answer', 'comment')) = (image IS NOT NULL)),
+    CHECK ((kind IN ('answer', 'comment')) = (class IS NOT NULL)),
+    CHECK ((kind IN ('comment', 'assign')) = (text IS NOT NULL))
 );
-CREATE INDEX IF NOT EXISTS by_action ON events (action);
-CREATE TRIGGER IF NOT EXISTS never_changed BEFORE UPDATE ON events
+CREATE INDEX by_action ON events (action);
+CREATE TRIGGER never_changed BEFORE UPDATE ON events
     BEGIN SELECT RAISE(ABORT, 'answers are never changed'); END;
-CREATE TRIGGER IF NOT EXISTS never_removed BEFORE DELETE ON events
+CREATE TRIGGER never_removed BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'answers are never removed'); END;
 """
+_UPGRADE = f"""
+DROP TRIGGER never_changed; DROP TRIGGER never_removed; DROP INDEX by_action;
+ALTER TABLE events RENAME TO version_1;
+{_SCHEMA}
+INSERT INTO events SELECT *, NULL FROM version_1;
+DROP TABLE version_1;
+"""
+"""From version 1, which had neither comments nor assignments nor rulings."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,8 @@ class Answer:
         image: Image id.
         class_name: Class.
         answer: Whether the class is present.
-        mode: Whether the pair was shown by rank, or as one of a random sample.
+        mode: Whether the pair was shown by rank, or as one of a random sample, or whether the
+            answer is an adjudicator's ruling, which decides over all others.
         probability: What the audit thought of it.
     """
 
@@ -86,7 +97,31 @@ class Undo:
     time: str
 
 
-Event = Answer | Undo
+@dataclass(frozen=True)
+class Comment:
+    """What a reviewer wrote about one pair; the last one holds, and an empty one takes it back."""
+
+    id: str
+    action: str
+    reviewer: str
+    time: str
+    image: str
+    class_name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """Who is asked about what, as JSON of all people; the last one holds."""
+
+    id: str
+    action: str
+    reviewer: str
+    time: str
+    text: str
+
+
+Event = Answer | Undo | Comment | Assign
 
 
 class DecisionStore:
@@ -136,16 +171,26 @@ class DecisionStore:
         application, version = (
             run(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
-        if tables and (application, version) != (_APPLICATION, _VERSION):
+        if tables and (application != _APPLICATION or version not in (1, _VERSION)):
             raise sqlite3.DatabaseError("another program or version of hilltop wrote it")
         run("PRAGMA journal_mode = WAL")
         # NORMAL, usual with WAL, does not wait for the disk: a power cut could lose answers.
         run("PRAGMA synchronous = FULL")
-        if not tables:
-            self._connection.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA application_id = {_APPLICATION};"
-                f" PRAGMA user_version = {_VERSION}; COMMIT;"
-            )
+        if version == _VERSION:
+            return
+        run("BEGIN IMMEDIATE")
+        try:
+            if run("PRAGMA user_version").fetchone()[0] != _VERSION:  # another may have been faster
+                script = _UPGRADE if tables else _SCHEMA
+                for statement in _statements(script):
+                    run(statement)
+                run(f"PRAGMA application_id = {_APPLICATION}")
+                run(f"PRAGMA user_version = {_VERSION}")
+            run("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                run("ROLLBACK")
+            raise
 
     def add(self, events: Sequence[Event]) -> None:
         """Append events, all or none; they are on disk when this returns.
@@ -177,7 +222,7 @@ class DecisionStore:
         # Not INSERT OR IGNORE, which would also pass over rows that break a check.
         before = self._connection.total_changes
         self._connection.executemany(
-            f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (id) DO NOTHING",
             rows,
         )
@@ -214,16 +259,13 @@ class DecisionStore:
             with self._lock:
                 rows = self._connection.execute(
                     "SELECT number, kind, id, action, reviewer, time, image, class, answer, mode,"
-                    " probability FROM events WHERE number > ? ORDER BY number",
+                    " probability, text FROM events WHERE number > ? ORDER BY number",
                     (after,),
                 ).fetchall()
         except sqlite3.Error as error:
             hint = _hint(error) or " Restore it from a copy, or move it away to begin anew."
             raise data_error(self.path, f"answers could not be read: {error}.{hint}") from None
-        return [
-            (number, Undo(*rest[:4]) if kind == "undo" else Answer(*rest))
-            for number, kind, *rest in rows
-        ]
+        return [(number, _event(kind, rest)) for number, kind, *rest in rows]
 
     def close(self) -> None:
         """Close the file."""
@@ -232,8 +274,8 @@ class DecisionStore:
 
 
 Row = tuple[str | float | None, ...]
-_COLUMNS = "id, kind, action, reviewer, time, image, class, answer, mode, probability"
-_SAME = (1, 2, 3, 5, 6, 7, 8)  # all but id, time and probability
+_COLUMNS = "id, kind, action, reviewer, time, image, class, answer, mode, probability, text"
+_SAME = (1, 2, 3, 5, 6, 7, 8, 10)  # all but id, time and probability
 _HINTS = {
     "SQLITE_BUSY": " Another program holds it: close that one.",
     "SQLITE_LOCKED": " Another program holds it: close that one.",
@@ -262,10 +304,35 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+_KINDS: dict[type, str] = {Answer: "answer", Undo: "undo", Comment: "comment", Assign: "assign"}
+
+
 def _row(event: Event) -> Row:
-    kind = "undo" if isinstance(event, Undo) else "answer"
-    who = (event.id, kind, event.action, event.reviewer, event.time)
-    if isinstance(event, Undo):
-        return (*who, None, None, None, None, None)
-    probability = None if event.probability is None else float(event.probability)
-    return (*who, event.image, event.class_name, event.answer, event.mode, probability)
+    who = (event.id, _KINDS[type(event)], event.action, event.reviewer, event.time)
+    if isinstance(event, Answer):
+        probability = None if event.probability is None else float(event.probability)
+        said = (event.image, event.class_name, event.answer, event.mode, probability)
+        return (*who, *said, None)
+    if isinstance(event, Comment):
+        return (*who, event.image, event.class_name, None, None, None, event.text)
+    text = event.text if isinstance(event, Assign) else None
+    return (*who, None, None, None, None, None, text)
+
+
+def _event(kind: str, cells: Sequence[Any]) -> Event:
+    if kind == "answer":
+        return Answer(*cells[:-1])
+    if kind == "comment":
+        return Comment(*[*cells[:6], cells[-1]])
+    return Undo(*cells[:4]) if kind == "undo" else Assign(*[*cells[:4], cells[-1]])
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script; those of a trigger stand together."""
+    found, part = [], ""
+    for line in script.split(";"):
+        part += line + ";"
+        if sqlite3.complete_statement(part):
+            found.append(part)
+            part = ""
+    return found

@@ -7,7 +7,7 @@ machines can map :func:`rank_shard` and reduce by :func:`merge_shards`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,21 @@ from torch import Tensor
 from hilltop.audit.find.candidates import Candidates
 from hilltop.audit.find.estimate import Tally
 from hilltop.audit.find.score_blocks import LogitBlocks, Scored, label_block
-from hilltop.audit.find.top_k import Keys, TopK, TopKSpec, block_rows, check_places
+from hilltop.audit.find.top_k import Keys, TopK, TopKSpec, block_rows, check_places, entry_keys
 from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
+from hilltop.data.label_table import entries_of
 from hilltop.data.scores import Places
 from hilltop.errors import DataError
+from hilltop.missing.logistic import Counts, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.wrong import WrongLabelModel
 
 _SAMPLE_ENTRIES = 2_000_000
+_COUNTED_PAIRS = 1 << 29
+_COUNTED_RUN = 64
+_CHUNK_PAIRS = 1 << 23
+"""Pairs whose scores are held at a time."""
 _SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows
 
 
@@ -114,7 +120,7 @@ def fit_ranking(
     top: int | None = None,
     before: LabelTable | None = None,
 ) -> Ranking:
-    """Fit the missing-label model to a sample of the images.
+    """Fit the missing-label model to labels by score, counted over up to 2^29 pairs.
 
     Args:
         table: The labels; pairs that are neither present nor confirmed absent are ranked.
@@ -137,14 +143,55 @@ def fit_ranking(
     if before is not None:
         answered, seen, _ = label_block(table, rows)
         known["restored"] = ((answered == 1) & (targets != 1)).numpy()
-    model = MissingLabelModel.fit(logits, answered, verified=seen, **known)
+    counts, mistakes, counted = None, None, len(rows)
     if len(rows) < len(scored.rows):
+        counts, counted = _count_labels(table, before, scored)
+        mistakes = _unverified(counts, reviewed=before is not None)
+    model = MissingLabelModel.fit(
+        logits, answered, verified=seen, counts=counts, images=counted, **known
+    )
+    if counted < len(scored.rows):
         model = _for_all_rows(model, table, lost, scored.rows)
     as_lost = model.as_lost
     frequency = as_lost.labelled / (as_lost.labelled + as_lost.by_class[0] + 1e-9)
-    found = WrongLabelModel.fit(logits, targets, frequency, verified=observed)
+    found = WrongLabelModel.fit(logits, targets, frequency, verified=observed, counts=mistakes)
     digest = _digest([table, lost], scored, logits, [model.describe(), missing])
     return Ranking(model, found, missing, TopKSpec.first_of_huge(width), digest)
+
+
+def _count_labels(
+    table: LabelTable, before: LabelTable | None, scored: Scored
+) -> tuple[Counts, int]:
+    """Labels by score, of all images or of runs of them evenly over the table, and how many."""
+    images, width = len(scored.rows), len(table.classes)
+    run = max(1, _CHUNK_PAIRS // width)
+    starts = np.arange(0, images, run)
+    if images * width > _COUNTED_PAIRS:
+        run = _COUNTED_RUN
+        number = max(1, _COUNTED_PAIRS // (width * run))
+        starts = np.linspace(0, images - run, number).astype(np.int64)
+
+    def blocks() -> Iterator[LabelBlock]:
+        for first in starts.tolist():
+            last = min(first + run, images)
+            answered, seen, _ = label_block(table, scored.rows[first:last])
+            restored = None
+            if before is not None:
+                lost, _, _ = label_block(before, scored.rows[first:last])
+                restored = ((answered == 1) & (lost != 1)).numpy()
+            verified = None if seen is None else seen.numpy()
+            values = scored.logits(first, last).float().numpy()
+            yield LabelBlock(values, answered.numpy(), verified, restored)
+
+    return Counts.of_blocks(blocks, width), int(np.minimum(run, images - starts).sum())
+
+
+def _unverified(counts: Counts, *, reviewed: bool) -> Counts:
+    """The entries that say something of wrong labels, see :meth:`WrongLabelModel.fit`."""
+    if reviewed or not counts.absent.any():
+        return counts.as_recorded()
+    none = np.zeros_like(counts.labelled)  # labels of a table with absent pairs are verified
+    return Counts(counts.scores, none, counts.unlabelled, none, none)
 
 
 def _for_all_rows(
@@ -185,6 +232,8 @@ def rank_shard(
         before: The labels as they were lost, if some were put back since.
     """
     last, width = len(rows) if last is None else last, len(labels.classes)
+    if by.model.ranks_by_score and labels.scopes is None and labels.unlisted == State.UNKNOWN:
+        return _rank_by_score(labels, logits, rows, by, range(first, last), before)
     pairs = (last - first) * width
     missing, wrong = (TopK(wanted, pairs, width) for wanted in (by.missing, by.wrong))
     tally = Tally(width)
@@ -203,6 +252,43 @@ def rank_shard(
             mistaken = by.wrong_model.prob_wrong(values).astype(np.float32)
             wrong.add_block(mistaken, (targets == 1).numpy(), chosen)
     return RankedShard(missing.sorted(), wrong.sorted(), tally)
+
+
+def _rank_by_score(
+    labels: LabelTable,
+    logits: LogitBlocks,
+    rows: Places,
+    by: Ranking,
+    places: range,
+    before: LabelTable | None,
+) -> RankedShard:
+    """Rank where scores alone decide: pairs of low scores are passed over unseen."""
+    width, lost = len(labels.classes), labels if before is None else before
+    missing, wrong = (TopK(wanted, len(places) * width, width) for wanted in (by.missing, by.wrong))
+    tally, step = Tally(width), max(1, _CHUNK_PAIRS // width)
+    for start in places[::step]:
+        chosen = rows[start : min(start + step, places.stop)]
+        values = logits(start, start + len(chosen)).float().numpy()
+        candidates = values >= by.model.least_scores(missing.least.astype(np.float64))
+        at, columns = _entries(labels, chosen, (State.PRESENT, State.ABSENT))
+        candidates[at, columns] = False
+        tally.pairs += len(chosen) - np.bincount(columns, minlength=width)
+        at, columns = np.nonzero(candidates)
+        probs = by.model.prob_open(values[at, columns], columns).astype(np.float32)
+        missing.add(entry_keys(probs, chosen[at] * width + columns))
+        if by.wrong_model is not None:
+            at, columns = _entries(lost, chosen, (State.PRESENT,))
+            mistaken = by.wrong_model.of_columns(columns).prob_wrong(values[at, columns])
+            wrong.add(entry_keys(mistaken.astype(np.float32), chosen[at] * width + columns))
+    return RankedShard(missing.sorted(), wrong.sorted(), tally)
+
+
+def _entries(labels: LabelTable, rows: Places, states: tuple[State, ...]) -> tuple[Places, Places]:
+    """Places in ``rows`` and classes of the pairs of some images that are listed in some states."""
+    listed, lengths = entries_of(labels.indptr, rows)
+    wanted = np.isin(labels.states[listed], states)
+    at = np.repeat(np.arange(len(rows)), lengths)[wanted]
+    return at, labels.columns[listed][wanted].astype(np.int64)
 
 
 def merge_shards(shards: Iterable[RankedShard], by: Ranking, classes: int) -> RankedShard:

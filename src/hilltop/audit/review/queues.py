@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,18 +20,162 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.audit.decisions.answers import Answers
+from hilltop.audit.decisions.answers import Answers, resolve
 from hilltop.audit.decisions.apply import read_answers
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.queue_table import Queue
-from hilltop.audit.review.whole_images import WholeImages
 from hilltop.checks import check_choice, check_whole
 from hilltop.data import LabelTable, State
-from hilltop.data.data_errors import data_error
+from hilltop.data.data_errors import data_error, unknown_class
+from hilltop.data.files import atomic_write, holding_alone
+from hilltop.data.small_files import csv_text, format_rows, parse_rows
 from hilltop.missing.answers import inclusion_probabilities, systematic_sample
 
+MOST_CLASSES = 10
+"""Candidates of an image that are asked about at the most; any class can be added by name."""
+FEWEST_CLASSES = 3
+LEAST_PROBABILITY = 0.02
+"""Beyond the first few, candidates less probable than this are not asked about."""
+
+
+@dataclass(frozen=True)
+class ImageItem:
+    """A class of an image that a person is asked about.
+
+    Attributes:
+        column: Class number.
+        probability: That its label is missing; of a label, that it is wrong; None if nobody knows.
+    """
+
+    column: int
+    probability: float | None
+
+
+class WholeImages:
+    """Images in the order in which to ask, with the candidates and labels of each."""
+
+    def __init__(
+        self, labels: LabelTable, index: CandidateIndex, suspects: CandidateIndex | None
+    ) -> None:
+        """Sort the pairs by image."""
+        self._labels = labels
+        self._candidates = _ByImage(index, len(labels))
+        self._suspects = None if suspects is None else _ByImage(suspects, len(labels))
+        gain = self._candidates.sums()
+        rows = np.flatnonzero(self._candidates.counts())
+        self.order: Ints = rows[np.argsort(-gain[rows], kind="stable")]
+
+    def __len__(self) -> int:
+        """Number of images with candidates."""
+        return len(self.order)
+
+    def candidates(self, row: int) -> list[ImageItem]:
+        """The classes that an image may lack, the most probable first."""
+        columns, probs = self._candidates.of(row)
+        likely = probs >= LEAST_PROBABILITY
+        likely[:FEWEST_CLASSES] = True
+        return _items(columns[likely][:MOST_CLASSES], probs[likely][:MOST_CLASSES])
+
+    def labels(self, row: int) -> list[ImageItem]:
+        """The labels of an image, the most doubtful first."""
+        known = {} if self._suspects is None else _as_dict(*self._suspects.of(row))
+        names = self._labels.labels_of(row)
+        found = [self._labels.classes.index(name) for name in names]
+        found.sort(key=lambda column: -known.get(column, 0.0))
+        return [ImageItem(column, known.get(column)) for column in found]
+
+
+class _ByImage:
+    """Pairs of an index sorted by image and, within it, by probability."""
+
+    def __init__(self, index: CandidateIndex, images: int) -> None:
+        columns = np.repeat(np.arange(len(index.starts) - 1, dtype=np.int32), np.diff(index.starts))
+        order = np.lexsort((-index.probabilities, index.rows))
+        self._columns, self._probs = columns[order], index.probabilities[order]
+        self._starts = np.searchsorted(index.rows[order], np.arange(images + 1))
+
+    def of(self, row: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        mine = slice(self._starts[row], self._starts[row + 1])
+        return self._columns[mine], self._probs[mine]
+
+    def counts(self) -> Ints:
+        return np.diff(self._starts)
+
+    def sums(self) -> npt.NDArray[np.float64]:
+        """Number of labels that the probabilities of each image add up to."""
+        total = np.concatenate([[0.0], np.cumsum(self._probs, dtype=np.float64)])
+        found: npt.NDArray[np.float64] = total[self._starts[1:]] - total[self._starts[:-1]]
+        return found
+
+
+def _items(columns: npt.NDArray[np.int32], probs: npt.NDArray[np.float32]) -> list[ImageItem]:
+    return [
+        ImageItem(column, prob)
+        for column, prob in zip(columns.tolist(), probs.tolist(), strict=True)
+    ]
+
+
+def _as_dict(columns: npt.NDArray[np.int32], probs: npt.NDArray[np.float32]) -> dict[int, float]:
+    return dict(zip(columns.tolist(), probs.tolist(), strict=True))
+
+
 Floats = npt.NDArray[np.float64]
+QUEUE_COLUMNS = ("image", "class", "probability")
+SAMPLED_WITH = "sampled_with"
+"""A further column of random samples: the probability with which a pair was drawn."""
+LABELLED = "labelled"
+"""A further column of queues by image: whether the pair is a label now."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Pairs in the order in which to ask.
+
+    Attributes:
+        rows: Image numbers in the label table.
+        columns: Class numbers.
+        probabilities: Probability that the label is missing; for labels, that it is wrong.
+        sampled_with: Of a random sample: with which probability each pair was drawn.
+        labelled: Image by image: which pairs are labels now; an answer "no" strikes them.
+    """
+
+    rows: Ints
+    columns: Ints
+    probabilities: npt.NDArray[np.float32]
+    sampled_with: Floats | None = None
+    labelled: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        """Number of pairs."""
+        return len(self.rows)
+
+
+def write_queue(queue: Queue, labels: LabelTable, path: Path, *, drawn: str | None = None) -> None:
+    """Write a queue as CSV, completely or not at all.
+
+    Args:
+        queue: The pairs.
+        labels: The labels that they belong to.
+        path: The file.
+        drawn: When a sample was drawn; a further column, for the copy that the audit keeps.
+    """
+    further: dict[str, list[str]] = {}
+    if queue.sampled_with is not None:
+        further[SAMPLED_WITH] = [f"{share:.6g}" for share in queue.sampled_with]
+    if queue.labelled is not None:
+        further[LABELLED] = ["yes" if one else "no" for one in queue.labelled]
+    if drawn:
+        further["drawn"] = [drawn] * len(queue)
+    rows = []
+    names = labels.images.take(pa.array(queue.rows)).to_pylist()
+    for at, (name, column, prob) in enumerate(
+        zip(names, queue.columns.tolist(), queue.probabilities.tolist(), strict=True)
+    ):
+        more = [cells[at] for cells in further.values()]
+        rows.append([name, labels.classes[column], f"{prob:.6g}", *more])
+    atomic_write(path, format_rows([*QUEUE_COLUMNS, *further], rows))
+
+
 Purpose = Literal["model", "labels", "wrong", "measure", "images"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 EVENLY = 0.25
@@ -231,3 +377,87 @@ def _open(labels: LabelTable, index: CandidateIndex, answers: Answers) -> npt.ND
             mine = slice(index.starts[column], index.starts[column + 1])
             still[mine] = ~np.isin(index.rows[mine], rows)
     return still
+
+
+_NEEDED = ("image", "class", "sampled_with")
+_WORDS = {"present": "yes", "absent": "no", "unsure": "unsure", "disputed": "unsure"}
+
+
+def keep_plan(folder: AuditFolder, path: Path) -> int:
+    """Take a plan into the audit, unless it is there; return how many pairs it asks about.
+
+    Args:
+        folder: An audit of the labels that were planned for.
+        path: What ``hilltop evaluate --plan`` wrote.
+
+    Raises:
+        DataError: The file is no plan, or is about other images, classes or known pairs.
+    """
+    text = csv_text(path)
+    labels = folder.table()
+    index = CandidateIndex.read(folder, labels)
+    lines = _lines(path, text)
+    column_of = {name: column for column, name in enumerate(labels.classes)}
+    rows = pc.index_in(pa.array([one["image"] for one in lines]), value_set=labels.images)
+    for line, (one, row) in enumerate(zip(lines, rows.to_pylist(), strict=True), start=2):
+        if row is None:
+            problem = f"image {one['image']!r} is not in this audit. Audit the labels you test on."
+            raise data_error(path, problem, line=line)
+        if one["class"] not in column_of:
+            raise data_error(path, unknown_class(one["class"], column_of), line=line)
+        if index.place(column_of[one["class"]], row) is None:
+            raise data_error(
+                path,
+                f"class {one['class']!r} of image {one['image']!r} is known already, or is not"
+                " among the pairs that the audit lists.",
+                line=line,
+            )
+    kept = folder.path / "plans"
+    kept.mkdir(exist_ok=True)
+    with holding_alone(kept, "another command takes in a plan. Try again."):
+        if text not in [csv_text(plan) for plan in folder.plans]:
+            # The next after the last, not their number: somebody may have removed one.
+            last = max(
+                (int(plan.stem) for plan in folder.plans if plan.stem.isdecimal()), default=0
+            )
+            atomic_write(kept / f"{last + 1:03}.csv", text)
+    return len(lines)
+
+
+def planned_places(folder: AuditFolder, labels: LabelTable, index: CandidateIndex) -> list[Ints]:
+    """Places of planned pairs among the candidates of each class, in the order of the plans."""
+    lines = [one for plan in folder.plans for one in _lines(plan, csv_text(plan))]
+    rows = pc.index_in(pa.array([one["image"] for one in lines], pa.string()), labels.images)
+    by_class: dict[str, list[int]] = {}
+    for one, row in zip(lines, rows.to_pylist(), strict=True):
+        by_class.setdefault(one["class"], []).append(-1 if row is None else row)
+    places = []
+    for column, name in enumerate(labels.classes):
+        found = [index.place(column, row) for row in by_class.get(name, [])]
+        places.append(np.array([at for at in found if at is not None], dtype=np.int64))
+    return places
+
+
+def answered_plans(folder: AuditFolder) -> list[tuple[Path, str]]:
+    """Every plan with a column ``answer``, from what reviewers said of its pairs by now."""
+    answers = read_answers(folder) if folder.decisions.is_file() else Answers()
+    if not folder.plans:
+        raise data_error(
+            folder.path,
+            "this audit was never given a plan. Run `hilltop evaluate --plan`, then `hilltop review"
+            f" {folder.path} --queue FILE`.",
+        )
+    return [(plan, _answered(plan, answers)) for plan in folder.plans]
+
+
+def _answered(plan: Path, answers: Answers) -> str:
+    rows = []
+    for one in _lines(plan, csv_text(plan)):
+        votes = answers.votes(one["class"], one["image"])
+        word = _WORDS[resolve(votes.values())] if votes else ""
+        rows.append([*(one[name] for name in _NEEDED), word])
+    return format_rows([*_NEEDED, "answer"], rows)
+
+
+def _lines(path: Path, text: str) -> list[dict[str, str]]:
+    return [cells for _, cells in parse_rows(path, text, _NEEDED)]

@@ -6,6 +6,7 @@ their own host to it), other users of this machine and, beyond it, everyone on t
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
@@ -13,13 +14,18 @@ import re
 import secrets
 import socket
 import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import parse_qs
 
+import h11
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hilltop.errors import ArgumentError
 
@@ -112,11 +118,20 @@ class NameTakenError(ArgumentError):
 
 
 class ReviewerNames:
-    """Binds the names of reviewers to the sessions that used them first, while the server runs."""
+    """Binds the names of reviewers to the sessions that used them first, while the server runs.
 
-    def __init__(self) -> None:
+    A second device may ask for a name. The first one is asked to hand it over; if it is away, or
+    does not reply, the name goes to the second one. What the first one has not sent yet is taken
+    from it afterwards.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """No name is bound yet."""
+        self._clock = clock
         self._owner: dict[str, str] = {}
+        self._seen: dict[str, float] = {}
+        self._former: dict[str, dict[str, str]] = {}
+        self._wish: dict[str, _Wish] = {}
         self._lock = threading.Lock()
 
     def claim(self, session: str, name: str) -> None:
@@ -128,13 +143,95 @@ class ReviewerNames:
         """
         with self._lock:
             if name not in self._owner:
-                if sum(owner == session for owner in self._owner.values()) >= _MOST_NAMES:
-                    raise ArgumentError(f"One browser may use at most {_MOST_NAMES} names.")
-                self._owner[name] = session
+                self._bind(session, name)
             if self._owner[name] != session:
-                raise NameTakenError(
-                    f"Another browser answers as {name!r}. Choose another name, or go on there."
-                )
+                raise NameTakenError(f"Another browser answers as {name!r}. Choose another name.")
+            self._seen[name] = self._clock()
+
+    def lost(self, session: str, name: str) -> str | None:
+        """When a session handed a name over; None if it never had it, or has it."""
+        with self._lock:
+            return self._former.get(name, {}).get(session)
+
+    def state(self, session: str, name: str) -> dict[str, bool]:
+        """Whether a name is a session's own, and whether another device asks for it."""
+        with self._lock:
+            mine = self._owner.get(name) in (None, session)
+            if mine and name in self._owner:
+                self._seen[name] = self._clock()
+            return {"mine": mine, "asked": mine and self._live_wish(name) is not None}
+
+    def ask(self, session: str, name: str) -> str:
+        """Ask for a name: ``given``, ``waiting`` (ask again in a second) or ``refused``."""
+        with self._lock:
+            if self._owner.get(name) in (None, session):
+                self._bind(session, name)
+                return "given"
+            now, wish = self._clock(), self._live_wish(name)
+            if wish is not None and wish.session != session:
+                raise ArgumentError(f"A third device asks for {name!r} already. Try again later.")
+            if wish is None:
+                wish = _Wish(session, now, now)
+            if wish.refused:
+                del self._wish[name]
+                return "refused"
+            silent = now - wish.since >= REPLY_S or now - self._seen.get(name, -AWAY_S) >= AWAY_S
+            if silent or wish.granted:
+                self._bind(session, name)
+                return "given"
+            self._wish[name] = replace(wish, last=now)
+            return "waiting"
+
+    def reply(self, session: str, name: str, *, hand_over: bool) -> None:
+        """Answer for the device that has a name; without anybody who asks nothing happens."""
+        with self._lock:
+            wish = self._live_wish(name)
+            if wish is not None and self._owner.get(name) == session:
+                self._wish[name] = replace(wish, granted=hand_over, refused=not hand_over)
+                if hand_over:
+                    self._bind(wish.session, name)
+
+    def _bind(self, session: str, name: str) -> None:
+        before = self._owner.get(name)
+        if before == session:
+            return
+        if sum(owner == session for owner in self._owner.values()) >= _MOST_NAMES:
+            raise ArgumentError(f"One browser may use at most {_MOST_NAMES} names.")
+        former = self._former.setdefault(name, {})
+        former.pop(session, None)
+        if before is not None:
+            former[before] = datetime.now(UTC).isoformat(timespec="milliseconds")
+            for oldest in list(former)[:-_MOST_NAMES]:
+                del former[oldest]
+        self._owner[name], self._seen[name] = session, self._clock()
+        self._wish.pop(name, None)
+
+    def _live_wish(self, name: str) -> _Wish | None:
+        """Who asks for a name, unless they have stopped asking."""
+        wish = self._wish.get(name)
+        if wish is not None and self._clock() - wish.last > STALE_S:
+            del self._wish[name]
+            return None
+        return wish
+
+
+REPLY_S = 30.0
+"""How long the first device may take to answer before the second one gets a name."""
+AWAY_S = 20.0
+"""Without a request for so long, the first device is away and is not waited for."""
+STALE_S = 10.0
+"""Without asking again for so long, the second device has given up."""
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """A device that asks for a name."""
+
+    session: str
+    since: float
+    last: float
+    granted: bool = False
+    refused: bool = False
 
 
 class Guard:
@@ -220,3 +317,51 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+FIRST_REQUEST_S = 10.0
+"""How long a connection may take to send the head of a request, its first one or a later one."""
+
+
+class HeaderTimeout(H11Protocol):
+    """Closes a connection whose request does not come, or not to the end of its head.
+
+    Anybody on the machine can connect without a token. The number of connections is bounded, so
+    those that stay silent would lock all others out. Between requests uvicorn itself waits, but
+    stops with the first byte of the next one.
+    """
+
+    waiting: asyncio.TimerHandle | None = None
+    """What gives up after a time; None while a request is answered, and between requests."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the rest of a request of which a part has come."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self.waiting is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def give_up(self) -> None:
+        """Close the connection if it has no whole request."""
+        self.waiting = None
+        if self.conn.their_state is h11.IDLE:
+            self.transport.close()
+
+    def _wait(self) -> None:
+        self.waiting = self.loop.call_later(FIRST_REQUEST_S, self.give_up)
+
+    def _stop_waiting(self) -> None:
+        if self.waiting is not None:
+            self.waiting.cancel()
+            self.waiting = None

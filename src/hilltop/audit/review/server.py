@@ -6,7 +6,8 @@ import contextlib
 import json
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -22,19 +23,19 @@ from starlette.routing import Route
 
 from hilltop.audit.decisions.incoming import check_reviewer
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.header_timeout import HeaderTimeout
-from hilltop.audit.review.page_files import PAGE, SCRIPTS
 from hilltop.audit.review.security import (
     SESSION,
     SHORTEST_TOKEN,
     Access,
     Guard,
+    HeaderTimeout,
     NameTakenError,
     ReviewerNames,
 )
 from hilltop.audit.review.session import Review
+from hilltop.audit.review.static_page import PAGE, SCRIPTS
 from hilltop.audit.review.thumbnails import DECODERS, SIDES_PX, Size
-from hilltop.audit.review.views import VIEWS, View
+from hilltop.audit.review.views import VIEWS, Search, View
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError, DataError, HilltopError
 
@@ -46,6 +47,8 @@ _KINDS = {
 }
 _FILES = ("page.html", "page.css", "icon.svg", *(f"{name}.js" for name in ("client", *SCRIPTS)))
 _MOST_BYTES = 2 << 20
+_MOST_IMPORTED = 64 << 20
+_LAST_PORT = 65535
 MOST_CONNECTIONS = 500
 """Connections at once; further ones are told to try again instead of using up all files."""
 _IMAGE_CACHE = "private, max-age=3600"
@@ -78,20 +81,71 @@ def build_app(review: Review, access: Access) -> Guard:
                 start=start_at,
                 count=_whole(request, "count"),
                 reviewer=named(request, asked.get("reviewer")),
+                search=_search(request),
             )
         )
 
     def picture(request: Request) -> Response:
         asked = request.query_params
         place = _whole(request, "place") if "place" in asked else None
-        return JSONResponse(
-            review.image(place=place, reviewer=named(request, asked.get("reviewer")))
-        )
+        reviewer = named(request, asked.get("reviewer"))
+        return JSONResponse(review.image(place=place, reviewer=reviewer, search=_search(request)))
 
     async def events(request: Request) -> Response:
         content = await _json(request)
+        reviewer, session = check_reviewer(content.get("reviewer")), request.scope[SESSION]
+        late = names.lost(session, reviewer)  # what waited there when the name went elsewhere
+        if late is None:
+            names.claim(session, reviewer)
+        stored = await run_in_threadpool(review.record, reviewer, content.get("events"), late=late)
+        return JSONResponse({**stored, "mine": late is None})
+
+    async def name(request: Request) -> Response:
+        """Whose a name is; a second device asks for it, the first one hands it over or keeps it."""
+        session = request.scope[SESSION]
+        if request.method == "GET":
+            reviewer = check_reviewer(request.query_params.get("reviewer"))
+            return JSONResponse(names.state(session, reviewer))
+        content = await _json(request)
+        reviewer = check_reviewer(content.get("reviewer"))
+        wish = check_choice("wish", content.get("wish", ""), ("ask", "hand over", "keep"))
+        if wish == "ask":
+            return JSONResponse({"reply": names.ask(session, reviewer)})
+        names.reply(session, reviewer, hand_over=wish == "hand over")
+        return JSONResponse(names.state(session, reviewer))
+
+    def team(request: Request) -> Response:
+        return JSONResponse(review.team(check_reviewer(named(request, _asked(request)))))
+
+    async def assign(request: Request) -> Response:
+        content = await _json(request)
         reviewer = check_reviewer(named(request, content.get("reviewer")))
-        return JSONResponse(await run_in_threadpool(review.record, reviewer, content.get("events")))
+        return JSONResponse(await run_in_threadpool(review.assign, reviewer, content))
+
+    def disputes(request: Request) -> Response:
+        return JSONResponse(
+            review.disputes(
+                start=_whole(request, "start"),
+                count=_whole(request, "count"),
+                reviewer=check_reviewer(named(request, _asked(request))),
+            )
+        )
+
+    def export(request: Request) -> Response:
+        file, content = review.export(request.query_params.get("what", ""))
+        headers = {"Content-Disposition": f'attachment; filename="{file}"'}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    async def take_file(request: Request) -> Response:
+        content = await _json(request, most=_MOST_IMPORTED)
+        check_reviewer(named(request, content.get("reviewer")))
+        name, text = content.get("name"), content.get("text")
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise ArgumentError("A file needs 'name' and 'text'.")
+        force = content.get("force") is True
+        return JSONResponse(
+            await run_in_threadpool(partial(review.take_file, name, text, force=force))
+        )
 
     async def image(request: Request) -> Response:
         asked = request.query_params.get("size", "small")
@@ -110,6 +164,12 @@ def build_app(review: Review, access: Access) -> Guard:
         Route("/api/pairs", pairs),
         Route("/api/picture", picture),
         Route("/api/events", events, methods=["POST"]),
+        Route("/api/name", name, methods=["GET", "POST"]),
+        Route("/api/team", team),
+        Route("/api/assign", assign, methods=["POST"]),
+        Route("/api/disputes", disputes),
+        Route("/api/export", export),
+        Route("/api/import", take_file, methods=["POST"]),
         Route("/image/{row}", image),
     ]
     # The handlers return a reason; whatever is not ours is a defect and becomes a bare 500.
@@ -125,6 +185,8 @@ def serve(
     port: int,
     token: str | None,
     ready: Callable[[str, Review], None],
+    metadata: Path | None = None,
+    adjudicators: Sequence[str] = (),
 ) -> int:
     """Serve until interrupted; return the number of events in the file of answers.
 
@@ -135,11 +197,15 @@ def serve(
         port: Port to listen on; 0 takes a free one.
         token: Secret that a browser must bring; one is made if it is None.
         ready: Called with the address once the server listens.
+        metadata: A CSV file with a column ``image`` and others to search by.
+        adjudicators: Who may decide where answers differ, and assign work; everybody without any.
     """
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii()):
         raise ArgumentError(f"--token must have at least {SHORTEST_TOKEN} ASCII characters.")
+    if not 0 <= port <= _LAST_PORT:
+        raise ArgumentError(f"--port must lie between 0 and {_LAST_PORT}, but got {port}.")
     token = token or secrets.token_urlsafe(32)
-    review = Review(folder, images=images)
+    review = Review(folder, images=images, metadata=metadata, adjudicators=adjudicators)
     try:
         listening = _listen(host, port)
         number = listening.getsockname()[1]
@@ -211,15 +277,29 @@ def _number(name: str, word: str) -> int:
     return int(word)
 
 
-async def _json(request: Request) -> dict[str, Any]:
+def _asked(request: Request) -> str | None:
+    return request.query_params.get("reviewer")
+
+
+def _search(request: Request) -> Search:
+    asked = request.query_params
+    return Search(
+        text=asked.get("text", ""),
+        column=asked.get("column", "image"),
+        like=_whole(request, "like") if "like" in asked else None,
+        mine=asked.get("mine") == "true",
+    )
+
+
+async def _json(request: Request, *, most: int = _MOST_BYTES) -> dict[str, Any]:
     # A form can be sent by any page without asking first; JSON of this type cannot.
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise ArgumentError("Expected content of the type application/json.")
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > _MOST_BYTES:
-            raise ArgumentError(f"At most {_MOST_BYTES} bytes at once.")
+        if len(body) > most:
+            raise ArgumentError(f"At most {most} bytes at once.")
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):

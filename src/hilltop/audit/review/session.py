@@ -6,7 +6,8 @@ It knows nothing of HTTP. Everything it returns is plain data, ready for JSON.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,24 +17,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.audit.decisions.answers import Answers, Votes, resolve
+from hilltop.audit.decisions.answers import Answers, Pair, Votes, differ, resolve
+from hilltop.audit.decisions.apply import corrected_archive, export_answers, read_answers
 from hilltop.audit.decisions.gold import GoldMixer, read_gold
-from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer
-from hilltop.audit.decisions.store import Answer, DecisionStore, now
+from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer, import_file
+from hilltop.audit.decisions.store import Answer, Comment, DecisionStore, Event, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.find.pca import read_pca
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.examples import labelled_examples
-from hilltop.audit.review.expectations import Expectations
-from hilltop.audit.review.image_pages import ImagePages
-from hilltop.audit.review.planned import planned_places
+from hilltop.audit.review.people import Assignment, agreement, deal, neighbours, read_metadata, work
+from hilltop.audit.review.queues import planned_places
 from hilltop.audit.review.ranking import LiveRanking
-from hilltop.audit.review.summaries import Summaries
+from hilltop.audit.review.summaries import Expectations, Summaries
 from hilltop.audit.review.thumbnails import ImageStore
-from hilltop.audit.review.undo import others, this_session, undoable
-from hilltop.audit.review.views import View, Views
+from hilltop.audit.review.views import (
+    ImagePages,
+    Search,
+    View,
+    Views,
+    labelled_examples,
+    others,
+    shown_comments,
+    this_session,
+    undoable,
+)
+from hilltop.checks import check_choice
 from hilltop.data.review_record import Mode
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, DataError
 
 IMAGE_VIEW = "image"
 """What the page calls the view that shows one image with all its classes."""
@@ -44,13 +54,23 @@ _UNDOABLE = 50
 class Review:
     """One audit under review; safe to be used by several threads."""
 
-    def __init__(self, folder: AuditFolder, *, images: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: AuditFolder,
+        *,
+        images: Path | None = None,
+        metadata: Path | None = None,
+        adjudicators: Sequence[str] = (),
+    ) -> None:
         """Read labels and candidates, find the images, and open the answers.
 
         Args:
             folder: The audit.
             images: Where the images are now, if not where the audit found them.
+            metadata: A CSV file with a column ``image`` and others to search by.
+            adjudicators: Who may decide where answers differ; everybody without any.
         """
+        self._adjudicators = frozenset(map(check_reviewer, adjudicators))
         self.folder = folder
         self.labels = folder.table()
         self.index = CandidateIndex.read(folder, self.labels)
@@ -86,6 +106,10 @@ class Review:
         self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking, said)
         self._summary = self._summaries.of
         self._gold = GoldMixer(read_gold(folder))
+        self._about = read_metadata(metadata, self.labels)
+        self._assignment = Assignment()
+        self._dealt: npt.NDArray[np.float64] | None = None
+        self._contested: dict[Pair, None] = {}
 
     def close(self) -> None:
         """Close the file of answers."""
@@ -106,16 +130,27 @@ class Review:
                 "views": [*self._views.offered(), IMAGE_VIEW],
                 "names": self.labels.classes,
                 "classes": [
-                    self._summary(column, reviewer)
+                    self._of_class(column, reviewer)
                     for column in range(len(self.labels.classes))
                     if self.index.count(column)
                 ],
                 "undoable": [undoable(answers) for answers in last],
-                "agreement": self._gold.agreement(self._answers, reviewer),
+                "columns": self._about.names,
+                "alike": self.ranking.directions is not None,
+                "disputes": self._open_disputes(),
+                "part": reviewer in self._assignment.parts,
+                "adjudicator": self.may_rule(reviewer),
             }
 
     def page(
-        self, *, column: int, view: View, start: int | None, count: int, reviewer: str
+        self,
+        *,
+        column: int,
+        view: View,
+        start: int | None,
+        count: int,
+        reviewer: str,
+        search: Search = Search(),  # noqa: B008 (frozen)
     ) -> dict[str, Any]:
         """Return some pairs of a class.
 
@@ -126,6 +161,7 @@ class Review:
             start: Number of the first pair, from 0; None for the page with the first open one.
             count: How many.
             reviewer: Whose answers to show.
+            search: What to narrow them to.
 
         Raises:
             ArgumentError: There is no such class or page.
@@ -136,17 +172,18 @@ class Review:
             raise ArgumentError(f"count must lie between 1 and {MOST_PAIRS}, but got {count}.")
         with self._lock:
             self._catch_up()
-            places = self._views.places(column, view)
+            places = self._places(column, view, reviewer, search)
             if start is None:
                 first = self._views.first_open(column, view, places, reviewer)
                 start = min(first, max(0, len(places) - 1)) // count * count
             chosen = places[max(0, start) : max(0, start) + count]
             pairs = self._pairs(column, view, chosen, reviewer)
-            if view == "ranked":
-                self.ranking.show(column, max(0, start) + count)
+            if view == "ranked" and not search.text and search.like is None:
+                shown = np.flatnonzero(np.isin(self.ranking.order(column), chosen))
+                self.ranking.show(column, int(shown.max(initial=-1)) + 1)
                 self._mix_gold(pairs, column, max(0, start), reviewer)
             return {
-                "class": self._summary(column, reviewer),
+                "class": self._of_class(column, reviewer),
                 "view": view,
                 "start": start,
                 "end": max(0, start) + len(chosen),
@@ -155,13 +192,40 @@ class Review:
                 "examples": self._examples(column),
             }
 
-    def image(self, *, place: int | None, reviewer: str) -> dict[str, Any]:
+    def _places(self, column: int, view: View, reviewer: str, search: Search) -> Ints:
+        """Places of a class in the order of a view, narrowed to what is looked for."""
+        index = self._views.index_of(view)
+        if search.like is not None:
+            if not 0 <= search.like < len(self.labels):
+                raise ArgumentError(f"There is no image number {search.like}.")
+            places = neighbours(self.ranking.directions, index, column, search.like)
+        else:
+            places = self._views.places(column, view)
+        rows = index.class_rows(column)[places]
+        if search.text:
+            found = np.isin(rows, self._about.rows(search.text, search.column))
+            places, rows = places[found], rows[found]
+        if search.mine and reviewer in self._assignment.parts:
+            if self._dealt is None:
+                self._dealt = deal(self.labels.images.to_pylist())
+            name = self.labels.classes[column]
+            places = places[self._assignment.mine(reviewer, name, self._dealt[rows])]
+        return places
+
+    def image(
+        self,
+        *,
+        place: int | None,
+        reviewer: str,
+        search: Search = Search(),  # noqa: B008 (frozen)
+    ) -> dict[str, Any]:
         """Return an image with its labels and the classes that it may lack.
 
         Args:
             place: Its number in the order in which images are asked about, from 0; None for the
                 first one in which the reviewer has left something open.
             reviewer: Whose answers to show.
+            search: What to narrow the images to.
 
         Raises:
             ArgumentError: There is no such image.
@@ -170,12 +234,20 @@ class Review:
             self._catch_up()
             if self._images is None:
                 self._images = ImagePages(self.labels, self.index, self.suspects, self._answers)
-            page = self._images.page(place, reviewer)
+            among = self._about.rows(search.text, search.column) if search.text else None
+            page = self._images.page(place, reviewer, among=among)
+            page["about"] = self._about.of(page["row"])
             page["picture"] = self.pictures is not None and page["row"] in self.pictures
             return page
 
-    def record(self, reviewer: str, raw: Any) -> dict[str, Any]:
+    def record(self, reviewer: str, raw: Any, *, late: str | None = None) -> dict[str, Any]:
         """Store events; when this returns they are on disk.
+
+        Args:
+            reviewer: Whose they are.
+            raw: What the page sent.
+            late: When the device that sent them handed its name over to another one, if it did: an
+                answer that was given there since stays the last one.
 
         Raises:
             ArgumentError: An event cannot be taken; then none is stored.
@@ -187,9 +259,15 @@ class Review:
         with self._lock:
             self._catch_up()
             events = self._incoming.events(
-                raw, reviewer=name, time=lambda _: time, row_of=self._row_of
+                raw,
+                reviewer=name,
+                time=lambda _: time,
+                row_of=self._row_of,
+                may_rule=self.may_rule(name),
             )
-            about = {event.class_name for event in events if isinstance(event, Answer)}
+            if late is not None:
+                events += self._newer(events, name, late)
+            about = {one.class_name for one in events if isinstance(one, Answer | Comment)}
             for event in events:
                 about |= {answer.class_name for answer in self._answers.action(event.action)}
         self.store.add(events)
@@ -201,18 +279,142 @@ class Review:
                 self.ranking.answered(column, self._summaries.decided(column))
             return {
                 "stored": [event.id for event in events],
-                "classes": [self._summary(column, name) for column in numbers],
-                "agreement": self._gold.agreement(self._answers, name),
+                "classes": [self._of_class(column, name) for column in numbers],
+                "disputes": self._open_disputes(),
                 "others": [
                     {
                         "class": event.class_name,
                         "image": event.image,
                         "others": others(self._votes(event), name),
+                        "comments": shown_comments(
+                            self._answers, event.class_name, event.image, name, True
+                        ),
                     }
                     for event in events
                     if isinstance(event, Answer)
                 ],
             }
+
+    def _newer(self, events: Sequence[Event], name: str, since: str) -> list[Answer]:
+        """What was answered elsewhere since, once more behind what comes late."""
+        found = []
+        for event in events:
+            if isinstance(event, Answer):
+                now = self._answers.votes(event.class_name, event.image).get(name)
+                if now is not None and now.time > since:
+                    found.append(replace(now, id=f"again-{event.id}"[:80]))
+        return found
+
+    # ---- people --------------------------------------------------------------------------------
+
+    def may_rule(self, reviewer: str) -> bool:
+        """Whether somebody may decide where answers differ."""
+        return not self._adjudicators or reviewer in self._adjudicators
+
+    def team(self, reviewer: str) -> dict[str, Any]:
+        """Return who did what, how far people agree, and who is asked about what.
+
+        How often gold questions are answered right is kept from the person itself.
+        """
+        with self._lock:
+            self._catch_up()
+            people, gold = work(self._answers, self._gold.pairs), self._gold.pairs
+            agreed = agreement(self._answers, gold)
+            plan = self._assignment.as_dict()
+        for one in people:
+            if one["name"] == reviewer or not self.may_rule(reviewer):
+                one["gold"] = None
+        names = {one["name"] for one in people}
+        idle = {"answers": 0, "words": {}, "classes": 0, "minutes": 0.0}
+        none = {"per_minute": None, "last": None, "gold": None}
+        people += [
+            {"name": name, **idle, **none} for name in sorted({*plan["people"], reviewer} - names)
+        ]
+        return {
+            "people": people,
+            "agreement": [asdict(one) for one in agreed],
+            "plan": plan,
+            "may_assign": self.may_rule(reviewer),
+        }
+
+    def assign(self, reviewer: str, content: Any) -> dict[str, Any]:
+        """Store who is asked about what; on disk when this returns."""
+        if not self.may_rule(reviewer):
+            raise ArgumentError("Only an adjudicator may assign work.")
+        Assignment.parse(content, self.labels.classes).keep(self.store, check_reviewer(reviewer))
+        return self.team(reviewer)
+
+    def disputes(self, *, start: int, count: int, reviewer: str) -> dict[str, Any]:
+        """Return pairs of all classes that reviewers disagree on, those without a ruling first."""
+        with self._lock:
+            self._catch_up()
+            column_of = {name: column for column, name in enumerate(self.labels.classes)}
+            known = [
+                (name, image, self._answers.votes(name, image))
+                for name, image in self._contested
+                if name in column_of and self._rows.get(image, -1) >= 0
+            ]
+            known.sort(key=lambda one: not differ(one[2].values()))
+            chosen = known[start : start + min(count, MOST_PAIRS)]
+            pairs = [self._dispute(reviewer, *one) for one in chosen]
+            still = self._open_disputes()
+        return {
+            "start": start,
+            "total": len(known),
+            "open": still,
+            "pairs": pairs,
+            "may_rule": self.may_rule(reviewer),
+        }
+
+    def _dispute(self, reviewer: str, name: str, image: str, votes: Votes) -> dict[str, Any]:
+        row = self._rows[image]
+        rulings = [one for one in votes.values() if one.mode == "ruling"]
+        last = max(rulings, key=lambda one: one.time, default=None)
+        return {
+            "class": name,
+            "image": image,
+            "row": row,
+            "picture": self.pictures is not None and row in self.pictures,
+            "labels": self.labels.labels_of(row),
+            "votes": others({who: one for who, one in votes.items() if one.mode != "ruling"}, ""),
+            "comments": shown_comments(self._answers, name, image, reviewer, True),
+            "answer": None if last is None else last.answer,
+            "ruled_by": None if last is None else last.reviewer,
+        }
+
+    def _open_disputes(self) -> int:
+        return sum(differ(self._answers.votes(*pair).values()) for pair in self._contested)
+
+    def _of_class(self, column: int, reviewer: str) -> dict[str, Any]:
+        found = self._summary(column, reviewer)
+        found["part"] = self._assignment.has_class(reviewer, self.labels.classes[column])
+        return found
+
+    def export(self, what: str) -> tuple[str, bytes]:
+        """Return the name and the content of a file: all answers, or the corrected labels.
+
+        Raises:
+            ArgumentError: The labels cannot be written.
+        """
+        check_choice("what", what, ("answers", "labels"))
+        if what == "answers":
+            return "answers.csv", export_answers(read_answers(self.folder)).encode()
+        try:
+            return "corrected.zip", corrected_archive(self.folder)
+        except DataError as error:  # the remedy is a person's, so trying again does not help
+            raise ArgumentError(str(error)) from None
+
+    def take_file(self, name: str, text: str, *, force: bool) -> dict[str, Any]:
+        """Take in a file of answers that was dropped onto the page.
+
+        Raises:
+            ArgumentError: It is no such file, or of another audit; then nothing is stored.
+        """
+        try:
+            done = import_file(self.folder, Path(name).name, text, self.store, force=force)
+        except DataError as error:
+            raise ArgumentError(str(error)) from None
+        return asdict(done)
 
     def _votes(self, event: Answer) -> Votes:
         mode = event.mode if event.mode == "random" else None
@@ -231,12 +433,20 @@ class Review:
 
     def _catch_up(self) -> set[str]:
         """Take in new events, and return the classes they are about."""
+        plan = self._answers.assigned
         touched = self._answers.catch_up(self.store)
+        if self._answers.assigned != plan:
+            self._assignment = Assignment.load(self._answers.assigned, self.labels.classes)
         unknown = sorted({image for _, image in touched if image not in self._rows})
         if unknown:
             self._rows |= zip(unknown, self._find(unknown), strict=True)
         for name, image in touched - self._gold.pairs.keys():
             self._summaries.update(self._answers, name, image, self._rows[image])
+            votes = self._answers.votes(name, image).values()
+            if differ(votes) or any(vote.mode == "ruling" for vote in votes):
+                self._contested[name, image] = None
+            else:
+                self._contested.pop((name, image), None)
         return {name for name, _ in touched}
 
     def _known(self, column: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
@@ -301,4 +511,12 @@ class Review:
             "answer": None if mine is None else mine.answer,
             "others": others(votes, reviewer) if mine or view == "disputed" else None,
             "other_count": len(votes) - (mine is not None),
+            "comments": shown_comments(
+                self._answers,
+                self.labels.classes[column],
+                image,
+                reviewer,
+                mine is not None or view == "disputed",
+            ),
+            "about": self._about.of(row),
         }

@@ -17,15 +17,28 @@ import numpy as np
 
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.expectations import Expectations
-from hilltop.audit.review.page_files import PAGE, SCRIPTS
-from hilltop.audit.review.queue_table import Queue
-from hilltop.audit.review.queues import Purpose, build_queue
+from hilltop.audit.review.queues import Purpose, Queue, build_queue
+from hilltop.audit.review.summaries import Expectations
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.checks import check_whole
 from hilltop.data import LabelTable
 from hilltop.data.files import atomic_write, check_folder
 from hilltop.errors import DataError
+
+PAGE = Path(__file__).with_name("page")
+SCRIPTS = (
+    "words",
+    "queue",
+    "grid",
+    "classes",
+    "panels",
+    "zoom",
+    "whole",
+    "keys",
+    "answers",
+    "page",
+)
+"""What runs behind the client, which talks to a server or to the page's own file."""
 
 
 def write_static_review(

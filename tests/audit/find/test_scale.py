@@ -1,0 +1,180 @@
+"""Audits of very many pairs: blocks of classes and of images give what matrices give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from hilltop.audit import Scored, fit_ranking, rank_shard
+from hilltop.audit.find import ranking
+from hilltop.audit.find.candidates import Candidates
+from hilltop.audit.find.score_blocks import blocks_of
+from hilltop.audit.find.top_k import TopKSpec, pair_keys, places_of, probabilities_of
+from hilltop.audit.run import audit
+from hilltop.data import LabelTable
+from hilltop.inputs import Ranks
+from hilltop.losses import bce
+from hilltop.missing.logistic import Counts, LabelBlock
+from hilltop.missing.model import MissingLabelModel
+from hilltop.training import class_blocks
+from hilltop.training.class_blocks import fit_fold_heads
+from hilltop.training.folds import HeadShards, out_of_fold_logits
+from tests.audit.simulated import Simulated, average_precision, simulate
+
+
+@pytest.fixture(scope="module")
+def many() -> Simulated:
+    return simulate(images=3000, classes=30, width=16, shift=-4.0, seed=3)
+
+
+@pytest.fixture(scope="module")
+def dense(many: Simulated) -> torch.Tensor:
+    loss = bce(reduction="sum")
+    return out_of_fold_logits(many.features, many.targets, loss, repeats=2, seed=0)
+
+
+def fold_logits(many: Simulated, shards: HeadShards | None = None) -> torch.Tensor:
+    rows = np.arange(len(many.labels))
+    options = {"folds": 4, "repeats": 2, "seed": 0, "shards": shards}
+    heads = fit_fold_heads(many.features, many.labels, rows, say=str, **options)  # type: ignore[arg-type]
+    return torch.cat([heads.logits(0, 1100), heads.logits(1100, 3000)])
+
+
+def precision(many: Simulated, logits: torch.Tensor) -> float:
+    hidden = many.missing.ravel()[many.targets.numpy().ravel() == 0]
+    return average_precision(logits.numpy().ravel()[many.targets.numpy().ravel() == 0], hidden)
+
+
+def test_heads_of_class_blocks_are_those_of_all_classes_where_all_images_are_taken(
+    many: Simulated, dense: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_blocks, "_BLOCK_ENTRIES", 3000 * 8 * 7)
+    found = fold_logits(many)
+    assert float((found - dense).abs().mean()) < 0.01
+    assert abs(precision(many, found) - precision(many, dense)) < 0.001
+
+
+def test_a_weighted_sample_of_the_background_stands_for_all_of_it(
+    many: Simulated, dense: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_blocks, "BACKGROUND", (1000, 1000))
+    monkeypatch.setattr(class_blocks, "LABELLED", 300)
+    found = fold_logits(many)
+    assert float((found.mean(dim=0) - dense.mean(dim=0)).abs().mean()) < 0.1
+    # A third of the background costs 0.022 here; the bound is against a wrong weight, not for it.
+    assert precision(many, found) > precision(many, dense) - 0.05
+
+
+def test_finished_blocks_of_classes_stay_in_the_folder(
+    many: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_blocks, "_BLOCK_ENTRIES", 3000 * 8 * 2)
+    alone = fold_logits(many)
+    shards = HeadShards(tmp_path, Ranks())
+    torch.testing.assert_close(fold_logits(many, shards), alone, rtol=0, atol=0)
+    files = sorted(tmp_path.glob("heads-*.npz"))
+    assert len(files) > 1
+    files[0].unlink()
+    kept = files[1].stat().st_mtime_ns
+    torch.testing.assert_close(fold_logits(many, shards), alone, rtol=0, atol=0)
+    assert files[1].stat().st_mtime_ns == kept
+
+
+def test_counts_of_blocks_are_counts_of_all(many: Simulated, dense: torch.Tensor) -> None:
+    scores, targets = dense.double().numpy(), many.targets.numpy().copy()
+    targets[::7, 3] = np.nan
+    verified = (np.arange(3000) % 5 == 0)[:, None] & (targets == 0)
+    restored = (np.arange(3000) % 3 == 0)[:, None] & (targets == 1)
+    parts = np.array_split(np.arange(3000), 7)
+    found = Counts.of_blocks(
+        lambda: (LabelBlock(scores[p], targets[p], verified[p], restored[p]) for p in parts), 30
+    )
+    whole = Counts.of_labels(scores, targets, verified, restored)
+    for name in ("scores", "labelled", "unlabelled", "present", "absent"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), atol=1e-9)
+
+
+def test_a_model_of_counts_is_the_model_of_all_images(many: Simulated, dense: torch.Tensor) -> None:
+    whole = MissingLabelModel.fit(dense, many.targets)
+    scores, targets = dense.numpy(), many.targets.numpy()
+    counts = Counts.of_blocks(lambda: [LabelBlock(scores, targets)], 30)
+    some = slice(0, 3000, 3)
+    found = MissingLabelModel.fit(dense[some], many.targets[some], counts=counts, images=3000)
+    assert found.kind == whole.kind
+    assert found.missing.total.value == pytest.approx(whole.missing.total.value, rel=0.01)
+    probs, expected = (
+        one.prob_present(dense, many.targets)[targets == 0] for one in (found, whole)
+    )
+    np.testing.assert_allclose(probs, expected, atol=0.005)
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "_CHUNK_PAIRS", 3000)
+    monkeypatch.setattr(ranking, "_SAMPLE_ENTRIES", 9000)
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("spec", [TopKSpec(90_000), TopKSpec(500, 20), TopKSpec(2000)])
+def test_pairs_that_are_passed_over_are_not_among_the_first(
+    many: Simulated, dense: torch.Tensor, spec: TopKSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hilltop.audit.find.top_k._BLOCK_ENTRIES", 400)
+    scored = Scored(blocks_of(dense), np.arange(3000))
+    fitted = fit_ranking(many.labels, scored)
+    by = ranking.Ranking(fitted.model, fitted.wrong_model, spec, TopKSpec(10**6))
+    assert by.model.ranks_by_score
+    found = rank_shard(many.labels, scored.logits, scored.rows, by)
+    probs = by.model.prob_present(dense, many.targets).astype(np.float32)
+    keys = np.sort(pair_keys(probs, many.targets.numpy() == 0, np.arange(3000)))
+    first = keys[: spec.top]
+    np.testing.assert_array_equal(found.missing[: len(first)], first)
+    for column in range(30):
+        mine = keys[places_of(keys) % 30 == column][: spec.each]
+        assert np.isin(mine, found.missing).all()
+    assert (found.tally.pairs == (many.targets == 0).sum(dim=0).numpy()).all()
+    assert len(found.wrong) == int(many.targets.sum())
+
+
+def test_keys_tell_ten_million_images_of_twenty_thousand_classes_apart() -> None:
+    rows = np.array([0, 9_999_999])
+    probs = np.array([[0.25] * 20_000, [0.7] * 20_000], dtype=np.float32)
+    keys = pair_keys(probs, np.ones(probs.shape, bool), rows)
+    np.testing.assert_array_equal(places_of(keys[[0, -1]]), [0, 10_000_000 * 20_000 - 1])
+    np.testing.assert_allclose(probabilities_of(keys[[0, -1]]), [0.25, 0.7], rtol=5e-7)
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_nothing_of_the_size_of_all_pairs_is_held_beyond_the_bound(
+    many: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hilltop.audit.run import fold_logits as lazily
+
+    monkeypatch.setattr("hilltop.audit.run.DENSE_PAIRS", 1000)
+    monkeypatch.setattr("hilltop.training.recipe._MOST_ROWS", 300)
+    asked: list[int] = []
+    plain = LabelTable.dense
+
+    def watched(self: LabelTable, rows: object = None) -> object:
+        matrix = plain(self, rows)  # type: ignore[arg-type]
+        asked.append(matrix.size)
+        return matrix
+
+    monkeypatch.setattr(LabelTable, "dense", watched)
+    rows = np.arange(3000)
+    logits = lazily(many.labels, many.features, rows, folds=4, seed=0, say=str)
+
+    def served(first: int, last: int) -> torch.Tensor:
+        asked.append((last - first) * 30)
+        return logits(first, last)
+
+    found = audit(many.labels, Scored(served, rows), top=int(many.missing.sum()))
+    assert max(asked) <= 9000
+    low, high = found.missing.low, found.missing.high
+    assert low < many.missing.sum() < high
+    candidates: Candidates = found.candidates
+    hits = many.missing[candidates.rows(), candidates.columns()].mean()
+    assert hits > 3 * many.missing.sum() / (many.targets == 0).sum()

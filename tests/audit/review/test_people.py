@@ -1,0 +1,138 @@
+"""Teams: who is asked about what, how far people agree, and names on two devices."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hilltop.audit.decisions.answers import Answers, resolve
+from hilltop.audit.decisions.store import Answer
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.people import Assignment, agreement, alpha_of, deal
+from hilltop.audit.review.security import AWAY_S, NameTakenError, ReviewerNames
+from hilltop.audit.review.session import Review
+from hilltop.cli.main import main
+from hilltop.errors import ArgumentError
+from tests.audit.review.serving import answer_event
+
+
+def given(reviewer: str, image: str, word: Any, mode: Any = "ranked") -> Answer:
+    own = f"{reviewer}-{image}-{mode}"
+    return Answer(
+        own, own, reviewer, f"2026-01-31T10:00:0{len(mode)}", image, "dog", word, mode, 0.5
+    )
+
+
+def test_shares_cover_all_images_once_and_the_overlap_is_everybodys() -> None:
+    dealt = deal([f"{number}.jpg" for number in range(20_000)])
+    plan = Assignment.from_words(["Ann=dog", "Ben", "Cleo=25%"], ["cat", "dog"])
+    ben, cleo = (plan.mine(name, "cat", dealt) for name in ("Ben", "Cleo"))
+    assert (ben ^ cleo).all()
+    assert cleo.mean() == pytest.approx(0.25, abs=0.02)
+    assert plan.mine("Ann", "dog", dealt).all()
+    assert not plan.mine("Ann", "cat", dealt).any()
+    shared = Assignment.from_words(["Ben", "Cleo"], ["cat", "dog"], overlap=0.2)
+    both = shared.mine("Ben", "cat", dealt) & shared.mine("Cleo", "cat", dealt)
+    assert both.mean() == pytest.approx(0.2, abs=0.02)
+
+
+def test_agreement_is_between_people_and_not_with_rulings() -> None:
+    answers = Answers()
+    for image, words in {
+        "a": ("present",) * 2,
+        "b": ("present", "absent"),
+        "c": ("absent",) * 2,
+    }.items():
+        for who, word in zip(("Ann", "Ben"), words, strict=True):
+            answers.take(given(who, image, word))
+    answers.take(given("Cleo", "b", "present", "ruling"))
+    everybody, two = agreement(answers, {})
+    assert (two.people, two.pairs, two.same) == (("Ann", "Ben"), 3, 2)
+    assert two.alpha == everybody.alpha == pytest.approx(1 - (1 / 3) / (3 / 5))
+    assert alpha_of([(2, 0), (3, 0)]) is None
+    assert resolve(answers.votes("dog", "b").values()) == "present"
+
+
+def test_a_name_goes_to_a_second_device_when_the_first_agrees_or_is_away() -> None:
+    time = 0.0
+    names = ReviewerNames(clock=lambda: time)
+    names.claim("first", "Ann")
+    with pytest.raises(NameTakenError):
+        names.claim("second", "Ann")
+    assert names.ask("second", "Ann") == "waiting"
+    assert names.state("first", "Ann") == {"mine": True, "asked": True}
+    names.reply("first", "Ann", hand_over=False)
+    assert names.ask("second", "Ann") == "refused"
+    assert names.ask("second", "Ann") == "waiting"
+    names.reply("first", "Ann", hand_over=True)
+    names.claim("second", "Ann")
+    assert names.lost("first", "Ann") is not None
+    assert names.ask("first", "Ann") == "waiting"
+    time = AWAY_S + 1
+    assert names.ask("first", "Ann") == "given"
+
+
+def test_disagreements_are_ruled_on_by_adjudicators_alone(audit: AuditFolder) -> None:
+    review = Review(audit, adjudicators=["Cleo"])
+    try:
+        one = review.start("Ann")["classes"][0]
+        page = review.page(column=one["number"], view="ranked", start=0, count=5, reviewer="Ann")
+        pair, name = page["pairs"][0], one["name"]
+        review.record("Ann", [answer_event(1, pair, name, "present")])
+        review.record("Ben", [answer_event(2, pair, name, "absent")])
+        found = review.disputes(start=0, count=10, reviewer="Cleo")
+        assert (found["open"], found["pairs"][0]["image"]) == (1, pair["image"])
+        ruling = {**answer_event(3, pair, name, "present"), "mode": "ruling"}
+        with pytest.raises(ArgumentError, match="Only an adjudicator"):
+            review.record("Ben", [ruling])
+        assert review.record("Cleo", [ruling])["disputes"] == 0
+        with pytest.raises(ArgumentError, match="Only an adjudicator may assign"):
+            review.assign("Ben", {"people": {"Ben": {"share": 1}}})
+        review.assign("Cleo", {"people": {"Ben": {"classes": [name]}, "Ann": {"share": 1}}})
+        parts = {row["name"]: row["part"] for row in review.start("Ann")["classes"]}
+        assert not parts[name]
+        assert np.sum(list(parts.values())) == len(parts) - 1
+        exported = review.export("answers")[1].decode()
+        assert sum("ruling" in line for line in exported.splitlines()) == 1
+    finally:
+        review.close()
+
+
+def test_a_port_that_does_not_exist_is_refused(
+    audit: AuditFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["review", str(audit.path), "--port", "80000"]) == 2
+    assert "65535" in capsys.readouterr().err
+
+
+def test_answers_to_the_audit_before_are_taken_after_an_update(
+    audit: AuditFolder, tmp_path: Path
+) -> None:
+    review = Review(audit)
+    one = review.start("Ann")["classes"][0]
+    page = review.page(column=one["number"], view="ranked", start=0, count=1, reviewer="Ann")
+    review.close()
+    event = {
+        **answer_event(1, page["pairs"][0], one["name"], "present"),
+        "time": "2026-01-31T10:00:00Z",
+    }
+    gone = {**event, "id": "2", "class": "no longer there"}
+    content = {
+        "kind": "hilltop answers",
+        "audit": audit.created,
+        "reviewer": "Dan",
+        "events": [event, gone],
+    }
+    (tmp_path / "answers.json").write_text(json.dumps(content))
+    about = json.loads(audit.about.read_text())
+    about |= {"created": "later", "earlier": [audit.created]}
+    audit.about.write_text(json.dumps(about))
+    assert main(["review", str(audit.path), "--import", str(tmp_path / "answers.json")]) == 0
+    review = Review(AuditFolder.read(audit.path))
+    done = {person["name"]: person["answers"] for person in review.team("Ann")["people"]}
+    review.close()
+    assert done == {"Dan": 1, "Ann": 0}
