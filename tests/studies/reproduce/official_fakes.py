@@ -128,27 +128,62 @@ def released_nus(root: Path) -> Path:
     return root
 
 
+_CODES = {"/m/01g317": "Person", "/m/0k4j": "Car", "/m/0bt9lr": "Dog", "/m/0rare": "Yo-yo"}
+_ROWS = {
+    "train": {"000a1b2c3d4e5f60": "110", "000b": "011", "000c": "100", "000d": "101",
+              "gone": "111", "000e": "010"},
+    "other": {"111a": "110", "111b": "011", "111c": "101", "gone2": "100"},
+}  # fmt: skip
+
+
 def openimages(root: Path) -> Path:
-    """Human-verified labels with checked absents, an image that could not be had, a rare class."""
-    codes = {"/m/01g317": "Person", "/m/0k4j": "Car", "/m/0bt9lr": "Dog", "/m/0rare": "Yo-yo"}
-    rows = {
-        "train": {"000a1b2c3d4e5f60": "110", "000b": "011", "000c": "100", "000d": "101",
-                  "gone": "111", "000e": "010"},
-        "test": {"111a": "110", "111b": "011", "111c": "101", "gone2": "100"},
-    }  # fmt: skip
+    """Boxes of training and validation as they are distributed: no row for what is not there."""
+    lines = [f"{code},{name}" for code, name in _CODES.items()]
+    described = "\n".join(["LabelName,DisplayName", *lines])
     root.mkdir(parents=True, exist_ok=True)
-    described = "".join(f"{code},{name}\n" for code, name in codes.items())
+    (root / "oidv7-class-descriptions-boxable.csv").write_text(f"{described}\n")
+    head = (
+        "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsOccluded,IsTruncated,IsGroupOf,"
+        "IsDepiction,IsInside"
+    )
+    for part, edition in (("train", "oidv6-"), ("validation", "")):
+        rows = _rows(root, part)
+        boxes = [
+            f"{image},xclick,{code},1,0.{number},0.9,0.1,0.8,0,0,0,0,0"
+            for image, code, state in rows
+            if state == "1"
+            for number in range(1, 3)  # two of each
+        ]
+        rare = ["000c,activemil,/m/0rare,1,0,0.5,0,0.5,0,1,0,0,0"] if part == "train" else []
+        path = root / f"{edition}{part}-annotations-bbox.csv"
+        path.write_text("\n".join([head, *boxes, *rare]) + "\n")
+    return root
+
+
+def openimages_labels(root: Path) -> Path:
+    """Human-verified labels with checked absents, an image that could not be had, a rare class."""
+    root.mkdir(parents=True, exist_ok=True)
+    described = "".join(f"{code},{name}\n" for code, name in _CODES.items())
     (root / "oidv6-class-descriptions.csv").write_text(f"LabelName,DisplayName\n{described}")
-    for part, images in rows.items():
+    for part, edition in (("train", "oidv6-"), ("test", "")):
+        rows = _rows(root, part)
         lines = ["ImageID,Source,LabelName,Confidence"]
-        for number, (image, word) in enumerate(images.items()):
-            lines += [f"{image},verification,{code},{state}"
-                      for code, state in zip(codes, word, strict=False)]  # fmt: skip
-            if not image.startswith("gone"):
-                draw(root / part / f"{image}.jpg", number)
+        lines += [f"{image},verification,{code},{state}" for image, code, state in rows]
         if part == "train":
             lines.append("000c,crowdsource-verification,/m/0rare,1")
-        edition = "oidv6-" if part == "train" else ""
         path = root / f"{edition}{part}-annotations-human-imagelabels.csv"
         path.write_text("\n".join(lines) + "\n")
     return root
+
+
+def _rows(root: Path, part: str) -> list[tuple[str, str, str]]:
+    """What is said of each image and class of a part; its images are drawn unless they are gone."""
+    images = _ROWS["train" if part == "train" else "other"]
+    for number, image in enumerate(images):
+        if not image.startswith("gone"):
+            draw(root / part / f"{image}.jpg", number)
+    return [
+        (image, code, state)
+        for image, word in images.items()
+        for code, state in zip(_CODES, word, strict=False)
+    ]

@@ -100,7 +100,7 @@ def test_open_images_keeps_what_could_be_had_and_classes_that_both_parts_have(
     train, val = tables(source)
     assert train.classes == val.classes == ("Person", "Car", "Dog")
     assert "train/gone" not in train.images.to_pylist()
-    assert labels(val)["test/111b"] == ("Car", "Dog")
+    assert labels(val)["validation/111b"] == ("Car", "Dog")
     assert "Not there and left out: 1 image of training and 1 image of test." in source.about
 
 

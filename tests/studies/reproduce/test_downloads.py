@@ -19,9 +19,11 @@ from tests.studies.reproduce import official_fakes as fakes
 Change = Callable[[Path], None]
 
 
-def prepared(data: str, root: Path) -> tuple[LabelTable, LabelTable]:
+def prepared(data: str, root: Path, *, open_images: str = "boxes") -> tuple[LabelTable, LabelTable]:
     """Both parts, after every image of them was found."""
-    base = official_sources([[data]], root, root.parent / "out", TrainConfig())[data].base
+    out = root.parent / "out"
+    found = official_sources([[data]], root, out, TrainConfig(), open_images=open_images)
+    base = found[data].base
     assert base.val_labels is not None
     assert base.images is not None
     tables = read_labels(base.labels), read_labels(base.val_labels)
@@ -240,22 +242,33 @@ def renamed(pattern: str, new: str) -> Change:
 
 
 def data_folders(root: Path) -> None:
-    for part in ("train", "test"):
+    for part in ("train", "test" if (root / "test").is_dir() else "validation"):
         (root / part / "data").mkdir()
         for path in list((root / part).glob("*.jpg")):
             path.rename(root / part / "data" / path.name)
 
 
+def in_images(root: Path) -> None:
+    (root / "images").mkdir()
+    for part in ("train", "test", "validation"):
+        if (root / part).is_dir():
+            (root / part).rename(root / "images" / part)
+
+
 LABELS = "^(?:oidv6-)?(train|test)-annotations-human-imagelabels"
+BOXES = "^(?:oidv6-)?(train|validation)-annotations-bbox"
 OPEN_IMAGES = {
-    "sixth edition": renamed("^(oidv6-)?", "oidv6-"),
-    "seventh edition": renamed("^(oidv6-)?", "oidv7-"),
-    "fourth edition": renamed("^(oidv6-)?", ""),
-    "third edition": both(renamed(LABELS, r"\1/annotations-human"), renamed("^oidv6-", "")),
+    "sixth edition": renamed("^(oidv.-)?", "oidv6-"),
+    "seventh edition": renamed("^(oidv.-)?", "oidv7-"),
+    "fourth edition": renamed("^(oidv.-)?", ""),
+    "third edition": both(renamed(LABELS, r"\1/annotations-human"), renamed("^oidv.-", "")),
     "by a download tool": both(
         both(
-            renamed(LABELS, r"\1/labels/classifications"),
-            renamed("^oidv6-class-descriptions", "train/metadata/classes"),
+            both(
+                renamed(LABELS, r"\1/labels/classifications"),
+                renamed(BOXES, r"\1/labels/detections"),
+            ),
+            renamed("^oidv.-class-descriptions(-boxable)?", "train/metadata/classes"),
         ),
         data_folders,
     ),
@@ -263,17 +276,20 @@ OPEN_IMAGES = {
     "files in another folder": renamed("^", "labels/"),
     "shards": sharded,
     "shards in a folder": sharded_in_a_folder,
-    "images in a folder": moved(train="images/train", test="images/test"),
+    "images in a folder": in_images,
     "two folders down": deeper("data/openimages"),
     "endings in capitals": upper_case_endings,
 }
 
 
+@pytest.mark.parametrize("form", ["boxes", "labels"])
 @pytest.mark.parametrize("change", OPEN_IMAGES.values(), ids=list(OPEN_IMAGES))
-def test_open_images_is_found_however_it_was_unpacked(change: Change, tmp_path: Path) -> None:
-    fakes.openimages(tmp_path / "data")
-    change(tmp_path / "data")
-    train, val = prepared("openimages", tmp_path / "data")
+def test_open_images_is_found_however_it_was_unpacked(
+    change: Change, form: str, tmp_path: Path
+) -> None:
+    make = {"boxes": fakes.openimages, "labels": fakes.openimages_labels}[form]
+    change(make(tmp_path / "data"))
+    train, val = prepared("openimages", tmp_path / "data", open_images=form)
     assert (len(train), len(val)) == (5, 3)
     assert train.classes == ("Person", "Car", "Dog")
 

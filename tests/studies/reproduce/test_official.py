@@ -50,9 +50,37 @@ def test_open_images_is_made_from_its_files_to_its_table(root: Path, tmp_path: P
     page = (out / "report.html").read_text()
     assert "5 training and 3 test images, 3 classes (the paper has 1,742,125" in page
     assert "Data sets are the paper's as far as" in html.unescape(page)
+    assert "oidv6-train-annotations-bbox.csv, judged by" in page
+    assert "inferred from the paper's number of test images" in html.unescape(page)
     counted = (out / "tables" / "statistics.md").read_text()
     assert "| COCO: complete labels | 6 | 3 | 10 | 1.67 |" in counted
     assert "| VOC: complete labels | 5 | 2 | 7 | 1.40 |" in counted
+
+
+def test_open_images_has_a_second_reading_that_is_one_option_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, out = fakes.openimages_labels(tmp_path / "data"), tmp_path / "out"
+    assert run("openimages", root, out) == 1
+    said = capsys.readouterr().err
+    assert "train-annotations-bbox.csv" in said
+    assert "--open-images labels" in said
+    assert run("openimages", root, out, "--open-images", "labels") == 0
+    assert all(measured(out, "openimages").values())
+    page = (out / "report.html").read_text()
+    assert "oidv6-train-annotations-human-imagelabels.csv, judged by" in page
+    assert "5 training and 3 test images, 3 classes" in page
+
+
+def test_all_is_made_of_the_data_sets_that_are_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fakes.coco(tmp_path / "data")
+    arguments = ["reproduce", "--all", "--root", str(tmp_path / "data"), "--dry-run", *TINY]
+    assert main([*arguments, "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "COCO, test_resnet" in said
+    assert "Not there, so left out: NUS-WIDE, VOC and Open Images." in said
 
 
 @pytest.mark.slow

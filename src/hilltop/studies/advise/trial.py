@@ -15,7 +15,7 @@ from hilltop.data import LabelTable
 from hilltop.errors import DataError
 from hilltop.metrics import classification_report
 from hilltop.studies.advise.simulation import Simulation, simulation_of
-from hilltop.training.in_memory import fit_head
+from hilltop.training.heads import fit_head
 from hilltop.training.learner import head_loss
 from hilltop.training.recipe import HEADS
 from hilltop.training.task import label_stats, training_batch

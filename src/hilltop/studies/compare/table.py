@@ -16,7 +16,7 @@ from hilltop.studies.compare.level import COMPLETE, GIVEN, Level
 from hilltop.studies.compare.method import Method
 from hilltop.studies.compare.runs import Result
 from hilltop.studies.compare.study import BASELINE
-from hilltop.training.epoch_metrics import ESTIMATED
+from hilltop.training.calibration import ESTIMATED
 
 METRICS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
 ESTIMATES = tuple(f"{name}_{end}" for name in ESTIMATED for end in ("estimate", "low", "high"))

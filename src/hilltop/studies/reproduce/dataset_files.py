@@ -52,6 +52,7 @@ class DatasetFiles:
         reduced: Released training labels by the level that they were reduced to.
         partial: Whether images that are not there are left out, as in the paper, where many could
             no longer be had.
+        note: What was chosen where the paper is not clear.
     """
 
     data: str
@@ -60,6 +61,7 @@ class DatasetFiles:
     val: Split
     reduced: Mapping[str, Split] = field(default_factory=dict)
     partial: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,18 @@ class PartFinder:
         return Search(whole, tuple(self.missing), self.begun)
 
 
-def find_data(data: str, root: Path) -> Search:
+def find_data(data: str, root: Path | FolderTree, *, open_images: str = "boxes") -> Search:
     """Look for a data set of the paper in a folder and those in it.
 
     Args:
         data: Short name: one of :data:`DATA_SETS`.
         root: Where to look.
+        open_images: Which labels of Open Images: one of :data:`OPEN_IMAGES`.
     """
-    return DATA_SETS[data](FolderTree(root))
+    tree = root if isinstance(root, FolderTree) else FolderTree(root)
+    if data == "openimages":
+        return _find_openimages(tree, open_images)
+    return DATA_SETS[data](tree)
 
 
 def data_title(data: str) -> str:
@@ -280,37 +286,85 @@ def _released_nus(tree: FolderTree) -> Search:
     )
 
 
-_PARTS = ("train", "test")
 _EDITIONS = ("", "oidv6-", "oidv7-")
 
 
-_DESCRIBED = [
-    *(f"{edition}class-descriptions.csv" for edition in _EDITIONS),
-    "metadata/classes.csv",
-]
+@dataclass(frozen=True)
+class _OpenImagesForm:
+    """One of the two kinds of Open Images labels that can stand behind the paper's numbers.
+
+    Attributes:
+        parts: The parts to train on and to judge by.
+        files: Names of a label file, with ``{part}`` and ``{edition}``.
+        classes: Names of the file with the names of the classes.
+        what: The labels, in words.
+        note: What the plan says of this choice.
+    """
+
+    parts: tuple[str, str]
+    files: tuple[str, ...]
+    classes: tuple[str, ...]
+    what: str
+    note: str
+
+    def labels(self, part: str) -> list[str]:
+        return self._all(self.files, part)
+
+    def described(self) -> list[str]:
+        return self._all(self.classes, "")
+
+    @staticmethod
+    def _all(names: tuple[str, ...], part: str) -> list[str]:
+        filled = [
+            name.format(part=part, edition=edition) for name in names for edition in _EDITIONS
+        ]
+        return list(dict.fromkeys(filled))
 
 
-def _verified(part: str) -> list[str]:
-    """Names of the file of labels that people verified: by edition, and by a download tool."""
-    editions = [f"{edition}{part}-annotations-human-imagelabels.csv" for edition in _EDITIONS]
-    return [*editions, f"{part}/annotations-human.csv", f"{part}/labels/classifications.csv"]
+OPEN_IMAGES = {
+    "boxes": _OpenImagesForm(
+        ("train", "validation"),
+        ("{edition}{part}-annotations-bbox.csv", "{part}/labels/detections.csv"),
+        ("{edition}class-descriptions-boxable.csv", "metadata/classes.csv"),
+        "the boxes of this part",
+        "Classes with a box are labels and the validation part is the test set, which is inferred"
+        " from the paper's number of test images; --open-images labels takes human-verified"
+        " image labels and the test part.",
+    ),
+    "labels": _OpenImagesForm(
+        ("train", "test"),
+        (
+            "{edition}{part}-annotations-human-imagelabels.csv",
+            "{part}/annotations-human.csv",
+            "{part}/labels/classifications.csv",
+        ),
+        ("{edition}class-descriptions.csv", "metadata/classes.csv"),
+        "the human-verified image labels of this part",
+        "Human-verified image labels and the test part; --open-images boxes takes what the paper"
+        " most probably used.",
+    ),
+}
+"""The labels of Open Images that :func:`find_data` can look for."""
 
 
-def _find_openimages(tree: FolderTree) -> Search:
+def _find_openimages(tree: FolderTree, open_images: str = "boxes") -> Search:
+    form = OPEN_IMAGES[open_images]
     site = "from the download page of the Open Images data set"
-    labels = {part: _verified(part) for part in _PARTS}
-    known = tree.file(*labels["train"], *labels["test"], *_DESCRIBED)
+    labels = {part: form.labels(part) for part in form.parts}
+    known = tree.file(*(name for names in labels.values() for name in names), *form.described())
     places = PartFinder(data_title("openimages"), tree, known and _outside_parts(known))
-    files = [
-        places.file(names, f"the human-verified image labels of this part, {site}")
-        for names in labels.values()
-    ]
-    classes = places.file(_DESCRIBED, f"the names of the classes, {site}")
-    begun, found = places.begun, [_images_of(part, places.home, tree) for part in _PARTS]
-    for part, folder in zip(_PARTS, found, strict=True):
+    files = [places.file(names, f"{form.what}, {site}") for names in labels.values()]
+    classes = places.file(form.described(), f"the names of the classes, {site}")
+    begun, found = places.begun, [_images_of(part, places.home, tree) for part in form.parts]
+    for part, folder in zip(form.parts, found, strict=True):
         what = f"the images of this part, as many as can be had, {site}"
         places.need("folder", folder, part, what)
     places.begun = begun  # folders of these names lie everywhere
+    for name, other in OPEN_IMAGES.items():
+        if places.missing and name != open_images and tree.file(*other.labels("train")):
+            places.missing.append(
+                f"{places.title}: --open-images {name} reads the {name} that are there instead."
+            )
     options = ReadOptions(unlisted="absent", classes=classes)
 
     def layout() -> DatasetFiles:
@@ -324,14 +378,15 @@ def _find_openimages(tree: FolderTree) -> Search:
             Split(file, "openimages", options, prefix=_leads(above, folder) if direct else "")
             for file, folder in zip(files, folders, strict=True)
         )
-        return DatasetFiles("openimages", above, train, test, partial=True)
+        return DatasetFiles("openimages", above, train, test, partial=True, note=form.note)
 
     return places.end(layout)
 
 
 def _outside_parts(file: Path) -> Path:
     """The folder of a file; outside of a folder that holds one part alone."""
-    inside = [path for path in file.parents if path.name.casefold() in (*_PARTS, "validation")]
+    parts = ("train", "validation", "test")
+    inside = [path for path in file.parents if path.name.casefold() in parts]
     return inside[-1].parent if inside else file.parent
 
 

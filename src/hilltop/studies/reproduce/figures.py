@@ -30,8 +30,8 @@ from hilltop.report.paper_figures import (
 from hilltop.studies.compare import Result
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.reproduce.source import Source
+from hilltop.training.calibration import Which
 from hilltop.training.config import TrainConfig
-from hilltop.training.decisions import Which
 from hilltop.training.predict import load_run, predict_rows
 from hilltop.training.pseudo_counts import Histograms, read_histograms
 from hilltop.training.run_folder import RunFolder

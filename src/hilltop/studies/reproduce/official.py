@@ -24,12 +24,12 @@ from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.reproduce.dataset_files import (
-    DATA_SETS,
     PAPER_SIZES,
     DatasetFiles,
     Search,
     Split,
     data_title,
+    find_data,
 )
 from hilltop.studies.reproduce.source import Backbones, Source
 from hilltop.training.config import TrainConfig
@@ -45,6 +45,8 @@ def official_sources(
     base: TrainConfig,
     *,
     unnamed: Collection[str] = (),
+    open_images: str = "boxes",
+    whatever_is_there: bool = False,
 ) -> dict[str, Source]:
     """Find and read the data sets that tables and figures need.
 
@@ -57,6 +59,8 @@ def official_sources(
         out: Where the labels are kept, in a folder for each data set.
         base: How runs are trained.
         unnamed: Those of them that are not looked for, even if they are there.
+        open_images: Which labels of Open Images: boxes or labels.
+        whatever_is_there: Do without data sets of which nothing is there, as long as there is one.
 
     Raises:
         DataError: Something is missing; all of it is named at once.
@@ -66,8 +70,11 @@ def official_sources(
     names = list(dict.fromkeys(name for group in groups for name in group))
     tree = FolderTree(root)
     nothing = Search(None, (), begun=False)
-    found = {name: nothing if name in unnamed else DATA_SETS[name](tree) for name in names}
-    _check_all_there(groups, found, out)
+    found = {
+        name: nothing if name in unnamed else find_data(name, tree, open_images=open_images)
+        for name in names
+    }
+    _check_all_there(groups, found, out, whatever_is_there)
     sources: dict[str, Source] = {}
     faults: list[str] = []
     for name, search in found.items():
@@ -84,12 +91,12 @@ def official_sources(
 
 
 def _check_all_there(
-    groups: Sequence[Sequence[str]], found: Mapping[str, Search], out: Path
+    groups: Sequence[Sequence[str]], found: Mapping[str, Search], out: Path, optional: bool
 ) -> None:
     """Raise with everything that is missing: of what was begun, and where nothing is there."""
     known = {name for name in found if found[name].layout or _was_trained_on(out / name)}
     wanted = [name for name in found if found[name].begun and name not in known]
-    for group in groups:
+    for group in groups if not (optional and known) else ():
         if not any(name in known for name in group):
             wanted += group
     missing = [line for name in dict.fromkeys(wanted) for line in found[name].missing]
@@ -119,8 +126,12 @@ def _source(layout: DatasetFiles, out: Path, base: TrainConfig) -> Source:
         kept = {"files": signature, "left_out": left_out}
         atomic_write(folder / _DONE, json.dumps(kept, indent=2) + "\n")
     source = _from_tables(layout.data, folder, base, layout.images)
-    sentences = [f"Labels {layout.train.path}, judged by {layout.val.path}.", *kept["left_out"]]
-    return dataclasses.replace(source, about=" ".join(sentences))
+    sentences = [
+        f"Labels {layout.train.path}, judged by {layout.val.path}.",
+        layout.note,
+        *kept["left_out"],
+    ]
+    return dataclasses.replace(source, about=" ".join(filter(None, sentences)))
 
 
 def _earlier_source(name: str, out: Path, base: TrainConfig) -> Source:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,9 @@ from hilltop.losses import build
 from hilltop.models import build_image_model
 from hilltop.studies.compare import Cell, Study
 from hilltop.studies.compare.runs import read_result
+from hilltop.studies.reproduce.dataset_files import data_title
 from hilltop.studies.reproduce.recipe import Recipe, Setting
-from hilltop.studies.reproduce.source import Source, all_levels
+from hilltop.studies.reproduce.source import Source, all_levels, source_of
 from hilltop.training.config import ModelConfig, TrainConfig
 from hilltop.training.distributed import launch
 
@@ -125,6 +126,16 @@ def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
             )
     if total:
         yield f"All of it, one run after another: about {_hours(total)}."
+
+
+def absent_data(
+    recipes: Sequence[Recipe], sources: Mapping[str, Source], unnamed: Collection[str] = ()
+) -> str:
+    """Names of data sets that recipes need and that are not there, but for those nobody named."""
+    names = dict.fromkeys(data for recipe in recipes for data in recipe.data_sets)
+    absent = [data for data in names if source_of(data, sources) is None]
+    titles = [data_title(data) for data in absent if data not in unnamed]
+    return " and ".join(filter(None, [", ".join(titles[:-1]), *titles[-1:]]))
 
 
 def check_weights(jobs: Sequence[Job]) -> None:

@@ -184,7 +184,9 @@ def _figure(
     runs: dict[str, Result] = {}
     stopped: set[str] = set()
     source = source_of(recipe.data, sources)
-    if recipe.methods and source is not None:
+    if recipe.methods and source is None:
+        return Made(recipe, missing=f"{data_title(recipe.data)} is not there.")
+    if source is not None:
         filled = recipe.filled(source.facts())
         levels = all_levels(source, filled.used_levels)
         every = [
