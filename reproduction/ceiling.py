@@ -37,7 +37,7 @@ from torch import Tensor
 
 from hilltop.audit.review.queues import model_values
 from hilltop.metrics import average_precision
-from hilltop.training.evidence import (
+from hilltop.training.heads import (
     FoldEvidence,
     ask_folds,
     mask_evidence,

@@ -36,7 +36,7 @@ from hilltop.metrics import classification_report
 from hilltop.missing import MissingLabelModel
 from hilltop.studies.compare.method import Method
 from hilltop.training import ModelConfig, RunFolder, TrainConfig, resume, train
-from hilltop.training.decisions import score_logits
+from hilltop.training.calibration import score_logits
 
 TRAINING = 12_000  # rows of the slice that may be learned from; the others judge
 LISTS = {"0.4": "Y_04left", "single": "Y_single", "complete": "Y_full"}

@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 
 from hilltop.losses.init import log_odds
 from hilltop.models import FeatureHead
-from hilltop.training.optim import RowAdamW
+from hilltop.training.learner import RowAdamW
 from hilltop.training.recipe import HEADS, Recipe
 
 HIGHEST_START = 0.95

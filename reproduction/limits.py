@@ -29,8 +29,7 @@ from lost_labels import WAYS, Array, Cell
 from torch import Tensor
 
 from hilltop.metrics import average_precision
-from hilltop.training.head_choice import PENALTIES
-from hilltop.training.recipe import Recipe
+from hilltop.training.recipe import PENALTIES, Recipe
 
 MOST_ROWS = 3000
 

@@ -51,7 +51,7 @@ MENDS = (
         "tests/training/test_divergence.py",
     ),
     (
-        "training/scoring.py",
+        "training/task.py",
         "if not bool(probs.isfinite().all()):",
         "if False:",
         "tests/training/test_divergence.py",
@@ -88,13 +88,13 @@ MENDS = (
         f"{REVIEW}/test_sessions.py",
     ),
     (
-        "audit/review/header_timeout.py",
+        "audit/review/security.py",
         "if self.conn.their_state is h11.IDLE:",
         "if False:",
         f"{REVIEW}/test_header_timeout.py",
     ),
     (
-        "audit/review/header_timeout.py",
+        "audit/review/security.py",
         "elif self.waiting is None:",
         "elif False:",
         f"{REVIEW}/test_header_timeout.py",
@@ -129,7 +129,7 @@ MENDS = (
         "tests/data/test_files.py",
     ),
     # 9. Answers and runs.
-    ("audit/decisions/incoming.py", 'content.get("audit") != audit', "False", ANSWERS),
+    ("audit/decisions/incoming.py", "audits is not None and audit not in audits", "False", ANSWERS),
     (
         "audit/decisions/store.py",
         "if _identity(self.path) != self._identity:",
@@ -173,7 +173,7 @@ MENDS = (
         "tests/audit/test_stopped_audit.py",
     ),
     (
-        "audit/review/planned.py",
+        "audit/review/queues.py",
         "{last + 1:03}",
         "{len(folder.plans) + 1:03}",
         f"{REVIEW}/test_planned.py",
@@ -192,7 +192,7 @@ MENDS = (
     ),
     ("inputs/images.py", ", usable_cores())", ")", "tests/inputs/test_images.py"),
     (
-        "training/optim.py",
+        "training/learner.py",
         "if warmup * total == 1:",
         "if False:",
         "tests/training/test_optim.py",

@@ -51,7 +51,7 @@ def test_a_wrong_option_is_told_in_one_line_with_the_way_to_help(
         (["train", "--epochs", "x"], ("--epochs", '"x"', "int")),
         (["train", "--learning-rate", "x"], ("--learning-rate", '"x"', "float")),
         (["train", "--labels", "x", "y"], ("train has no place for 'y'",)),
-        (["export", "x", "--out", "y", "--to", "z"], ("--to", '"z"', '"onnx", "safetensors"')),
+        (["export", "x", "--out", "y", "--to", "z"], ("--to", '"z"', '"onnx", "hub-folder"')),
     ],
 )
 def test_wrong_words_are_told_with_what_was_given_and_what_is_expected(

@@ -57,7 +57,7 @@ def test_bad_files_exit_with_1_and_one_sentence(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
-    assert "row 98 has 1 cells" in captured.err
+    assert "row 98 has 1 cell" in captured.err
     assert "Traceback" not in captured.err
 
 

@@ -13,7 +13,7 @@ from hilltop.audit.find.candidates import Candidates, write_candidates
 from hilltop.audit.find.estimate import Estimate, read_estimates, write_estimates
 from hilltop.audit.find.extra_scores import read_extra_scores, read_names
 from hilltop.audit.find.pca import read_pca
-from hilltop.audit.review.queue_table import Queue, write_queue
+from hilltop.audit.review.queues import Queue, write_queue
 from hilltop.cli.main import main
 from hilltop.data import LabelTable
 from hilltop.data.class_names import read_class_map, write_class_map

@@ -13,7 +13,7 @@ import pytest
 from hilltop import losses
 from hilltop.audit.decisions.store import Answer, DecisionStore, now
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.planned import keep_plan
+from hilltop.audit.review.queues import keep_plan
 from hilltop.cli.main import COMMANDS, main, parse
 from hilltop.losses import LOSSES, build
 from tests.docs.pages import PAGES, ROOT, blocks, commands, mentions, name

@@ -84,6 +84,12 @@ def run_folder(path: Path, classes: list[str]) -> Path:
     return path
 
 
+def judged(value: float) -> tuple[dict[str, float], dict[str, float]]:
+    """Metrics at one half, and at thresholds that were found."""
+    half = {"mAP": value, "OF1": value / 2, "CF1": value / 4}
+    return half, {"mAP": value, "OF1": value * 0.8, "CF1": value * 0.6}
+
+
 @pytest.fixture
 def demo(tmp_path: Path) -> tuple[DemoMethod, list[DemoMethod], DemoPairs]:
     files = [tmp_path / f"{number}.jpg" for number in range(3)]
@@ -95,10 +101,10 @@ def demo(tmp_path: Path) -> tuple[DemoMethod, list[DemoMethod], DemoPairs]:
     bad = np.where(missing, 0.2, np.where(known, 0.8, 0.3))
     pairs = DemoPairs(files, ["sun", EVIL, "moon", "cup"], known, missing)
     methods = [
-        DemoMethod("BCE", epochs(0.1, 0.401), bad),
-        DemoMethod("Hill", epochs(0.2, 0.502), good),
+        DemoMethod("BCE", *judged(0.401), bad),
+        DemoMethod("Hill", *judged(0.502), good),
     ]
-    return DemoMethod("BCE, complete labels", epochs(0.3, 0.603), good), methods, pairs
+    return DemoMethod("BCE, complete labels", *judged(0.603), good), methods, pairs
 
 
 def write_demo(path: Path, demo: tuple[DemoMethod, list[DemoMethod], DemoPairs]) -> Path:
@@ -109,7 +115,7 @@ def write_demo(path: Path, demo: tuple[DemoMethod, list[DemoMethod], DemoPairs])
         methods=methods,
         pairs=pairs,
         audit=AUDIT,
-        val_images=1234,
+        test_images=1234,
         seconds=56.7,
     )
 
@@ -170,9 +176,9 @@ def test_a_method_below_the_baseline_is_named(
 ) -> None:
     ceiling, (bce, hill), pairs = demo
     assert "Below" not in write_demo(tmp_path / "a.html", demo).read_text(encoding="utf-8")
-    worse = DemoMethod("worse", epochs(0.2, 0.3), bce.train_probs)
+    worse = DemoMethod("worse", *judged(0.3), bce.train_probs)
     text = write_demo(tmp_path / "b.html", (ceiling, [bce, hill, worse], pairs)).read_text()
-    assert "Below BCE here: worse." in text
+    assert "Below BCE in this run: worse." in text
     assert "\N{MINUS SIGN}50%" in text
 
 
@@ -212,11 +218,11 @@ def test_the_numbers_in_the_table_are_those_given(
     text = write_demo(tmp_path / "report.html", demo).read_text(encoding="utf-8")
     lines = re.findall(r"<tr[^>]*><td>(.*?)</tr>", text)
     cells = [[re.sub("<[^>]+>", "", cell) for cell in line.split("</td>")] for line in lines]
-    assert [row[:6] for row in cells] == [
-        ["BCE", "40.1", "20.1", "10.0", "0%", "0%"],
-        ["Hill", "50.2", "25.1", "12.6", "50%", "100%"],
-        ["BCE, complete labels", "60.3", "30.1", "15.1", "100%", ""],
-        ["1", "100%", "100%", "50%", ""],  # of the audit
+    assert [row[:8] for row in cells] == [
+        ["BCE", "40.1", "20.1", "10.0", "32.1", "24.1", "0%", "0%"],
+        ["Hill", "50.2", "25.1", "12.6", "40.2", "30.1", "50%", "100%"],
+        ["BCE, complete labels", "60.3", "30.1", "15.1", "48.2", "36.2", "100%", ""],
+        ["1", "100%", "1", "100%", "50%", ""],  # of the review
     ]
     assert "1,234" in text
     assert "57 seconds" in text

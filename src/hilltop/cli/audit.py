@@ -89,6 +89,8 @@ class Audit:
     """Go on without rows of the labels that have no image or features."""
     page: int = _PAGE_PAIRS
     """With images: pairs in review.html, for people without Python (30 kB each); 0 for none."""
+    update: bool = False
+    """Audit anew in a folder that holds answers already, and keep them."""
     shard: int | None = None
     """Images that are ranked between two saves; by default those of 270 million pairs."""
     device: Device = "auto"
@@ -104,7 +106,7 @@ class Audit:
             from hilltop.audit.run import check_out, lock_output
 
             self._check()
-            check_out(self.out)
+            check_out(self.out, update=self.update)
             written = AuditFolder(self.out, labels=self.labels, format="").files
             check_written(self, *written, force=True)
             with lock_output(self.out, ranks):
@@ -181,11 +183,11 @@ class Audit:
         return before
 
     def _scored(self, table: LabelTable, ranks: Ranks) -> Scored:
-        from hilltop.audit.find.score_blocks import Scored, blocks_of, score_blocks
-        from hilltop.audit.run import PARTS, score_by_folds
+        from hilltop.audit.find.score_blocks import Scored, score_blocks
+        from hilltop.audit.run import PARTS, fold_logits
         from hilltop.data.scores import ScoreTable
         from hilltop.inputs.features import FeatureInputs, read_features
-        from hilltop.training.fold_shards import HeadShards
+        from hilltop.training.folds import HeadShards
 
         rows = np.arange(len(table))
         if self.scores is not None:
@@ -216,7 +218,7 @@ class Audit:
                 ranks=ranks,
             )
             rows = table.find(names)
-        logits = score_by_folds(
+        logits = fold_logits(
             table,
             values,
             rows,
@@ -225,7 +227,7 @@ class Audit:
             say=say,
             shards=HeadShards(self.out / PARTS, ranks),
         )
-        return Scored(blocks_of(logits), rows, values)
+        return Scored(logits, rows, values)
 
     def _with_opinion(self, table: LabelTable, scored: Scored) -> Scored:
         """Combine our scores with the extra ones, if there are any."""
@@ -320,8 +322,7 @@ class Queue:
         """Choose and write."""
         from hilltop.audit.decisions.store import now
         from hilltop.audit.folder import AuditFolder
-        from hilltop.audit.review.queue_table import write_queue
-        from hilltop.audit.review.queues import build_queue
+        from hilltop.audit.review.queues import build_queue, write_queue
 
         check_folder(self.out)
         folder = AuditFolder.read(self.folder)
@@ -378,7 +379,7 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
     from hilltop.audit.find.sampled import add_samples, measured
     from hilltop.audit.summary import print_summary
     from hilltop.missing.model import describe_total
-    from hilltop.training.decisions import load_model
+    from hilltop.training.calibration import load_model
 
     estimates, sampled = add_samples(folder)
     weighted = None

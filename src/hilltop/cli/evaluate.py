@@ -165,7 +165,7 @@ def describe_unknown(table: LabelTable, targets: npt.NDArray[np.float32]) -> str
 
 def estimated(table: LabelTable, values: npt.NDArray[Any], threshold: Any) -> dict[str, Interval]:
     """Metrics that complete labels would give; none where labels are complete, or too few."""
-    from hilltop.training.epoch_metrics import (
+    from hilltop.training.calibration import (
         ESTIMATED,
         LEAST_IMAGES,
         LEAST_LABELS,
@@ -221,9 +221,10 @@ class Export:
     """The run folder."""
     _: KW_ONLY
     out: Out
-    """The file (onnx) or folder (safetensors with a model card) to write."""
-    to: Literal["onnx", "safetensors"] = "onnx"
-    """What to write."""
+    """The file (onnx) or folder (hub-folder) to write."""
+    to: Literal["onnx", "hub-folder", "safetensors"] = "onnx"
+    """An ONNX file, or a folder as the Hugging Face Hub holds models: weights that load with timm
+    and transformers, thresholds and a model card. `safetensors` is an older name of hub-folder."""
     which: Literal["best", "last"] | None = None
     """Weights of the best epoch on the validation images, or of the last. Without it the last,
     unless the validation labels are known to be complete."""
@@ -283,7 +284,7 @@ class IncompleteRequest:
             probs,
             targets,
             verified=observed,
-            answers=self._read_answers(table),
+            answers=read_answers(self.answers, table),
             thresholds=[self._threshold(scores, table) for scores in loaded],
             harmonic=self.harmonic,
         )
@@ -294,16 +295,6 @@ class IncompleteRequest:
             return 0.5 if self.threshold is None else self.threshold
         of_class = dict(zip(scores.classes, scores.thresholds, strict=True))
         return np.array([of_class[name] for name in table.classes], dtype=np.float64)
-
-    def _read_answers(self, table: LabelTable) -> SampledAnswers:
-        if not any(path.is_dir() for path in self.answers):
-            return missing.read_sampled_answers(self.answers, table)
-        if len(self.answers) > 1:
-            raise ArgumentError("--answers takes the folder of one audit, or files, not both.")
-        from hilltop.audit.folder import AuditFolder
-        from hilltop.audit.review.planned import answered_plans
-
-        return missing.sampled_answers(answered_plans(AuditFolder.read(self.answers[0])), table)
 
     def evaluate(self, table: LabelTable) -> dict[str, Any]:
         """Print estimates of all metrics, and how two models compare."""
@@ -342,6 +333,18 @@ class IncompleteRequest:
             f" --queue {out}`, and pass the folder AUDIT."
         )
         return {"out": out, "pairs": len(pairs.rows)}
+
+
+def read_answers(paths: tuple[Path, ...], table: LabelTable) -> SampledAnswers:
+    """Read files with answers, or what the review of one audit with plans has found."""
+    if not any(path.is_dir() for path in paths):
+        return missing.read_sampled_answers(paths, table)
+    if len(paths) > 1:
+        raise ArgumentError("--answers takes the folder of one audit, or files, not both.")
+    from hilltop.audit.folder import AuditFolder
+    from hilltop.audit.review.queues import answered_plans
+
+    return missing.sampled_answers(answered_plans(AuditFolder.read(paths[0])), table)
 
 
 def _as_dict(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from hilltop.checks import check_number, check_whole, pluralize
 from hilltop.cli.outputs import check_written
@@ -18,6 +19,7 @@ from hilltop.errors import ArgumentError
 from hilltop.progress import say
 
 if TYPE_CHECKING:
+    from hilltop.data.scores import ScoreTable
     from hilltop.missing import Decision
     from hilltop.training.predict import TrainedModel
 
@@ -51,6 +53,8 @@ class Predict:
     """Most tags of an image; alone, so many of every image."""
     min_precision: float | None = None
     """Tag only what is expected to be right so often, from 0 to 1, in every class."""
+    promise: Path | None = None
+    """Tag at the threshold that `hilltop promise --out` wrote for scores of this run."""
     to: str | None = None
     """Write the tags in this label format, such as coco or wide."""
     which: Literal["best", "last"] | None = None
@@ -81,6 +85,9 @@ class Predict:
         thresholds = np.full(len(probs.classes), 0.5)
         if decision is not None:
             thresholds = decision.thresholds
+        promised = None
+        if self.promise is not None:
+            promised, thresholds = _promised(self.promise, probs)
         images = pluralize(len(probs.images), "image", "images")
         found: dict[str, Any] = {"out": self.out, "images": len(probs.images)}
         if self.out.suffix == ".npy" and self.to is None:
@@ -91,7 +98,7 @@ class Predict:
             print(f"{listed}: the class of every column, in the order of the label file")
         else:
             alone = self.top is not None and self.min_precision is None
-            explained = _explained(decision, self.top if alone else None)
+            explained = promised or _explained(decision, self.top if alone else None)
             if self.top is not None and not alone:
                 explained += (
                     f"; at most {pluralize(self.top, 'tag', 'tags')} an image, the most probable"
@@ -116,6 +123,8 @@ class Predict:
     def _check(self) -> None:
         if self.top is not None:
             check_whole("--top", self.top, low=1)
+        if self.promise is not None and (self.top, self.min_precision) != (None, None):
+            raise ArgumentError("--promise goes with neither --top nor --min-precision.")
         if self.min_precision is not None:
             check_number("--min-precision", self.min_precision, low=0, high=1, low_open=True)
         if self.to is not None or self.out.suffix != ".npy":
@@ -132,6 +141,20 @@ class Predict:
         if self.min_precision is not None:
             return trained.truth.thresholds("precision", wanted=self.min_precision)
         return trained.truth.thresholds()
+
+
+def _promised(path: Path, probs: ScoreTable) -> tuple[str, npt.NDArray[np.float64]]:
+    """What is promised, and thresholds; warn if these images are not like those asked about."""
+    from hilltop.cli.promise import read_promise
+
+    promise, classes = read_promise(path)
+    if promise.threshold is None:
+        raise ArgumentError(f"{path}: nothing could be promised. {promise.describe()}")
+    if classes != probs.classes:
+        raise ArgumentError(f"{path}: this promise is about other classes than the run has.")
+    if warning := promise.differs(probs.values):
+        say(warning)
+    return promise.describe(), np.full(len(probs.classes), promise.threshold)
 
 
 def _explained(decision: Decision | None, top: int | None) -> str:

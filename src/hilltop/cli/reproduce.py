@@ -48,6 +48,9 @@ class Reproduce:
     """Folder with the paper's data sets, unpacked as they come."""
     source: Literal["embedded"] | None = None
     """embedded: pictures that the project draws itself."""
+    open_images: Literal["boxes", "labels"] = "boxes"
+    """Open Images below --root: boxes, judged on validation, as the paper most probably has it; or
+    human-verified image labels, judged on the test part."""
     dry_run: bool = False
     """Say what is missing and what would be trained, with an estimate of the time, and stop."""
     name: str | None = None
@@ -66,7 +69,8 @@ class Reproduce:
     device: Device = "auto"
     groups: ClassVar = {
         "What to make": (
-            "all", "list", "root", "source", "dry_run", "name", "reduced", "seeds", "jobs",
+            "all", "list", "root", "source", "open_images", "dry_run", "name", "reduced", "seeds",
+            "jobs",
         ),
         **GROUPS,
     }  # fmt: skip
@@ -84,7 +88,12 @@ class Reproduce:
 
     def run(self) -> dict[str, Any]:
         """List, or make what was asked for."""
-        from hilltop.studies.reproduce.plan import check_weights, describe_plan, plan_jobs
+        from hilltop.studies.reproduce.plan import (
+            absent_data,
+            check_weights,
+            describe_plan,
+            plan_jobs,
+        )
         from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes, unnamed_data
         from hilltop.studies.reproduce.report import write_reproduction_report
         from hilltop.studies.reproduce.run import reproduce
@@ -99,12 +108,16 @@ class Reproduce:
             raise ArgumentError("Give names of tables and figures, or --all; see --list.")
         chosen = list(recipes.values()) if self.every else choose_recipes(self.names, recipes)
         seeds = parse_seeds(self.seeds)
-        sources = self._sources(chosen, unnamed_data(self.names, recipes))
+        unnamed = unnamed_data(self.names, recipes)
+        sources = self._sources(chosen, unnamed)
         jobs = plan_jobs(chosen, sources, self.out, seeds)
         plan = []
         for line in describe_plan(jobs, measure=self.root is not None):
             plan.append(line)
             print(line, flush=True)
+        if absent := absent_data(chosen, sources, unnamed):
+            plan.append(f"Not there, so left out: {absent}.")
+            print(plan[-1], flush=True)
         check_weights(jobs)
         if self.dry_run:
             return {"plan": plan}
@@ -136,8 +149,15 @@ class Reproduce:
             return {EVERY: embedded_source(self.out / "embedded")}
         if self.root is not None:
             self._check_root()
-            options = self.run_options
-            return official_sources(needed, self.root, self.out, options, unnamed=unnamed)
+            return official_sources(
+                needed,
+                self.root,
+                self.out,
+                self.run_options,
+                unnamed=unnamed,
+                open_images=self.open_images,
+                whatever_is_there=self.every,
+            )
         check_common("reproduce", self.run_options)
         return {EVERY: given_source(self.run_options, name=self.name, reduced=self.reduced)}
 

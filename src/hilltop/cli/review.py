@@ -19,6 +19,7 @@ from hilltop.checks import pluralize
 from hilltop.cli.labels import WRITTEN
 from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Force, Out
+from hilltop.data.data_errors import data_error
 from hilltop.errors import AmbiguousInputError, install_command
 
 if TYPE_CHECKING:
@@ -57,6 +58,15 @@ class Review:
     gold: int | None = None
     """Mix in so many gold questions, pairs whose answer is known, and say how often each reviewer
     agrees with them; answers to them change no label. Earlier gold questions stay."""
+    assign: tuple[str, ...] = ()
+    """Who is asked about what: NAME=CLASS, NAME=30%, or NAME for an equal share of the rest. It can
+    be changed in the page, and stays until it is."""
+    overlap: float = 0.1
+    """With --assign: share of the images that everybody is asked about, to measure agreement."""
+    adjudicator: tuple[str, ...] = ()
+    """Who alone may assign work and decide where answers differ; without it everybody may."""
+    metadata: Path | None = None
+    """CSV file with a column image; the page searches its other columns, too."""
     static: Path | None = None
     """Write a page that needs no server to this file instead; its answers come back by --import."""
     top: int = 200
@@ -79,7 +89,7 @@ class Review:
         """Serve, or write, or take in."""
         folder = AuditFolder.read(self.folder)
         if self.queue is not None:
-            from hilltop.audit.review.planned import keep_plan
+            from hilltop.audit.review.queues import keep_plan
 
             pairs = pluralize(keep_plan(folder, self.queue), "pair", "pairs")
             print(f"{self.queue}: {pairs} in the view `Planned sample`", flush=True)
@@ -108,6 +118,8 @@ class Review:
         need_review_extra("PIL", "starlette", "uvicorn")
         from hilltop.audit.review.server import serve
 
+        if self.assign:
+            self._assign(folder)
         if self.gold is not None:
             from hilltop.audit.decisions.gold import add_gold_questions
 
@@ -119,11 +131,25 @@ class Review:
             port=self.port,
             token=self.token,
             ready=self._ready,
+            metadata=self.metadata,
+            adjudicators=self.adjudicator,
         )
         print(f"\n{folder.decisions}: {pluralize(events, 'answer or undo', 'answers and undos')}")
-        _say_agreement(folder)
+        _tell_people(folder)
         print(f"next: hilltop apply {folder.path} --out FILE")
         return events
+
+    def _assign(self, folder: AuditFolder) -> None:
+        from hilltop.audit.decisions.store import DecisionStore
+        from hilltop.audit.review.people import Assignment
+
+        classes = folder.table().classes
+        plan = Assignment.from_words(self.assign, classes, overlap=self.overlap)
+        store = DecisionStore(folder.decisions)
+        try:
+            plan.keep(store, "command line")
+        finally:
+            store.close()
 
     def _ready(self, address: str, review: RunningReview) -> None:
         from hilltop.audit.review.security import is_loopback
@@ -145,25 +171,14 @@ class Review:
             open_unseen(address)
 
 
-def _say_agreement(folder: AuditFolder) -> None:
-    """Say how often each reviewer agrees with pairs that are known, if there are gold questions."""
-    from hilltop.audit.decisions.answers import Answers
-    from hilltop.audit.decisions.gold import agreements, read_gold
-    from hilltop.audit.decisions.store import DecisionStore
+def _tell_people(folder: AuditFolder) -> None:
+    """Say who answered how much and how fast, and how far people agree."""
+    from hilltop.audit.decisions.apply import read_answers
+    from hilltop.audit.decisions.gold import read_gold
+    from hilltop.audit.review.people import tell_people
 
-    gold = read_gold(folder)
-    if not gold or not folder.decisions.is_file():
-        return
-    store = DecisionStore(folder.decisions)
-    try:
-        found = agreements(Answers.of(store), gold)
-    finally:
-        store.close()
-    for one in found:
-        print(
-            f"{one.reviewer} agrees with {one.agreed} of {one.answered} known pairs"
-            f" (90% interval {one.low:.0%} to {one.high:.0%})"
-        )
+    if folder.decisions.is_file():
+        tell_people(read_answers(folder), read_gold(folder))
 
 
 def open_unseen(address: str) -> None:
@@ -188,26 +203,24 @@ def need_review_extra(*modules: str) -> None:
 
 
 def _import(folder: AuditFolder, path: Path, *, force: bool) -> int:
-    from hilltop.audit.decisions.answer_table import import_answer_table
-    from hilltop.audit.decisions.incoming import import_answers
+    from hilltop.audit.decisions.incoming import import_file
     from hilltop.audit.decisions.store import DecisionStore
-    from hilltop.audit.find.candidate_index import CandidateIndex
+    from hilltop.data.small_files import csv_text
 
-    labels = folder.table()
-    index = CandidateIndex.read(folder, labels)
+    if not path.is_file():
+        raise data_error(path, "there is no such file.")
     store = DecisionStore(folder.decisions)
     try:
-        if path.suffix.lower() == ".csv":
-            count = import_answer_table(path, labels, index, store)
-        else:
-            audit = None if force else folder.created
-            count = import_answers(path, labels, index, store, audit=audit)
+        done = import_file(folder, str(path), csv_text(path), store, force=force)
     finally:
         store.close()
-    new = pluralize(count, "new answer or undo", "new answers and undos")
+    new = pluralize(done.new, "new answer or undo", "new answers and undos")
     print(f"{folder.decisions}: {new} from {path}")
-    _say_agreement(folder)
-    return count
+    if done.foreign:
+        gone = pluralize(done.foreign, "answer", "answers")
+        print(f"{gone} left out: about pairs that the audit of today does not list")
+    _tell_people(folder)
+    return done.new
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class Resume:
 def describe_run(path: Path) -> dict[str, Any]:
     """What a finished run says of itself: where it is, and the metrics of its epochs."""
     from hilltop.metrics.epochs import best_epoch
-    from hilltop.training.decisions import load_truth, usual_weights
+    from hilltop.training.calibration import load_truth, usual_weights
 
     folder = RunFolder(path)
     epochs, report = folder.recorded(), path / "report.html"

@@ -297,7 +297,15 @@ def _describe_file(source: Source) -> DataError:
         return data_error(
             source.path, "this is not text: it holds a zero byte. Save the file anew.", line=line
         )
-    first = source.head.strip().partition("\n")[0]
+    lines = source.head.strip().split("\n")[:_MOST_SHOWN]
+    first = lines[0]
+    even = len({len(line.split()) for line in lines}) == 1 and len(first.split()) > 1
+    if even and source.is_file and first[0] not in "{[<":
+        return ask(
+            source.path,
+            f"Are the cells separated by spaces, as in {first!r:.80}? Then pass --separator space.",
+            separator="space",
+        )
     return AmbiguousInputError(
         f"{source.path}: the content matches no known format; it begins with {first!r:.80}."
         " Expected a table (rows of cells separated by commas, tabs or semicolons) or one of the"

@@ -129,6 +129,11 @@ def read_options(given: Mapping[str, Any], base: ReadOptions | None = None) -> R
                 f"There is no option {name!r} for reading labels.{did_you_mean(name, known)}"
             )
         named[name] = Path(value) if name in ("classes", "class_map") and value else value
+    if isinstance(cut := named.get("label_threshold"), str):
+        try:
+            named["label_threshold"] = float(cut)
+        except ValueError:
+            raise ArgumentTypeError(f"label_threshold must be a number, but got {cut!r}.") from None
     return replace(base or ReadOptions(), **named)
 
 
@@ -252,6 +257,7 @@ class Layout:
         unknown_column: Column that lists unknown classes.
         delimiter: What separates labels in a cell; None for one label per cell.
         values: What cells mean, by their text in lower case.
+        words: Which of these values the file holds, to describe it.
         threshold: From which number on a value means present.
         header_row: Row with the column names, from 1; None without one.
         skip_rows: Rows that are left out, from 1.
@@ -275,6 +281,7 @@ class Layout:
     unknown_column: str | None = None
     delimiter: str | None = None
     values: tuple[tuple[str, str], ...] = ()
+    words: tuple[str, ...] = ()
     threshold: float | None = None
     header_row: int | None = None
     skip_rows: tuple[int, ...] = ()
@@ -310,7 +317,7 @@ class Layout:
         for name in ("unlisted", "difficult"):
             if name in named:
                 named[name] = State.parse(named[name])
-        for name in ("classes", "label_columns", "skip_rows", "ignored"):
+        for name in ("classes", "label_columns", "words", "skip_rows", "ignored"):
             if named.get(name) is not None:
                 named[name] = tuple(named[name])
         for name in ("codes", "values"):
@@ -345,8 +352,14 @@ class Layout:
         if not self.label_columns:
             return []
         if self.format == "wide":
-            words = {word: state for word, state in self.values if word in ("0", "", "-1")}
-            said = [f"{word or 'empty'} is {state}" for word, state in words.items()]
+            words = self.words or ("0", "", "-1")
+            said = [
+                f"{word or 'empty'} is {s}"
+                for word, s in self.values
+                if word in words and word != "1"
+            ]
+            if self.threshold is not None:
+                said.append(f"present from {self.threshold:g} on")
             count = len(self.label_columns)
             return [
                 f"{count} class {'column' if count == 1 else 'columns'}:"

@@ -24,7 +24,7 @@ from hilltop.data.small_files import format_rows, unmark_cell
 
 Ints = npt.NDArray[np.int64]
 AnswerWord = Literal["present", "absent", "unsure"]
-Mode = Literal["ranked", "random"]
+Mode = Literal["ranked", "random", "ruling"]
 Outcome = Literal["present", "absent", "unsure", "disputed"]
 PROVENANCE_COLUMNS = (
     "image",
@@ -35,8 +35,9 @@ PROVENANCE_COLUMNS = (
     "probability",
     "mode",
     "outcome",
+    "comment",
 )
-"""Names of the columns of a file of records."""
+"""Names of the columns of a file of records; those of version 0.1 have no comment."""
 _WORDS = {"answer": get_args(AnswerWord), "mode": get_args(Mode), "outcome": get_args(Outcome)}
 _NOT_OURS = "these are not the answers of a review; move the file away if it is not ours"
 
@@ -52,11 +53,13 @@ class ReviewRecord:
         reviewer: Who.
         time: When, in ISO format, UTC.
         probability: What the audit thought of the pair, if it had a view.
-        mode: Whether the pair was shown by rank, or as one of a random sample.
+        mode: Whether the pair was shown by rank, or as one of a random sample, or whether the
+            answer is an adjudicator's ruling.
         outcome: What the answers of all reviewers amount to.
+        comment: What the reviewer wrote about the pair.
 
     Example:
-        >>> cells = ["a.jpg", "dog", "present", "Ann", "2026-01-31", "0.75", "ranked", "present"]
+        >>> cells = ["a", "dog", "present", "Ann", "2026-01-31", "0.75", "ranked", "present", ""]
         >>> record = ReviewRecord.parse(cells)
         >>> record.reviewer, record.probability, record.format() == tuple(cells)
         ('Ann', 0.75, True)
@@ -70,6 +73,7 @@ class ReviewRecord:
     probability: float | None
     mode: Mode
     outcome: Outcome
+    comment: str = ""
 
     @classmethod
     def parse(cls, cells: Sequence[str]) -> ReviewRecord:
@@ -78,6 +82,8 @@ class ReviewRecord:
         Raises:
             ValueError: There are too few or too many, or one of them cannot be what it stands for.
         """
+        if len(cells) == len(PROVENANCE_COLUMNS) - 1:
+            cells = [*cells, ""]
         if len(cells) != len(PROVENANCE_COLUMNS):
             raise ValueError(f"expected {len(PROVENANCE_COLUMNS)} cells, but got {len(cells)}")
         said = dict(zip(PROVENANCE_COLUMNS, cells, strict=True))
@@ -85,9 +91,9 @@ class ReviewRecord:
             if said[column] not in words:
                 known = ", ".join(words)
                 raise ValueError(f"{column} must be one of {known}, but got {said[column]!r}")
-        image, name, answer, reviewer, time, probability, mode, outcome = map(unmark_cell, cells)
-        known_probability = float(probability) if probability else None
-        return cls(image, name, answer, reviewer, time, known_probability, mode, outcome)  # type: ignore[arg-type]  # checked above
+        image, name, answer, reviewer, time, prob, *rest = map(unmark_cell, cells)
+        probability = float(prob) if prob else None
+        return cls(image, name, answer, reviewer, time, probability, *rest)  # type: ignore[arg-type]  # checked above
 
     def format(self) -> tuple[str, ...]:
         """Return the cells of its line."""
@@ -110,7 +116,7 @@ def read_provenance(labels: Path) -> list[ReviewRecord]:
         return []
     try:
         reader = csv.reader(io.StringIO(path.read_text(encoding="utf-8")))
-        if tuple(next(reader, ())) != PROVENANCE_COLUMNS:
+        if tuple(next(reader, ())) not in (PROVENANCE_COLUMNS, PROVENANCE_COLUMNS[:-1]):
             raise data_error(
                 path, f"{_NOT_OURS}; expected the columns {', '.join(PROVENANCE_COLUMNS)}."
             )

@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from hilltop.report.page import Html, key_numbers, paragraph, percent, section, table
 
-_FIRST = (100, 300, 1000, 3000)
+ANSWERS_AN_HOUR = 1200
+"""At three seconds an answer."""
+_FIRST = (100, 300, ANSWERS_AN_HOUR, 3000)
 
 
 @dataclass(frozen=True)
@@ -60,28 +62,45 @@ class DemoAudit:
         return rows
 
 
-def audit_section(audit: DemoAudit) -> Html:
-    """The audit in numbers, and how to go on from it."""
+def missing_section(audit: DemoAudit) -> Html:
+    """How many labels are missing: what the audit says, and the truth beside it."""
     numbers = [
         ("labels to audit", f"{audit.labels:,}"),
         ("missing, estimated", f"{audit.missing:,.0f}"),
         ("90% interval", f"{audit.low:,.0f}–{audit.high:,.0f}"),  # noqa: RUF001 (a range)
         ("missing in truth", f"{audit.truly_missing:,}"),
     ]
-    lines: list[list[str | Html]] = [
-        [f"{number:,}", percent(right), percent(share), percent(at_random)]
-        for number, right, share, at_random in audit.rows()
-    ]
     text = (
         "The audit saw the labels that are left and nothing else: linear classifiers on a fixed"
-        " description of the pictures, each scoring only pictures that it was not trained on. It"
-        " ranks every pair without a label by the probability that the label was forgotten."
+        " description of the pictures, each scoring only pictures that it was not trained on. From"
+        " these scores it estimates how many labels were forgotten."
+    )
+    return section("How many were forgotten", key_numbers(numbers), paragraph(text))
+
+
+def review_section(audit: DemoAudit) -> Html:
+    """What going through the first candidates adds, and how to do it."""
+    total = audit.labels + audit.truly_missing
+    lines: list[list[str | Html]] = [
+        [
+            f"{number:,}",
+            percent(right),
+            f"{round(right * number):,}",
+            percent((audit.labels + right * number) / total),
+            percent(at_random),
+        ]
+        for number, right, _, at_random in audit.rows()
+    ]
+    text = (
+        "The audit ranks every pair without a label by the probability that the label was"
+        " forgotten. A person who goes through the list adds so many labels; at three seconds an"
+        f" answer an hour is {ANSWERS_AN_HOUR:,} answers."
     )
     after = (
-        f"To go through its candidates: hilltop review {audit.folder}. Without Python, open"
+        f"To go through the candidates: hilltop review {audit.folder}. Without Python, open"
         f" {audit.folder / 'review.html'}."
     )
-    head = ["candidates looked at", "right", "of all removed labels", "right, in any order"]
+    head = ["answers", "right", "labels added", "labels recorded then", "right, in any order"]
     return section(
-        "The audit", paragraph(text), key_numbers(numbers), table(head, lines), paragraph(after)
+        "What an hour of review adds", paragraph(text), table(head, lines), paragraph(after)
     )

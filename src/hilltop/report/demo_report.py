@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.report.demo_audit import DemoAudit, audit_section
-from hilltop.report.figures import method_curves, probability_histogram
+from hilltop.report.demo_audit import DemoAudit, missing_section, review_section
+from hilltop.report.figures import probability_histogram
 from hilltop.report.page import (
     Html,
     Picture,
@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 Probs = npt.NDArray[np.floating[Any]]
 
 _EXAMPLES = 12
-_METRICS = ("mAP", "OF1", "CF1")
+_METRICS = ("mAP", "OF1 at ½", "CF1 at ½", "OF1 found", "CF1 found")
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,21 @@ class DemoMethod:
 
     Attributes:
         name: What to call it.
-        epochs: Its metrics on the validation images, one row an epoch; the last one counts.
+        metrics: Its metrics on the test images, F1 at probability one half.
+        tags: The same with tags at the thresholds that were found from the labels it was shown.
         train_probs: Its probabilities on the training images ``(images, classes)``.
     """
 
     name: str
-    epochs: Sequence[Mapping[str, float]]
+    metrics: Mapping[str, float]
+    tags: Mapping[str, float]
     train_probs: Probs
 
     @property
-    def last(self) -> Mapping[str, float]:
-        """Metrics of the last epoch."""
-        return self.epochs[-1]
+    def values(self) -> list[float]:
+        """MAP, overall and per-class F1 at one half, and both at the thresholds that were found."""
+        half = [float(self.metrics[name]) for name in ("mAP", "OF1", "CF1")]
+        return [*half, *(float(self.tags[name]) for name in ("OF1", "CF1"))]
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ class DemoPairs:
 
 def gap_closed(method: DemoMethod, baseline: DemoMethod, ceiling: DemoMethod) -> float | None:
     """Share of the mAP between baseline and ceiling that a method wins back; None without a gap."""
-    gap = ceiling.last["mAP"] - baseline.last["mAP"]
-    return (method.last["mAP"] - baseline.last["mAP"]) / gap if gap > 0 else None
+    gap = ceiling.metrics["mAP"] - baseline.metrics["mAP"]
+    return (method.metrics["mAP"] - baseline.metrics["mAP"]) / gap if gap > 0 else None
 
 
 def highest_unlabelled(probs: Probs, pairs: DemoPairs) -> Mask:
@@ -106,7 +109,7 @@ def write_demo_report(
     methods: Sequence[DemoMethod],
     pairs: DemoPairs,
     audit: DemoAudit,
-    val_images: int,
+    test_images: int,
     seconds: float,
 ) -> Path:
     """Write the page and return its path.
@@ -117,16 +120,16 @@ def write_demo_report(
         methods: What was trained on the labels that are left; the first one is the baseline.
         pairs: The training pairs.
         audit: What the audit found in them.
-        val_images: Number of validation images, for the text.
+        test_images: Number of test images, for the text.
         seconds: How long the whole demo took, for the text.
     """
     sections = [
-        section("Setting", key_numbers(_setting(pairs, val_images)), paragraph(_story(pairs))),
-        section("Result", _result(ceiling, methods, pairs), paragraph(_how_to_read(methods))),
-        section("By epoch", _curves(ceiling, methods)),
+        section("Setting", key_numbers(_setting(pairs, test_images)), paragraph(_story(pairs))),
+        _examples(max(methods, key=lambda method: method.metrics["mAP"]), pairs),
+        missing_section(audit),
+        section("Tags and methods", _result(ceiling, methods, pairs), *_how_to_read(methods)),
+        review_section(audit),
         section("Probabilities on the training images", *_histograms(methods, pairs)),
-        _examples(max(methods, key=lambda method: method.last["mAP"]), pairs),
-        audit_section(audit),
     ]
     lead = (
         "Pictures drawn by the program, labels removed by the paper's rule, every method trained"
@@ -143,19 +146,17 @@ def result_rows(
     rows: list[tuple[str, list[float], float | None, float | None]] = []
     for method in methods:
         closed = gap_closed(method, methods[0], ceiling)
-        values = [float(method.last[name]) for name in _METRICS]
-        rows.append((method.name, values, closed, share_found(method, pairs)))
-    complete = [float(ceiling.last[name]) for name in _METRICS]
+        rows.append((method.name, method.values, closed, share_found(method, pairs)))
     # It was shown the removed labels, so how many of them it finds says nothing.
-    rows.append((ceiling.name, complete, gap_closed(ceiling, methods[0], ceiling), None))
+    rows.append((ceiling.name, ceiling.values, gap_closed(ceiling, methods[0], ceiling), None))
     return rows
 
 
-def _setting(pairs: DemoPairs, val_images: int) -> list[tuple[str, str]]:
+def _setting(pairs: DemoPairs, test_images: int) -> list[tuple[str, str]]:
     known, missing = int(pairs.known.sum()), int(pairs.missing.sum())
     return [
         ("training images", f"{len(pairs.images):,}"),
-        ("validation images", f"{val_images:,}"),
+        ("test images", f"{test_images:,}"),
         ("classes", f"{len(pairs.classes)}"),
         ("labels left", f"{100 * known / max(1, known + missing):.0f}%"),
     ]
@@ -168,23 +169,36 @@ def _story(pairs: DemoPairs) -> str:
         f"The training images truly have {total:,} labels, {mean:.1f} an image;"
         f" {int(pairs.missing.sum()):,} of them were removed. What is left looks like the work of"
         " annotators who named some of what they saw: a class that is not named may be absent or"
-        " merely not written down. The validation labels are complete."
+        " merely not written down. Only the test images have complete labels."
     )
 
 
-def _how_to_read(methods: Sequence[DemoMethod]) -> str:
+def _how_to_read(methods: Sequence[DemoMethod]) -> list[Html]:
     baseline = methods[0]
-    text = (
-        "All numbers are from the last epoch, on the validation images; F1 is taken at probability"
-        f" 0.5. The gap is between {baseline.name} on the labels that are left (0%) and on"
-        " complete labels (100%). The last column is about the training images: among the"
-        " unlabelled pairs with the highest probabilities, as many as labels were removed, the"
-        " share that really are removed labels. One seed; how far others differ was not measured."
+    tags = (
+        "Tags come from scores by a threshold. At probability one half a model that learned from"
+        " incomplete labels tags too little, because it learned that unlabelled means absent. The"
+        " thresholds that were found belong to the probability of being truly present, which is"
+        " estimated from validation images with the same incomplete labels. All numbers are of the"
+        " last epoch, on test images with complete labels."
     )
-    below = [method.name for method in methods if method.last["mAP"] < baseline.last["mAP"]]
+    why = (
+        f"{baseline.name} takes every missing label for an absent one. Hill reduces the gradient of"
+        " negatives that the model is confident about. SPLC turns confident scores into labels,"
+        " once the model can be asked. Auto, the default, first looks for evidence: heads that are"
+        " cross-validated on a description of the pictures which never saw a label say which"
+        " entries are probably missing labels, and the loss leaves those out."
+    )
+    columns = (
+        f"The gap is that between {baseline.name} on the labels that are left (0%) and on complete"
+        " labels (100%). The last column is about the training images: among the unlabelled pairs"
+        " with the highest probabilities, as many as labels were removed, the share that really are"
+        " removed labels. One seed; how far others differ was not measured here."
+    )
+    below = [one.name for one in methods[1:] if one.metrics["mAP"] < baseline.metrics["mAP"]]
     if below:
-        text += f" Below {baseline.name} here: {', '.join(below)}."
-    return text
+        columns += f" Below {baseline.name} in this run: {', '.join(below)}."
+    return [paragraph(tags), paragraph(why), paragraph(columns)]
 
 
 def _result(ceiling: DemoMethod, methods: Sequence[DemoMethod], pairs: DemoPairs) -> Html:
@@ -197,15 +211,6 @@ def _result(ceiling: DemoMethod, methods: Sequence[DemoMethod], pairs: DemoPairs
         lines.append([name, *numbers, share, "" if found is None else percent(found)])
     head = ["method", *_METRICS, "gap closed", "labels found"]
     return table(head, lines, strong=[best])
-
-
-def _curves(ceiling: DemoMethod, methods: Sequence[DemoMethod]) -> Html:
-    curves = {method.name: method.epochs for method in (*methods, ceiling)}
-    return figure(
-        method_curves(curves, reference=ceiling.name),
-        alt="mAP of every method by epoch",
-        caption="The dashed run was trained on complete labels: what the others could reach.",
-    )
 
 
 def _histograms(methods: Sequence[DemoMethod], pairs: DemoPairs) -> list[Html]:
@@ -239,7 +244,7 @@ def _examples(method: DemoMethod, pairs: DemoPairs) -> Html:
         f"The first {len(cards)} training images from which a label was removed, not picked by"
         f" hand, with the probabilities of {method.name}, the method with the highest mAP."
     )
-    return section("What was found", paragraph(text), legend(meaning), gallery(cards))
+    return section("What was forgotten", paragraph(text), legend(meaning), gallery(cards))
 
 
 def _tags(method: DemoMethod, pairs: DemoPairs, found: Mask, row: int) -> list[Tag]:

@@ -115,7 +115,7 @@ def test_long_round_trip(small: LabelTable, tmp_path: Path, ending: str) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("image,class\ni,a,b\n\ni\n", r"row 2 has 3, row 4 has 1 cells"),
+        ("image,class\ni,a,b\n\ni\n", r"row 2 has 3 cells, row 4 has 1 cell"),
         ("image,class,state\ni,a,maybe\n", r"'state' hold 'maybe' \(row 2\)"),
         ("image,class,state\ni,a,absent\ni,a,present\n", "line 3: image 'i' has class 'a' both"),
         ('image,class\ni,"a\n', "line 2: this row is not valid CSV"),

@@ -354,3 +354,62 @@ def test_options_that_cannot_be_are_said(
     path = save(tmp_path, "image,tags\na.jpg,cat;dog\n")
     with pytest.raises(DataError, match=message):
         read_labels(path, unlisted="unknown", **options)
+
+
+def _settled(path: Path, **said: str) -> LabelTable:
+    """What is read once every question has the answer that it proposes."""
+    options = read_options({"unlisted": "unknown", **said})
+    found = detect(path, options)
+    assert isinstance(found, Ambiguous)
+    return read_labels(path, options=read_options(found.answers, options))
+
+
+@pytest.mark.parametrize(
+    ("content", "present"),
+    [
+        ("image,class,value\na,cat,1\na,dog,0\n", 1),  # --unlisted does not settle a state of 0
+        ("image,class,confidence\na,cat,0.9\na,dog,0.2\n", 1),  # the threshold comes as text
+        ("Project:,Foo\nimage,cat,dog\na,1,1\nb,0,1\n", 3),  # the header sets the width of rows
+        ("image,cat,dog\na,1,1\nb,0,1,1\n", 2),  # the cell of a skipped row makes no column
+        ("image,labels\na,cat,dog\nb,dog\n", 3),  # unquoted lists
+        ("image,cat,dog\na,1,1\nb,0,1\nSumme,1,2\n", 3),  # the last row alone holds a 2
+        ("image,cat,dog,\na,1,1,1\nb,0,1,0\n", 3),  # a column without a name
+        ("image,tags\na,\u732b\u3001\u72ac\nb,\u72ac\n", 3),  # an ideographic comma
+        ("image cat dog\na 1 1\nb 0 1\n", 3),  # cells separated by spaces
+    ],
+)
+def test_the_answer_that_a_question_proposes_settles_it(
+    content: str, present: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(content, encoding="utf-8")
+    assert _settled(path).count(State.PRESENT) == present
+
+
+def test_lists_of_zero_and_one_are_asked_about_in_every_container(tmp_path: Path) -> None:
+    path = tmp_path / "labels.jsonl"
+    path.write_text('{"id": 1, "labels": [0, 1, 1]}\n{"id": 2, "labels": [1, 0, 0]}\n')
+    assert _settled(path).labels_of(0) == ("1", "2")
+    assert read_labels(path, unlisted="unknown", delimiter="json").labels_of(0) == ("0", "1")
+
+
+def test_lists_may_stand_beside_a_column_of_single_labels(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("image,primary_label,secondary_labels\na.ogg,cat,\"['dog']\"\nb.ogg,dog,[]\n")
+    table = read_labels(path, unlisted="unknown", image_column="image")
+    assert [table.labels_of(row) for row in range(2)] == [("cat", "dog"), ("dog",)]
+
+
+def test_row_numbers_without_a_name_are_no_class(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(",image,cat\n0,a.jpg,1\n1,b.jpg,0\n")
+    assert read_labels(path, unlisted="unknown").classes == ("cat",)
+
+
+def test_values_are_described_in_the_words_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("image,cat,dog\na.jpg,yes,no\nb.jpg,no,yes\n")
+    found = detect(path, read_options({"unlisted": "absent"}))
+    assert isinstance(found, Layout)
+    assert "yes is present; no is absent" in found.describe()
+    assert "0 is" not in found.describe()

@@ -6,15 +6,18 @@ says so; files that name their columns (Parquet, JSON, DataFrames) have no heade
 
 from __future__ import annotations
 
+import ast
 import csv
 import functools
 import io
+import itertools
 import json
 import math
 import re
+import tokenize
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,8 @@ from hilltop.errors import ArgumentTypeError, DataError, MissingExtra
 SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".xlsb")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 SEPARATORS = (",", "\t", ";", "|")
+DELIMITERS = (";", "|", ",", "\n", "\t")
+"""What may separate the labels in a cell."""
 _NAMED = {"tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _ODD_QUOTES = re.compile(rb'[,;|\t] +"|[^,;|\t\n"]"[^,;|\t\r\n"]')
 """A quote behind a space, or within a cell: Python's csv knows what to make of it."""
@@ -54,8 +59,7 @@ class Cells:
         columns: One array per column, all of one length: text, or lists of text.
         names: Names of the columns where the file has them apart from the rows; else None.
         row_of: Number of the row in the file, counted from 1, of each row here.
-        widths: Number of cells of rows that have fewer or more than the first, by row number.
-        usual: Number of cells of the first row that has several.
+        lengths: Where rows may differ in length: row number, cells, and last cell that is filled.
         separator: What separates the cells of a text.
         sheet: Which sheet of a workbook it is.
         comments: Row numbers of lines before the table that begin with ``#``.
@@ -67,8 +71,7 @@ class Cells:
     columns: Sequence[pa.Array]
     names: tuple[str, ...] | None
     row_of: Callable[[int], int]
-    widths: dict[int, int] = field(default_factory=dict)
-    usual: int | None = None
+    lengths: Sequence[tuple[int, int, int]] = ()
     separator: str | None = None
     sheet: str | None = None
     comments: tuple[int, ...] = ()
@@ -78,6 +81,21 @@ class Cells:
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.columns[0]) if self.columns else 0
+
+    def usual(self, header_row: int | None) -> int:
+        """Number of cells that a row has: as many as the header, or the first row of several."""
+        sizes = {row: size for row, size, last in self.lengths if last > 1 or row == header_row}
+        first = next(iter(sizes.values()), len(self.columns))
+        return first if header_row is None else sizes.get(header_row, first)
+
+    def widths(self, header_row: int | None) -> dict[int, int]:
+        """Number of cells of rows that have fewer or more than is usual, by row number."""
+        usual = self.usual(header_row)
+        return {
+            row: size
+            for row, size, last in self.lengths
+            if last and row > (header_row or 0) and (last > usual or size < usual)
+        }
 
     def first_rows(self, count: int) -> list[list[str]]:
         """The first rows as stripped text."""
@@ -96,6 +114,7 @@ class Table:
         row_of: Row number in the file of each row here.
         faults: What is wrong with columns that cannot hold labels, by their number.
         places: Number of each column in the file.
+        unnamed: Columns without a name below a header that names others.
         words: Columns whose different cells are known already.
     """
 
@@ -105,6 +124,7 @@ class Table:
     row_of: Callable[[int], int]
     faults: dict[int, str] = field(default_factory=dict)
     places: tuple[int, ...] = ()
+    unnamed: frozenset[int] = frozenset()
     words: dict[int, pa.DictionaryArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -246,44 +266,33 @@ def _apply_header(cells: Cells, header_row: int | None, skipped: frozenset[int])
     elif header_row is None:
         names, first = tuple(f"column {at}" for at in range(len(cells.columns))), 0
     else:
-        rows = range(min(len(cells), header_row))
-        at = next((row for row in rows if cells.row_of(row) == header_row), None)
+        within = range(min(len(cells), header_row))
+        at = next((row for row in within if cells.row_of(row) == header_row), None)
         if at is None:
             raise data_error(cells.path, f"there is no row {header_row} to be the header.")
-        names, first = (
-            _header_names([_shown(column[at].as_py()) for column in cells.columns]),
-            at + 1,
-        )
+        names = _header_names([_shown(column[at].as_py()) for column in cells.columns])
+        first = at + 1
     columns = [column[first:] for column in cells.columns]
-    used = [at for at, name in enumerate(names) if name or _filled(columns[at])]
-    names = tuple(names[at] or f"column {at}" for at in used)
-    columns = [columns[at] for at in used]
-    faults = {new: cells.faults[at] for new, at in enumerate(used) if at in cells.faults}
-    if not columns:
-        return Table(
-            cells.path, names, [], lambda row: cells.row_of(row + first), faults, tuple(used)
-        )
-    keep = np.zeros(len(columns[0]), dtype=bool)
-    for column in columns:
-        keep |= _filled_mask(column)
-        if keep.all():
-            break
+    keep = np.ones(len(cells) - first, dtype=bool)
     if skipped:
-        here = [cells.row_of(first + row) not in skipped for row in range(len(keep))]
-        keep &= np.array(here, dtype=bool)
-    if keep.all():
-        return Table(
-            cells.path, names, columns, lambda row: cells.row_of(first + row), faults, tuple(used)
-        )
-    kept = np.flatnonzero(keep)
-    chosen = pa.array(kept)
+        keep[:] = [cells.row_of(first + row) not in skipped for row in range(len(keep))]
+    used = [at for at, name in enumerate(names) if name or (_filled_mask(columns[at]) & keep).any()]
+    filled = np.zeros(len(keep), dtype=bool)
+    for at in used:
+        filled |= _filled_mask(columns[at])
+        if filled.all():
+            break
+    keep &= filled
+    kept = None if keep.all() else np.flatnonzero(keep)
+    rows = None if kept is None else pa.array(kept)
     return Table(
         cells.path,
-        names,
-        [column.take(chosen) for column in columns],
-        lambda row: cells.row_of(first + int(kept[row])),
-        faults,
+        tuple(names[at] or f"column {at}" for at in used),
+        [columns[at] if rows is None else columns[at].take(rows) for at in used],
+        lambda row: cells.row_of(first + (row if kept is None else int(kept[row]))),
+        {new: cells.faults[at] for new, at in enumerate(used) if at in cells.faults},
         tuple(used),
+        frozenset(new for new, at in enumerate(used) if not names[at]),
     )
 
 
@@ -300,12 +309,65 @@ def _filled_mask(column: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _filled(column: pa.Array) -> bool:
-    return bool(_filled_mask(column).any())
-
-
 def _shown(cell: Any) -> str:
     return "" if cell is None else cell.strip() if isinstance(cell, str) else str(cell)
+
+
+def with_comment_row(source: Source, cells: Cells, row: int) -> Cells:
+    """The cells, with a comment line before the table as their first row."""
+    line = source.lines[row - 1][1].lstrip("#")
+    names = [cell.strip() for cell in line.split(cells.separator or ",")]
+    columns = [
+        pa.concat_arrays([pa.array([names[at] if at < len(names) else ""], pa.string()), column])
+        for at, column in enumerate(cells.columns)
+    ]
+    return replace(
+        cells,
+        columns=columns,
+        row_of=lambda at: row if at == 0 else cells.row_of(at - 1),
+    )
+
+
+def parse_list(cell: str) -> list[str] | None:
+    """The names in a list as JSON or Python writes it; None if the text is none.
+
+    Example:
+        >>> parse_list('["cat", "dog"]'), parse_list("['cat']"), parse_list("['a' 'b']")
+        (['cat', 'dog'], ['cat'], None)
+    """
+    text = cell.strip()
+    if not text.startswith(("[", "(", "{")):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = _python_list(text)
+    if not isinstance(value, list | tuple | set):
+        return None
+    items = sorted(value, key=str) if isinstance(value, set) else list(value)
+    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in items):
+        return None
+    return [
+        str(int(one)) if isinstance(one, float) and one.is_integer() else str(one) for one in items
+    ]
+
+
+def _python_list(text: str) -> Any:
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        kinds = [token.type for token in tokens]
+        if any(one == two == tokenize.STRING for one, two in itertools.pairwise(kinds)):
+            return None  # Python would join neighbours without a comma into one
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
+        return None
+
+
+def parse_labels(cell: str) -> list[str] | None:
+    """The labels in a list, or the only label of a cell that is no list; None for anything else."""
+    if not cell.startswith(("[", "(", "{")) and not any(mark in cell for mark in DELIMITERS):
+        return [cell]
+    return parse_list(cell)
 
 
 # Text
@@ -394,12 +456,6 @@ def _csv_cells(source: Source, separator: str, comments: int) -> Cells:
             ) from None
     filled = [_last_filled(row) for row in rows]
     width = max(filled, default=0)
-    usual = next((len(row) for row, count in zip(rows, filled, strict=True) if count > 1), width)
-    widths = {
-        start: len(row)
-        for start, row, count in zip(starts, rows, filled, strict=True)
-        if count and (count > usual or len(row) < usual)
-    }
     columns = [
         pa.array([row[at] if at < len(row) else "" for row in rows], pa.string())
         for at in range(width)
@@ -410,8 +466,7 @@ def _csv_cells(source: Source, separator: str, comments: int) -> Cells:
         columns,
         None,
         lambda row: found[row],
-        widths,
-        usual,
+        [*zip(starts, map(len, rows), filled, strict=True)],
         separator,
         comments=tuple(range(1, comments + 1)),
     )

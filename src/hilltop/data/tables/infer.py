@@ -7,16 +7,10 @@ another row can lead to a question or an error, but never to another reading of 
 
 from __future__ import annotations
 
-import ast
-import io
-import itertools
-import json
 import re
-import tokenize
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +33,18 @@ from hilltop.data.layout import (
     row_words,
     unlisted_question,
 )
-from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, is_list, read_cells
+from hilltop.data.tables.cells import (
+    DELIMITERS,
+    Cells,
+    Table,
+    apply_header,
+    codes_of,
+    is_list,
+    parse_labels,
+    parse_list,
+    read_cells,
+    with_comment_row,
+)
 from hilltop.data.tables.words import (
     EMPTY,
     FILE_ENDING,
@@ -61,9 +66,10 @@ from hilltop.data.tables.words import (
 )
 
 FORMATS = ("wide", "list_column", "long")
-DELIMITERS = (";", "|", ",", "\n", "\t")
 _DELIMITER_WORDS = {"space": " ", "newline": "\n", "tab": "\t", "comma": ",", "semicolon": ";"}
 _PERHAPS = (" ", "/", "+", "&", "#")
+_ASIAN = ("\u3001", "\uff0c", "\uff1b")
+"""An ideographic comma, and a wide comma and semicolon."""
 _SUMS = pa.array(
     [
         f"{form}{end}"
@@ -72,6 +78,8 @@ _SUMS = pa.array(
         for end in ("", ":")
     ]
 )
+_BITS = frozenset(["0", "1", "0.0", "1.0", "false", "true"])
+_LISTED = re.compile(r"[ ,;|]")
 _TITLES = 8
 _NONE = "none"
 
@@ -89,9 +97,15 @@ class _Found:
     ragged: bool = False
 
     @property
+    def widths(self) -> dict[int, int]:
+        """Number of cells of rows that have fewer or more than the others, by row number."""
+        found = self.cells.widths(self.header_row)
+        return {row: width for row, width in found.items() if row not in self.skip_rows}
+
+    @property
     def is_uneven(self) -> bool:
         """Whether rows without a header differ in length, as lists of labels do."""
-        return self.header_row is None and bool(self.cells.widths)
+        return self.header_row is None and bool(self.widths)
 
     def ask(self, text: str, **answers: str) -> None:
         """Note a question, with the options that would settle it."""
@@ -214,21 +228,6 @@ def _comment_cells(found: _Found) -> list[str]:
     return [cell.strip() for cell in line.split(found.cells.separator or ",")]
 
 
-def with_comment_row(source: Source, cells: Cells, row: int) -> Cells:
-    """The cells, with a comment line before the table as their first row."""
-    line = source.lines[row - 1][1].lstrip("#")
-    names = [cell.strip() for cell in line.split(cells.separator or ",")]
-    columns = [
-        pa.concat_arrays([pa.array([names[at] if at < len(names) else ""], pa.string()), column])
-        for at, column in enumerate(cells.columns)
-    ]
-    return replace(
-        cells,
-        columns=columns,
-        row_of=lambda at: row if at == 0 else cells.row_of(at - 1),
-    )
-
-
 def parse_rows(said: str | None, found: _Found) -> tuple[int, ...] | None:
     """The rows that the user leaves out: ``1-2,40``."""
     if said is None:
@@ -313,7 +312,7 @@ def _find_columns(
     if labels is None:
         return None
     shape, columns = labels
-    _check_widths(found, shape)
+    _check_widths(found, shape, columns[0] if columns else 1)
     layout = replace(layout, format=shape, ragged=found.ragged)
     if shape == "wide":
         layout = _wide(found, table, layout, columns)
@@ -340,7 +339,7 @@ def _image_column(found: _Found, table: Table) -> int | None:
         return files[0]
     candidates = [*files] or [*pool]
     distinct = [at for at in candidates if _all_distinct(table, at)]
-    plain = [at for at in distinct if not any(" " in word for word in _sample(table, at))]
+    plain = [at for at in distinct if not any(map(_LISTED.search, _sample(table, at)))]
     likely = next(iter([*plain, *distinct]), None)
     shown = ", ".join(table.names[at] for at in candidates)
     found.ask(
@@ -538,6 +537,8 @@ def _class_columns(
     for at in others:
         if is_no_class(table.names[at]) or is_list(table.columns[at]):
             continue
+        if at in table.unnamed and _are_row_numbers(table, at):
+            continue  # as pandas writes them
         words = _words(table, at)
         odd = sum(
             n for word, n in words.items() if not is_value(word, said, options.label_threshold)
@@ -548,6 +549,11 @@ def _class_columns(
         if 2 * odd <= len(table) or (numbers == sum(words.values()) and _are_votes(words)):
             chosen.append(at)
     return [] if all(is_state_name(table.names[at]) for at in chosen) else chosen
+
+
+def _are_row_numbers(table: Table, at: int) -> bool:
+    words = table.columns[at].to_pylist()
+    return any(words == [str(n) for n in range(first, len(words) + first)] for first in (0, 1))
 
 
 def _are_votes(words: Mapping[str, int]) -> bool:
@@ -587,8 +593,11 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
         )
     rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
     words = [word for word in odd if number_in(word) is None]
-    if len(where) > 1 and len(set(rows)) == 1 and len(words) == sum(odd.values()) > 1:
-        _ask_odd_row(found, table, layout, rows[0], words)
+    last = table.row_of(len(table) - 1) if len(table) else None
+    alone = len(set(rows)) == 1 and sum(odd.values()) == len(where)
+    shares = any(not word.isdigit() for word in odd if word not in words)  # sums are whole
+    if alone and not shares and (rows[0] == last or (len(where) > 1 and len(words) == len(odd))):
+        _ask_odd_row(found, table, layout, rows[0], [*odd])
     elif odd and not any("values" in question.answers for question in found.questions):
         found.questions.append(
             odd_values_question(
@@ -602,6 +611,14 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
     names = [table.names[at] for at in columns]
     closed = layout.classes
     missing = closed is not None and len(set(closed) - set(names)) > 0 and len(names) < len(closed)
+    nameless = [table.name(at) for at in columns if at in table.unnamed]
+    if nameless and options.class_columns is None:
+        found.ask(
+            f"{pluralize(len(nameless), 'column has', 'columns have')} no name but hold values of a"
+            f" class, the first is {nameless[0]!r}. Name it, pass --ignore-columns if it is no"
+            " class, or --class-columns with all that are.",
+            ignore_columns=",".join(nameless),
+        )
     meanings = find_meanings(counts, options, said, silent=missing and bool(len(table)))
     found.questions += meanings.questions
     used = {layout.image_column, *(table.name(at) for at in columns)}
@@ -611,6 +628,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
         unlisted=meanings.unlisted,
         label_columns=tuple(table.name(at) for at in columns),
         values=tuple(meanings.values.items()),
+        words=tuple(word for word in meanings.values if word in counts),
         ignored=tuple(ignored),
     )
 
@@ -625,9 +643,11 @@ def _ask_odd_row(
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
     if names:
         answer = {"header_row": str(row)}
+    numbers = all(number_in(word) is not None for word in words)
+    cells = "--label-threshold or --values" if numbers else "--values"
     found.ask(
-        f"Row {row} alone holds words such as {_few(words)}. Pass --header-row {row} if it names"
-        f" the columns, --skip-rows {row} if it is no image, or --values to say what they mean.",
+        f"Row {row} alone holds {_few(words)}. Pass --header-row {row} if it names the columns,"
+        f" --skip-rows {row} if it is no image, or {cells} to say what that means.",
         **answer,
     )
 
@@ -691,7 +711,7 @@ def _state_values(found: _Found, table: Table, state: int, options: ReadOptions)
         rows = _rows_of(table, state, word)
         found.questions.append(odd_values_question(odd, [table.name(state)], rows, 2, votes=True))
     # Rows and pairs without a row are different things: each is asked for by its own option.
-    meanings = find_meanings(counts, replace(options, unlisted=None), said)
+    meanings = find_meanings(counts, options, said, apart=True)
     found.questions += meanings.questions
     return meanings.values
 
@@ -712,10 +732,14 @@ def _delimiter(
         word = _DELIMITER_WORDS.get(said, said)
         return None if word == NO_DELIMITER else word
     if all(is_list(table.columns[at]) for at in columns):
-        return JSON_LISTS
-    cells = [word for at in columns for word in table.distinct(at).dictionary.to_pylist() if word]
+        return _lists(found, [one for at in columns for one in _typed_lists(table, at)])
+    cells = [word for at in columns for word in _names(table, at)]
     bracketed = [cell for cell in cells if cell[0] in "[{(" and cell[-1] in "]})"]
     if any(cell[0] in "[{" or parse_list(cell) is not None for cell in bracketed):
+        mixed = [at for at in columns if len({cell[0] in "[{(" for cell in _names(table, at)}) > 1]
+        plain = [cell for at in columns for cell in _names(table, at) if cell[0] not in "[{("]
+        if len(columns) > 1 and not mixed and all(parse_labels(cell) for cell in plain):
+            return JSON_LISTS  # some columns hold lists, others one label
         return _brackets(found, cells, bracketed)
     single = single or layout.format == "long"
     here = [mark for mark in DELIMITERS if any(mark in cell for cell in cells)]
@@ -734,10 +758,15 @@ def _delimiter(
         return " "
     if spaced:
         return _ask_delimiter(found, cells, [" "], " " if _mix(cells, " ") else None)
-    perhaps = [mark for mark in _PERHAPS[1:] if _mix(cells, mark)]
+    asian = [mark for mark in _ASIAN if any(mark in cell for cell in cells)]
+    perhaps = [mark for mark in _PERHAPS[1:] if _mix(cells, mark)] + asian
     if perhaps:
         return _ask_delimiter(found, cells, perhaps, perhaps[0])
     return None
+
+
+def _names(table: Table, at: int) -> list[str]:
+    return [word for word in table.distinct(at).dictionary.to_pylist() if word]
 
 
 def _rows_holding(table: Table, columns: Sequence[int], mark: str) -> int:
@@ -793,62 +822,43 @@ def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> 
             delimiter=_delimiter_word(likely),
         )
         return likely
-    filled = [parsed for parsed in lists if parsed]
-    lengths = {len(parsed) for parsed in filled}
-    words = {word for parsed in filled for word in parsed}
+    return _lists(found, [parsed for parsed in lists if parsed is not None])
+
+
+def _typed_lists(table: Table, at: int) -> list[list[str]]:
+    """The lists in a column of lists, those that hold other words than 0 and 1 but as one."""
+    column = table.columns[at]
+    words = set(pc.unique(column.flatten()).to_pylist())
+    if not words <= _BITS:
+        return [[*map(str, words)]]
+    return [one for one in column.to_pylist() if one is not None]
+
+
+def _lists(found: _Found, lists: Sequence[Sequence[str]]) -> str:
+    """Whether lists name classes, or hold a 0 or 1 for each class."""
+    lengths = {len(parsed) for parsed in lists}
+    words = {word for parsed in lists for word in parsed}
     if (
         len(lengths) == 1
         and max(lengths) > 1
-        and words <= {"0", "1", "0.0", "1.0"}
-        and any(len(set(parsed)) < len(parsed) for parsed in filled)
+        and words <= _BITS
+        and any(len(set(parsed)) < len(parsed) for parsed in lists)
     ):
         found.ask(
-            f"Is {bracketed[0]!r:.60} a list of class numbers, or a 0 or 1 for each class? Pass"
-            " --delimiter json or --delimiter multi-hot.",
+            f"Is [{', '.join(lists[0])!s:.60}] a list of class numbers, or a 0 or 1 per class?"
+            " Pass --delimiter json or --delimiter multi-hot.",
             delimiter=MULTI_HOT,
         )
         return MULTI_HOT
     return JSON_LISTS
 
 
-def parse_list(cell: str) -> list[str] | None:
-    """The names in a list as JSON or Python writes it; None if the text is none.
-
-    Example:
-        >>> parse_list('["cat", "dog"]'), parse_list("['cat']"), parse_list("['a' 'b']")
-        (['cat', 'dog'], ['cat'], None)
-    """
-    text = cell.strip()
-    if not text.startswith(("[", "(", "{")):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        value = _python_list(text)
-    if not isinstance(value, list | tuple | set):
-        return None
-    items = sorted(value, key=str) if isinstance(value, set) else list(value)
-    if not all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in items):
-        return None
-    return [
-        str(int(one)) if isinstance(one, float) and one.is_integer() else str(one) for one in items
-    ]
-
-
-def _python_list(text: str) -> Any:
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-        kinds = [token.type for token in tokens]
-        if any(one == two == tokenize.STRING for one, two in itertools.pairwise(kinds)):
-            return None  # Python would join neighbours without a comma into one
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, tokenize.TokenError):
-        return None
-
-
 def _vector_words(table: Table, columns: Sequence[int]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for at in columns:
+        if is_list(table.columns[at]):
+            counts.update(map(canonical, table.columns[at].flatten().to_pylist()))
+            continue
         for cell, count in table.counts(at).items():
             for word in parse_list(cell) or ():
                 counts[canonical(word)] += count
@@ -892,34 +902,29 @@ def _even(found: _Found) -> Cells:
     """The cells without those of rows that are too long, which are asked about."""
     cells = found.cells
     said = found.options.label_columns
-    if not cells.widths or cells.usual is None or (said is not None and said.endswith(":")):
+    if not found.widths or (said is not None and said.endswith(":")):
         return cells
-    longer = [row for row in cells.widths if row not in found.skip_rows]
-    return replace(cells, columns=cells.columns[: cells.usual], tables={}) if longer else cells
+    return replace(cells, columns=cells.columns[: cells.usual(found.header_row)], tables={})
 
 
-def _check_widths(found: _Found, shape: str) -> None:
+def _check_widths(found: _Found, shape: str, first: int) -> None:
     """Ask about rows that have more or fewer cells than the others."""
-    widths = {
-        row: width
-        for row, width in found.cells.widths.items()
-        if row not in found.skip_rows and row != found.header_row
-    }
+    widths = found.widths
     if not widths or found.ragged:
         return
-    header = found.header_row
     rows = [*widths]
-    shown = ", ".join(f"row {row} has {widths[row]}" for row in rows[:3])
+    shown = ", ".join(
+        f"row {row} has {pluralize(widths[row], 'cell', 'cells')}" for row in rows[:3]
+    )
     more = f" and {pluralize(len(rows) - 3, 'more row', 'more rows')}" if len(rows) > 3 else ""
-    longer = max(widths.values()) > 1
     likely = {"skip_rows": row_words(sorted({*found.skip_rows, *rows}))}
-    rest = ""
-    if shape != "wide" and longer and header is None:
-        likely = {"label_columns": "1:"}
-        rest = " --label-columns 1: reads all cells behind the image as labels."
+    rest, from_here = "", 1 if found.header_row is None else first
+    if shape != "wide" and max(widths.values()) > from_here:
+        likely = {"label_columns": f"{from_here}:"}
+        rest = f" --label-columns {from_here}: reads all cells from there on as labels."
     found.questions.append(
         Question(
-            f"Rows differ in length: {shown}{more} cells, unlike the rows before. Correct them, or"
+            f"Rows differ in length: {shown}{more}, unlike the rows before. Correct them, or"
             f" leave them out with --skip-rows {row_words(rows[:20])}.{rest}",
             likely,
         )

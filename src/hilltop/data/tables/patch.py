@@ -33,8 +33,9 @@ from hilltop.data.tables.cells import (
     Table,
     codes_of,
     is_list,
+    parse_labels,
+    parse_list,
 )
-from hilltop.data.tables.infer import parse_list
 from hilltop.data.tables.read import cell_state, open_table
 from hilltop.data.tables.words import canonical
 from hilltop.errors import MissingExtra
@@ -431,7 +432,7 @@ class _TablePatch:
             try:
                 before = list(json.loads(cell))
             except ValueError:
-                before = list(parse_list(cell) or ())
+                before = list(parse_labels(cell.strip()) or ())
         python = cell.strip() and '"' not in cell and "'" in cell
         new = [one for one in before if str(one) not in remove]
         if new == before and not add:

@@ -16,8 +16,17 @@ from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
-from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, is_list, read_cells
-from hilltop.data.tables.infer import parse_list, with_comment_row
+from hilltop.data.tables.cells import (
+    Cells,
+    Table,
+    apply_header,
+    codes_of,
+    is_list,
+    parse_labels,
+    parse_list,
+    read_cells,
+    with_comment_row,
+)
 from hilltop.data.tables.words import ANY, canonical, number_in
 
 Ints = npt.NDArray[np.int64]
@@ -34,14 +43,12 @@ def open_table(source: Source, layout: Layout) -> Table:
         DataError: Rows differ in length where the layout does not allow it.
     """
     cells = table_cells(source, layout)
-    skipped = {*layout.skip_rows, layout.header_row}
-    wrong = [row for row in cells.widths if row not in skipped]
-    if wrong and not layout.ragged:
+    if not layout.ragged:
         errors = ErrorCollector(source.path)
-        for row in wrong:
-            errors.add(
-                f"this row has {cells.widths[row]} cells, unlike the others. Correct it.", line=row
-            )
+        for row, width in cells.widths(layout.header_row).items():
+            if row not in layout.skip_rows:
+                count = pluralize(width, "cell", "cells")
+                errors.add(f"this row has {count}, unlike the others. Correct it.", line=row)
         errors.check()
     return apply_header(cells, layout.header_row, layout.skip_rows)
 
@@ -248,7 +255,7 @@ class _Reader:
         errors = ErrorCollector(self.path)
         lists: list[list[str]] = []
         for cell in found.dictionary.to_pylist():
-            parsed = parse_list(cell) if cell else []
+            parsed = parse_labels(cell) if cell else []
             if parsed is None:
                 errors.add(
                     f"{cell!r:.60} is not a list as JSON or Python writes it. Correct it.",

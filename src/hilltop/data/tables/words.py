@@ -203,6 +203,7 @@ def find_meanings(
     said: Mapping[str, str],
     *,
     silent: bool = False,
+    apart: bool = False,
     default_minus_one: State | None = None,
 ) -> ValueMeanings:
     """Say what every word means, or ask.
@@ -212,12 +213,13 @@ def find_meanings(
         options: What the user said of 0, -1 and empty cells.
         said: What the user said of other words.
         silent: Whether pairs exist that have no cell at all.
+        apart: Whether ``--unlisted`` says something else: what pairs without a row are.
         default_minus_one: What -1 means by definition of the format.
     """
     zeros = {word: count for word, count in counts.items() if word in ZERO and word not in said}
     empties = {word: count for word, count in counts.items() if word in EMPTY and word not in said}
     minus = counts.get(MINUS_ONE, 0) if MINUS_ONE not in said else 0
-    either = None if zeros and empties else options.unlisted
+    either = None if apart or (zeros and empties) else options.unlisted
     chosen = {
         "zero": options.zero or either,
         "empty": options.empty or either,
@@ -239,12 +241,14 @@ def find_meanings(
     if silent and not any(one for one in first[:3]):
         open_ = {**open_, "unlisted": {}}
     if open_:
-        meanings.questions.append(_question(open_, bool(zeros and empties), bool(minus), options))
+        meanings.questions.append(
+            _question(open_, bool(zeros and empties), bool(minus) or apart, options)
+        )
     return meanings
 
 
 def _question(
-    open_: Mapping[str, Mapping[str, int]], both: bool, minus: bool, options: ReadOptions
+    open_: Mapping[str, Mapping[str, int]], both: bool, single: bool, options: ReadOptions
 ) -> Question:
     told = [
         f"{_word(word)} is in {pluralize(count, 'cell', 'cells')}"
@@ -255,7 +259,7 @@ def _question(
         told.append("some classes have no column")
     likely = {"zero": "absent", "empty": "unknown", "minus_one": "unknown", "unlisted": "unknown"}
     answers = {name: likely[name] for name in open_}
-    if {"zero", "empty"} & set(open_) and not both and not minus:
+    if {"zero", "empty"} & set(open_) and not both and not single:
         answers = {"unlisted": "unknown"}  # of one kind alone, most pairs were not looked at
     flags = " and ".join(f"--{name.replace('_', '-')}" for name in answers)
     alike = ""
