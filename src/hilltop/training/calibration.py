@@ -52,9 +52,6 @@ def keep_truth(config: TrainConfig, folder: RunFolder, task: Task, last_scores: 
     """
     values = last_scores.numpy().astype(np.float32)
     ScoreTable(task.val.images, task.val.classes, values).save(folder.last_scores)
-    if task.heads is not None:
-        unseen = torch.sigmoid(task.heads.logits).numpy()
-        ScoreTable(task.train.images, task.train.classes, unseen).save(folder.out_of_fold)
     if isinstance(task.train_inputs, FeatureInputs):
         truths = dict.fromkeys(("last", "best"), _by_folds(config, task, task.train_inputs))
     else:

@@ -104,6 +104,7 @@ def cross_validate_heads(
     *,
     seed: int,
     recipe: Recipe = HEADS,
+    calibrates: bool = False,
 ) -> CrossValidation | None:
     """Score images by heads of cross-entropy that never saw their labels.
 
@@ -113,13 +114,14 @@ def cross_validate_heads(
         images: Number of images.
         seed: The same seed gives the same scores.
         recipe: How heads are trained, where that was chosen already.
+        calibrates: Whether scores are calibrated by them, too, for which fewer rows will do.
 
     Returns:
-        None where the labels are too few, or every pair is known.
+        None where the labels are too few, or every pair is known and nothing is calibrated.
     """
     targets, observed = labels(torch.arange(images))
     absent = confirmed_absent(targets, observed)
-    if _nothing_to_ask(targets, absent):
+    if not (can_calibrate(targets) if calibrates else not _nothing_to_ask(targets, absent)):
         return None
     return _cross_validate(features(), targets, absent, seed=seed, recipe=recipe)
 
@@ -147,11 +149,14 @@ def tell_loss(
     targets, observed = labels(rows)
     absent = confirmed_absent(targets, observed)
     restored = None if before is None else restored_labels(targets, before(rows)[0])
-    asked, evidence = None, Evidence(None, _nothing_to_ask(targets, absent))
-    if heads is not None:
-        asked = _fitted(heads, targets, absent, restored)
-        evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
-    loss.prepare(dataclasses.replace(stats, evidence=evidence))
+    asked = None if heads is None else _fitted(heads, targets, absent, restored)
+    if loss.wants_evidence:
+        reason = _nothing_to_ask(targets, absent)
+        evidence = Evidence(None, reason)
+        if asked is not None and not reason:
+            evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
+        stats = dataclasses.replace(stats, evidence=evidence)
+    loss.prepare(stats)
     return asked
 
 
@@ -432,6 +437,11 @@ LEAST_CALIBRATED_ROWS = 20
 FOLDS = 4
 
 
+def can_calibrate(targets: Tensor) -> bool:
+    """Whether there are enough rows to calibrate by, and any label."""
+    return len(targets) >= LEAST_CALIBRATED_ROWS and bool((targets == 1).any())
+
+
 def truth_of_head(
     features: Features,
     labels: LabelBatch,
@@ -464,7 +474,7 @@ def truth_of_head(
         None where there are too few rows or no label at all.
     """
     targets, observed = labels(torch.arange(len(features)))
-    if len(features) < LEAST_CALIBRATED_ROWS or not bool((targets == 1).any()):
+    if not can_calibrate(targets):
         return None
     absent = confirmed_absent(targets, observed)
     restored = None if before is None else restored_labels(targets, before)
@@ -474,7 +484,10 @@ def truth_of_head(
     )
     heads = asked.heads
     same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
-    same_penalty = heads is not None and heads.recipe.weight_decay == recipe.weight_decay
+    same_penalty = heads is not None and (heads.recipe.weight_decay, heads.recipe.slope) == (
+        recipe.weight_decay,
+        recipe.slope,
+    )
     alike = recipe.uses_newton and same_scaling and same_penalty
     plain = isinstance(loss, MultiLabelLoss) and loss.correction is None and is_cross_entropy(loss)
     if alike and plain and hidden is None and row_weight is None:
