@@ -51,14 +51,13 @@ def test_wandb_works_offline(
 
 
 @pytest.mark.filterwarnings("default")
-def test_mlflow_works_with_a_folder(
+def test_mlflow_works_without_a_server(
     problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mlflow = pytest.importorskip("mlflow")
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     recorded = logged(problem, tmp_path / "run", "mlflow")
-    mlflow.set_tracking_uri(uri)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'run' / 'mlflow.db'}")
     (run,) = mlflow.search_runs(experiment_names=["hilltop"], output_format="list")
     assert run.data.metrics["mAP"] == pytest.approx(recorded[-1])
 

@@ -284,8 +284,7 @@ class TrainConfig:
     )
     """Write report.html and curves.png at the end."""
     logger: Literal["csv", "tensorboard", "wandb", "mlflow"] | None = None
-    """Log the metrics of each epoch there too: CSV files or TensorBoard events in the run folder,
-    Weights & Biases (WANDB_MODE=offline keeps it local) or MLflow (MLFLOW_TRACKING_URI)."""
+    """Log each epoch there, too."""
     reading: Annotated[ReadOptions, Parameter(name="*")] = field(default_factory=ReadOptions)
     model: Annotated[ModelConfig, Parameter(name="*")] = field(default_factory=ModelConfig)
 

@@ -105,6 +105,7 @@ def build_logger(name: LoggerName, folder: Path) -> Any:
         MissingExtra: The package is not installed.
     """
     module, kind = _LOGGERS[name]
+    own = folder.resolve() / "mlflow.db"
     options: dict[str, Any] = {
         "csv": {"root_dir": folder, "name": "csv"},
         "tensorboard": {"root_dir": folder, "name": "tensorboard", "version": ""},
@@ -112,7 +113,7 @@ def build_logger(name: LoggerName, folder: Path) -> Any:
         "mlflow": {
             "experiment_name": _PROJECT,
             "run_name": folder.name,
-            "tracking_uri": os.environ.get("MLFLOW_TRACKING_URI", f"file:{folder / 'mlruns'}"),
+            "tracking_uri": os.environ.get("MLFLOW_TRACKING_URI", f"sqlite:///{own}"),
         },
     }
     try:
