@@ -29,6 +29,7 @@ TOLERANCE = 1e-3
 its labels."""
 _CACHED_ENTRIES = 1 << 27  # features that are kept scaled, instead of being scaled in every pass
 _BLOCK_ENTRIES = 1 << 22
+_CACHE_ENTRIES = 1 << 17
 _SAMPLE_ROWS, _SAMPLE_WIDTH = 4096, 2048
 _MOST_PASSES, _MOST_TRIALS, _MOST_BIAS_TRIALS = 20, 8, 12
 _RAREST = 4.5e-5  # share of labels that a class has at the least
@@ -251,15 +252,25 @@ class LogisticSolver:
     def set_bias(self) -> None:
         """Set biases at which mean probabilities are the shares of labels."""
         labelled, shift = self._positive.sum(dim=0), -self._slope * self._start + self.log_odds
+        logits = self._fit_logits
         for _ in range(_MOST_BIAS_TRIALS):
-            probs = torch.add(shift, self._fit_logits, alpha=self._slope).sigmoid_()
-            surplus = (probs * self._total).sum(dim=0) - labelled
-            slope = (probs * (1 - probs) * self._total).sum(dim=0).clamp(min=1e-12)
-            move = (surplus / slope).clamp(-1, 1)
+            surplus, slope = -labelled, torch.zeros_like(labelled)
+            for rows in self._row_blocks():
+                probs = torch.add(shift, logits[rows], alpha=self._slope).sigmoid_()
+                mass = probs * self._total[rows]
+                surplus += mass.sum(dim=0)
+                slope += mass.addcmul_(mass, probs, value=-1).sum(dim=0)
+            move = (surplus / slope.clamp(min=1e-12)).clamp(-1, 1)
             shift -= torch.where(labelled > 0, move, 0.0)
             if bool((move.abs() < 1e-3).all()):
                 break
         self.bias.copy_(self._slope * self._start + shift)
+
+    def _row_blocks(self) -> Iterator[slice]:
+        """Rows whose entries fit into the cache together: most passes are bound by memory."""
+        rows, columns = self._total.shape
+        size = max(1, _CACHE_ENTRIES // columns)
+        yield from (slice(first, first + size) for first in range(0, rows, size))
 
     @torch.no_grad()
     def step(self) -> float:
@@ -269,14 +280,19 @@ class LogisticSolver:
             self.done = state["done"].squeeze(1) > 0
         logits, rows, penalty = self._fit_logits, self._rows, self._rows * self._penalty
         weight = self.weight / self._slope
-        value = float((self._total * torch.nn.functional.softplus(logits)).sum())
-        value = (value - float((self._positive * logits).sum())) / float(rows.max())
+        value, errors = 0.0, torch.empty_like(logits)
+        for here in self._row_blocks():
+            total, positive = self._total[here], self._positive[here]
+            losses = torch.nn.functional.softplus(logits[here]).mul_(total)
+            value += float(losses.addcmul_(positive, logits[here], value=-1).sum())
+            torch.sigmoid(logits[here], out=errors[here])
+            errors[here].mul_(total).sub_(positive)
+        value /= float(rows.max())
         if not value < float("inf"):
             raise DivergenceError(f"Training diverged: the loss became {value}.")
         if bool(self.done.all()):
             return value
-        probs = logits.sigmoid()
-        gradient = self.inputs.gather(probs * self._total - self._positive)
+        gradient = self.inputs.gather(errors)
         gradient += penalty.unsqueeze(1) * weight
         descent = self.inputs.spectrum.precondition(
             gradient, self._variance.unsqueeze(1), self._penalty.unsqueeze(1)
@@ -292,7 +308,7 @@ class LogisticSolver:
             direction[uphill] = -descent[uphill]
         direction[self.done] = 0
         along = self.inputs.project(direction)
-        length = self._search(weight, gradient, direction, along, probs)
+        length = self._search(weight, gradient, direction, along)
         self.weight.copy_((weight + length.unsqueeze(1) * direction) * self._slope)
         self._logits = logits.addcmul_(along, length)
         state.update(
@@ -303,32 +319,42 @@ class LogisticSolver:
         )
         return value
 
-    def _search(
-        self, weight: Tensor, gradient: Tensor, direction: Tensor, along: Tensor, probs: Tensor
-    ) -> Tensor:
+    def _search(self, weight: Tensor, gradient: Tensor, direction: Tensor, along: Tensor) -> Tensor:
         """How far to go along a direction: where the slope is a tenth of what it was."""
         penalty = self._rows * self._penalty
         start = (gradient * direction).sum(dim=1)
         pull = penalty * (weight * direction).sum(dim=1)
         bend = penalty * direction.square().sum(dim=1)
         slope, length = start, torch.zeros_like(start)
+        _, curvature = self._along(along, length)
         low, high = torch.zeros_like(start), torch.full_like(start, torch.inf)
         wanted = start.abs() * 0.1
         for _ in range(_MOST_TRIALS):
             going = slope.abs() > wanted
             if not bool(going.any()):
                 break
-            curvature = (probs * (1 - probs) * self._total * along.square()).sum(dim=0) + bend
-            step = length - slope / curvature.clamp(min=1e-30)
+            step = length - slope / (curvature + bend).clamp(min=1e-30)
             middle = torch.where(high.isinf(), 2 * low.clamp(min=0.5), (low + high) / 2)
             step = torch.where((step <= low) | (step >= high), middle, step)
             length = torch.where(going, step, length)
-            probs = torch.addcmul(self._fit_logits, along, length).sigmoid_()
-            slope = ((probs * self._total - self._positive) * along).sum(dim=0)
+            slope, curvature = self._along(along, length)
             slope += pull + length * bend
             low = torch.where(slope < 0, length, low)
             high = torch.where(slope > 0, length, high)
         return length
+
+    def _along(self, along: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+        """First and second derivative of the loss of each class, so far along a direction."""
+        slope, curvature = torch.zeros_like(length), torch.zeros_like(length)
+        logits = self._fit_logits
+        for here in self._row_blocks():
+            step = along[here]
+            probs = torch.addcmul(logits[here], step, length).sigmoid_()
+            mass = probs * self._total[here]
+            slope += (mass - self._positive[here]).mul_(step).sum(dim=0)
+            mass.addcmul_(mass, probs, value=-1)
+            curvature += mass.mul_(step).mul_(step).sum(dim=0)
+        return slope, curvature
 
     def solve(self, passes: int = _MOST_PASSES) -> None:
         """Make steps until all classes are done, then set the biases."""
