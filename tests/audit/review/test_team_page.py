@@ -187,7 +187,8 @@ def test_pictures_are_found_by_name_by_metadata_and_by_looks(
         assert wanted in tab.names()
         tab.page.locator(".tile").nth(2).click()
         tab.press(["Space"])
-        assert tab.page.locator("#zoom-about").text_content() == f"place <b>{names.index(wanted) % 7}"
+        about = tab.page.locator("#zoom-about").text_content()
+        assert about == f"place <b>{names.index(wanted) % 7}"
         tab.press(["l"])
         tab.page.wait_for_selector("#like:not([hidden])")
         tab.until("document.querySelector('.tile:focus')")

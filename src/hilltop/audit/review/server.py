@@ -87,7 +87,8 @@ def build_app(review: Review, access: Access) -> Guard:
     def picture(request: Request) -> Response:
         asked = request.query_params
         reviewer = named(request, asked.get("reviewer"))
-        return JSONResponse(review.image(place=_optional(request, "place"), reviewer=reviewer, search=_search(request)))
+        place, search = _optional(request, "place"), _search(request)
+        return JSONResponse(review.image(place=place, reviewer=reviewer, search=search))
 
     async def events(request: Request) -> Response:
         content = await _json(request)

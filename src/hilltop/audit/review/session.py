@@ -393,9 +393,7 @@ class Review:
         name = self.labels.classes[column]
         pair = self._pair(column, "planned", reviewer, self._rows[image], 0.0)
         votes = self._answers.votes(name, image, rulings=False)
-        rulings = [
-            one for one in self._answers.votes(name, image).values() if one.mode == "ruling"
-        ]
+        rulings = [one for one in self._answers.votes(name, image).values() if one.mode == "ruling"]
         last = max(rulings, key=lambda one: one.time, default=None)
         mine = last if self.may_rule(reviewer) else votes.get(reviewer)
         return pair | {
