@@ -196,9 +196,11 @@ class Audit:
             version = f"{self.scores.resolve()} {seen.st_size} {seen.st_mtime_ns}"
             return Scored(score_blocks(known, table), rows, version=version)
         if self.features is not None:
-            rows = self._matching(table, self.features)
-            names = table.images.take(pa.array(rows))
-            values = FeatureInputs(read_features(self.features), names).values
+            rows, found = self._matching(table, self.features), read_features(self.features)
+            if isinstance(found.values, np.memmap):  # in the order of the file, they stay there
+                order = found.rows_of(table.images.take(pa.array(rows)))
+                rows = rows[np.argsort(order, kind="stable")]
+            values = FeatureInputs(found, table.images.take(pa.array(rows))).values
         else:
             from hilltop.audit.find.features import cached_features
             from hilltop.inputs.backbone import Backbone, check_weights

@@ -142,7 +142,7 @@ class FeatureShards:
 
 def check_shard_folder(parts: Path) -> None:
     """Raise if a folder for parts of the work holds anything else, which must not be removed."""
-    kept = ("shard-*.npz", "heads-*.npy", "rank-*.npz", _ABOUT, ".*.writing")
+    kept = ("shard-*.npz", "heads-*.np[yz]", "rank-*.npz", _ABOUT, ".*.writing")
     others = [
         entry.name
         for entry in (parts.iterdir() if parts.is_dir() else ())
