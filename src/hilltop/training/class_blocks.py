@@ -12,7 +12,9 @@ Reference:
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,7 @@ from torch import Tensor
 from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
 from hilltop.data.label_table import entries_of
+from hilltop.inputs.ranks import Ranks
 from hilltop.models import FeatureHead, input_rows
 from hilltop.progress import ProgressLog
 from hilltop.training.folds import HeadShards, assign_folds
@@ -132,20 +135,22 @@ def fit_fold_heads(
     weight = torch.empty(repeats * folds, classes, features.shape[1])
     bias = torch.empty(repeats * folds, classes)
     units = [blocks[at : at + _SAVED_BLOCKS] for at in range(0, len(blocks), _SAVED_BLOCKS)]
-    files = None if shards is None else _unit_files(shards.parts, learning, len(units))
-    mine = range(len(units)) if shards is None else shards.ranks.share(range(len(units)))
-    with ProgressLog("cross-validation", len(mine), "blocks") as said:
-        for done, number in enumerate(mine, start=1):
-            columns = np.concatenate(units[number])
-            if files is None:
-                weight[:, columns], bias[:, columns] = learning.solve_all(units[number])
-            elif not files[number].is_file():
+    with contextlib.ExitStack() as stack:
+        if shards is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            shards = HeadShards(Path(folder), Ranks())
+        files = _unit_files(shards.parts, learning, len(units))
+
+        def solve(number: int) -> None:
+            if not files[number].is_file():
                 solved = learning.solve_all(units[number])
                 with replacing(files[number]) as temporary:
                     np.savez(temporary, weight=solved[0].numpy(), bias=solved[1].numpy())
-            said.update(done)
-    if shards is not None and files is not None:
-        shards.ranks.wait()
+
+        mine = len(shards.ranks.share(range(len(units))))
+        with ProgressLog("cross-validation", mine, "parts") as said:
+            for done, _ in enumerate(shards.ranks.each(range(len(units)), solve), start=1):
+                said.update(done)
         for unit, file in zip(units, files, strict=True):
             columns = np.concatenate(unit)
             with np.load(file, allow_pickle=False) as content:
