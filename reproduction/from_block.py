@@ -78,16 +78,17 @@ def _table(ids: list[str], states: npt.NDArray[np.int8], unlisted: State) -> Lab
 def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> TrainConfig:
     """The run of a method; everything that is not said is the default for pretrained weights."""
     name, *more = method.split("+")
-    if unknown := set(more) - {"boost", "average"}:
-        raise SystemExit(f"{method}: behind + stands boost or average, but not {unknown.pop()}.")
-    parsed = Method.parse(name)
+    ways = [way for way in more if way in ("boost", "average")]
+    parsed = Method.parse("+".join([name, *(way for way in more if way not in ways)]))
     return TrainConfig(
         labels=words.out / f"train-{level}.parquet",
         val_labels=words.out / "judge.parquet",
+        true_labels=words.out / "train-complete.parquet",
         images=words.images,
         loss=parsed.loss,
         loss_options=dict(parsed.options),
-        ask_average="average" in more,
+        pseudo_label=parsed.pseudo_label,
+        ask_average="average" in ways,
         epochs=words.epochs,
         batch_size=64,
         seed=seed,
@@ -98,7 +99,7 @@ def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> 
             weights=str(words.weights),
             image_size=words.image_size,
             train_from=words.train_from,
-            boost=BOOST if "boost" in more else 1.0,
+            boost=BOOST if "boost" in ways else 1.0,
         ),
     )
 

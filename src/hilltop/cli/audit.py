@@ -239,9 +239,9 @@ class Audit:
             return scored
         import torch
 
-        from hilltop.audit.find.extra_scores import describe_weights, read_extra_scores, read_names
         from hilltop.audit.find.score_blocks import blocks_of, label_block
-        from hilltop.missing.extra_scores import combine_scores
+        from hilltop.inputs.extra_scores import read_extra_scores, read_names
+        from hilltop.missing.extra_scores import combine_scores, describe_weights
 
         names = table.images.take(pa.array(scored.rows))
         known = read_names(self.extra_names)
@@ -249,7 +249,7 @@ class Audit:
         own = scored.logits(0, len(scored.rows)).numpy()
         targets = label_block(table, scored.rows)[0].numpy()
         combined, weights = combine_scores([own, extra], targets, primary=True)
-        print(f"{self.extra_scores}: {describe_weights(weights, table.classes)}")
+        print(f"{self.extra_scores}: {describe_weights(weights)}")
         return replace(scored, logits=blocks_of(torch.from_numpy(combined).float()))
 
     def _given(self) -> Assumption | None:
