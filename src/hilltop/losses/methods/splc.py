@@ -15,8 +15,7 @@ from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import Correction, PseudoAbove, SelectiveCorrection
 from hilltop.losses.memory import highest
-from hilltop.losses.methods.presets import focal_margin
-from hilltop.losses.terms import FocalPositive
+from hilltop.losses.terms import FocalNegative, FocalPositive
 
 
 class SelfPacedCorrection(Correction):
@@ -257,8 +256,13 @@ def splc_released(
         **common: Options of :class:`MultiLabelLoss`.
     """
     common.setdefault("safe_start", False)
-    base = focal_margin(gamma=gamma, margin=margin, **common)
-    return splc(base, tau=tau, start_epoch=start_epoch)
+    loss = MultiLabelLoss(
+        positive=FocalPositive(gamma=gamma, margin=margin),
+        negative=FocalNegative(gamma=gamma),
+        correction=SelfPacedCorrection(tau=tau, start_epoch=start_epoch),
+        **common,
+    )
+    return _without_pseudo_margin(loss)
 
 
 def _without_pseudo_margin(loss: MultiLabelLoss) -> MultiLabelLoss:
