@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import check_written
@@ -52,6 +52,8 @@ class Features:
     skip_broken: bool = False
     """Leave out images that cannot be read, and list them, instead of stopping."""
     device: Device = "auto"
+    engine: Literal["torchrun", "ray"] = "torchrun"
+    """What shares the work out: torchrun, or Ray (the cluster of RAY_ADDRESS, or this machine)."""
     force: Force = False
     shard: int = 4096
     """Images in a shard, a multiple of 64; what a command that was stopped may have to do again."""
@@ -61,7 +63,7 @@ class Features:
         import torch
 
         from hilltop.inputs.features import read_features
-        from hilltop.inputs.ranks import joined_ranks
+        from hilltop.inputs.ranks import engine_ranks
         from hilltop.inputs.shards import shared_features
 
         if self.out.suffix != ".npz":
@@ -69,7 +71,7 @@ class Features:
         check_written(self, self.out)
         if self.shard < 64 or self.shard % 64:
             raise ArgumentError(f"--shard must be a multiple of 64, but got {self.shard}.")
-        with joined_ranks() as ranks:
+        with engine_ranks(self.engine) as ranks:
             if self.images.is_file():
                 found = read_features(self.images)
                 values, names = torch.from_numpy(found.values), found.images

@@ -142,7 +142,7 @@ class FeatureShards:
 
 def check_shard_folder(parts: Path) -> None:
     """Raise if a folder for parts of the work holds anything else, which must not be removed."""
-    kept = ("shard-*.npz", "heads-*.npy", "rank-*.npz", _ABOUT, ".*.writing")
+    kept = ("shard-*.npz", "heads-*.np[yz]", "rank-*.npz", _ABOUT, ".*.writing")
     others = [
         entry.name
         for entry in (parts.iterdir() if parts.is_dir() else ())
@@ -176,14 +176,18 @@ def shared_features(
     if len(missing) < shards.count:
         say(f"features: {shards.count - len(missing)} of {shards.count} shards are there already")
     ranks.wait()  # before the first shard appears, or processes would see different ones missing
-    mine = ranks.share(missing)
-    extractor = FeatureExtractor(shards.backbone, images=len(shards.images)) if mine else None
-    for at, number in enumerate(mine, start=1):
-        assert extractor is not None
+    made: list[FeatureExtractor] = []  # by each process that computes something
+
+    def compute(number: int) -> None:
+        extractor = (
+            made[0] if made else FeatureExtractor(shards.backbone, images=len(shards.images))
+        )
+        made[:] = [extractor]
         shards.compute(number, extractor, workers=workers, skip_broken=skip_broken, say=say)
+
+    for at, _ in enumerate(ranks.each(missing, compute), start=1):
         if len(missing) > 1:
-            say(f"features: {at} of {len(mine)} shards of this process")
-    ranks.wait()
+            say(f"features: {at} of {len(ranks.share(missing))} shards of this process")
     whole = shards.merge()
     ranks.wait()  # or one process would discard what another still reads
     return whole
