@@ -203,10 +203,11 @@ class LogisticSolver:
         self._rows = rows.expand(-1, len(penalty)).reshape(-1)
         known, labelled = self._total.sum(dim=0), self._positive.sum(dim=0)
         self.log_odds = label_log_odds(labelled, known)
-        self._start, share = self.log_odds + BIAS_ABOVE, self.log_odds.sigmoid()
+        self.fit_bias, share = self.log_odds + BIAS_ABOVE, self.log_odds.sigmoid()
         self._variance = (known / self._rows * share * (1 - share)).clamp(min=1e-12)
         self._penalty = penalty.to(weight).repeat(learns.shape[1])
         self._tolerance = tolerance
+        self._tilt, self._surplus = torch.zeros_like(weight), torch.zeros_like(self._rows)
         self.state: dict[Tensor, dict[str, Tensor]] = {weight: {}}
         self.done = torch.zeros_like(self._rows, dtype=torch.bool)
         self._logits: Tensor | None = None
@@ -215,17 +216,29 @@ class LogisticSolver:
     def _fit_logits(self) -> Tensor:
         """Logits of all rows by the solution, with the biases that it is fitted with."""
         if self._logits is None:
-            self._logits = self.inputs.project(self.weight.detach() / self._slope) + self._start
+            self._logits = self.inputs.project(self.weight.detach() / self._slope) + self.fit_bias
         return self._logits
 
     @property
     def logits(self) -> Tensor:
         """Logits of all rows by all heads ``(N, heads * C)``."""
-        return self._slope * self._fit_logits + (self.bias.detach() - self._slope * self._start)
+        return self._slope * self._fit_logits + (self.bias.detach() - self._slope * self.fit_bias)
 
     def set_penalty(self, penalty: Tensor) -> None:
         """Go on to another penalty from the solution of this one."""
         self._penalty = penalty.to(self._penalty).repeat(len(self._rows) // len(penalty))
+        self.state[self.weight].clear()
+        self.done = torch.zeros_like(self.done)
+
+    def tilt(self, gradient: Tensor, surplus: Tensor) -> None:
+        """Go on from this solution with what its rows, a sample of more, miss of them.
+
+        Args:
+            gradient: By how much the gradient of the mean loss of more rows is larger than that of
+                these ones, by weights ``(heads * C, F)``.
+            surplus: By how much the mean probability minus the share of labels is ``(heads * C,)``.
+        """
+        self._tilt, self._surplus = gradient, surplus
         self.state[self.weight].clear()
         self.done = torch.zeros_like(self.done)
 
@@ -251,10 +264,10 @@ class LogisticSolver:
     @torch.no_grad()
     def set_bias(self) -> None:
         """Set biases at which mean probabilities are the shares of labels."""
-        labelled, shift = self._positive.sum(dim=0), -self._slope * self._start + self.log_odds
+        labelled, shift = self._positive.sum(dim=0), -self._slope * self.fit_bias + self.log_odds
         logits = self._fit_logits
         for _ in range(_MOST_BIAS_TRIALS):
-            surplus, slope = -labelled, torch.zeros_like(labelled)
+            surplus, slope = self._rows * self._surplus - labelled, torch.zeros_like(labelled)
             for rows in self._row_blocks():
                 probs = torch.add(shift, logits[rows], alpha=self._slope).sigmoid_()
                 mass = probs * self._total[rows]
@@ -264,7 +277,7 @@ class LogisticSolver:
             shift -= torch.where(labelled > 0, move, 0.0)
             if bool((move.abs() < 1e-3).all()):
                 break
-        self.bias.copy_(self._slope * self._start + shift)
+        self.bias.copy_(self._slope * self.fit_bias + shift)
 
     def _row_blocks(self) -> Iterator[slice]:
         """Rows whose entries fit into the cache together: most passes are bound by memory."""
@@ -293,7 +306,7 @@ class LogisticSolver:
         if bool(self.done.all()):
             return value
         gradient = self.inputs.gather(errors)
-        gradient += penalty.unsqueeze(1) * weight
+        gradient += penalty.unsqueeze(1) * weight + rows.unsqueeze(1) * self._tilt
         descent = self.inputs.spectrum.precondition(
             gradient, self._variance.unsqueeze(1), self._penalty.unsqueeze(1)
         )
@@ -324,6 +337,7 @@ class LogisticSolver:
         penalty = self._rows * self._penalty
         start = (gradient * direction).sum(dim=1)
         pull = penalty * (weight * direction).sum(dim=1)
+        pull += self._rows * (self._tilt * direction).sum(dim=1)
         bend = penalty * direction.square().sum(dim=1)
         slope, length = start, torch.zeros_like(start)
         _, curvature = self._along(along, length)
