@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from hilltop.inputs.ranks import Ranks
 
 _PAGE_PAIRS = 200
+_COMBINED_BYTES = 40
+"""Memory that a pair takes where extra scores are combined with ours, which is done in matrices."""
 
 
 @dataclass(frozen=True)
@@ -270,9 +272,12 @@ class Audit:
         import torch
 
         from hilltop.audit.find.score_blocks import blocks_of, label_block
+        from hilltop.data.array_files import check_memory
         from hilltop.inputs.extra_scores import read_extra_scores, read_names
         from hilltop.missing.extra_scores import combine_scores, describe_weights
 
+        pairs = len(scored.rows) * len(table.classes)
+        check_memory(self.extra_scores, _COMBINED_BYTES * pairs)
         names = table.images.take(pa.array(scored.rows))
         known = read_names(self.extra_names)
         extra = read_extra_scores(self.extra_scores, names, table.classes, names=known)
