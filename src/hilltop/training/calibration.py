@@ -101,7 +101,6 @@ def score_logits(scores: Tensor) -> Tensor:
 
 def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> MissingLabelModel | None:
     assert task.untrained is not None
-    every = np.arange(len(task.train))
     return truth_of_head(
         inputs.values,
         task.labels,
@@ -110,8 +109,6 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         recipe=task.recipe,
         hidden=config.model.hidden if config.model.model == "mlp" else None,
         evidence=task.evidence,
-        before=None if task.before is None else training_batch(task.before, every)[0],
-        extra_scores=task.extra_scores[0],
     )
 
 

@@ -171,7 +171,6 @@ def ask_folds(
     *,
     seed: int,
     restored: Tensor | None = None,
-    extra_scores: Tensor | None = None,
     recipe: Recipe = HEADS,
 ) -> FoldEvidence:
     """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
@@ -182,11 +181,10 @@ def ask_folds(
         absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
         restored: True for labels that a review put back; they are evidence of missing ones.
-        extra_scores: Logits of another model ``(N, C)``, NaN where it has none.
         recipe: How heads are trained, where that was chosen already.
     """
     heads = _cross_validate(features, targets, absent, seed=seed, recipe=recipe)
-    return _fitted(heads, targets, absent, restored, extra_scores)
+    return _fitted(heads, targets, absent, restored)
 
 
 def _cross_validate(
@@ -203,7 +201,7 @@ def _fitted(
     targets: Tensor,
     absent: Tensor | None,
     restored: Tensor | None,
-    extra_scores: Tensor | None,
+    extra_scores: Tensor | None = None,
 ) -> FoldEvidence:
     logits = with_extra_scores(heads.logits, extra_scores, targets)
     model = MissingLabelModel.fit(logits, targets, verified=absent, restored=restored)
@@ -348,35 +346,6 @@ def fit_head(
                 [0, 1]], dtype=torch.int32)
     """
     recipe.check()
-    with step_threads(recipe.batch_size, features.shape[1], classes):
-        return _fit(
-            features,
-            labels,
-            loss,
-            classes,
-            stats,
-            seed,
-            recipe,
-            hidden,
-            row_weight,
-            stopping,
-            learn_from,
-        )
-
-
-def _fit(
-    features: Features,
-    labels: LabelBatch,
-    loss: Loss,
-    classes: int,
-    stats: LabelStats | None,
-    seed: int,
-    recipe: Recipe,
-    hidden: int | None,
-    row_weight: Tensor | None,
-    stopping: EarlyStopping | None,
-    learn_from: Tensor | None,
-) -> FittedHead:
     chosen = torch.arange(len(features)) if learn_from is None else learn_from
     rows, evidence = len(chosen), None
     learned = features if learn_from is None else take_rows(features, chosen)
@@ -389,40 +358,41 @@ def _fit(
     def batch_labels(batch: Tensor) -> tuple[Tensor, Tensor | None]:
         return labels(chosen[batch])
 
-    recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
-    if stats is not None:
-        evidence = prepare_loss(
-            loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
-        )
-    untrained = copy.deepcopy(loss)
-    plain = loss
-    if row_weight is not None:
-        loss = RowWeighted(loss, row_weight)
-    best = _Best(head, stopping)
-    losses = []
-    entries = None if hidden is not None else entry_weights(loss, *labels(chosen), chosen)
-    if entries is not None and recipe.uses_newton:
-        asked = None if evidence is None else evidence.start_of(plain)
-        solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
-        for _ in range(recipe.epochs):
-            losses.append(solver.step())
-            solver.set_bias()
-            if best.is_over() or bool(solver.done.all()):
-                break
-    else:
-        start_head(head, plain, batch_labels, rows, row_weight=weight)
-        learner = Learner.build(head, loss, recipe, rows=rows)
-        for epoch in range(recipe.epochs):
-            loss.set_epoch(epoch)
-            plan = recipe.epoch_plan(rows, seed, epoch)
-            total = 0.0
-            for batch in (chosen[part] for part in plan):
-                targets, observed = labels(batch)
-                logits = head(features[batch].to(dtype))
-                total += learner.step(logits, targets, observed=observed, index=batch)
-            losses.append(total / sum(map(len, plan)))
-            if best.is_over():
-                break
+    with step_threads(recipe.batch_size, features.shape[1], classes):
+        recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
+        if stats is not None:
+            evidence = prepare_loss(
+                loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
+            )
+        untrained = copy.deepcopy(loss)
+        plain = loss
+        if row_weight is not None:
+            loss = RowWeighted(loss, row_weight)
+        best = _Best(head, stopping)
+        losses = []
+        entries = None if hidden is not None else entry_weights(loss, *labels(chosen), chosen)
+        if entries is not None and recipe.uses_newton:
+            asked = None if evidence is None else evidence.start_of(plain)
+            solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
+            for _ in range(recipe.epochs):
+                losses.append(solver.step())
+                solver.set_bias()
+                if best.is_over() or bool(solver.done.all()):
+                    break
+        else:
+            start_head(head, plain, batch_labels, rows, row_weight=weight)
+            learner = Learner.build(head, loss, recipe, rows=rows)
+            for epoch in range(recipe.epochs):
+                loss.set_epoch(epoch)
+                plan = recipe.epoch_plan(rows, seed, epoch)
+                total = 0.0
+                for batch in (chosen[part] for part in plan):
+                    targets, observed = labels(batch)
+                    logits = head(features[batch].to(dtype))
+                    total += learner.step(logits, targets, observed=observed, index=batch)
+                losses.append(total / sum(map(len, plan)))
+                if best.is_over():
+                    break
     best.restore()
     return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained, recipe)
 
@@ -472,8 +442,6 @@ def truth_of_head(
     hidden: int | None = None,
     evidence: FoldEvidence | None = None,
     row_weight: Tensor | None = None,
-    before: Tensor | None = None,
-    extra_scores: Tensor | None = None,
 ) -> MissingLabelModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
@@ -489,8 +457,6 @@ def truth_of_head(
         hidden: Width of its hidden layer.
         evidence: What heads of cross-entropy said about these rows already.
         row_weight: How much each row counted ``(N,)``.
-        before: Targets before a review, if there was one ``(N, C)``.
-        extra_scores: Logits of another model ``(N, C)``, where nobody was asked already.
 
     Returns:
         None where there are too few rows or no label at all.
@@ -499,17 +465,7 @@ def truth_of_head(
     if not can_calibrate(targets):
         return None
     absent = confirmed_absent(targets, observed)
-    restored = None if before is None else restored_labels(targets, before)
-    usual = recipe.for_evidence if before is None else HEADS  # as the audit of reviewed labels
-    asked = evidence or ask_folds(
-        features,
-        targets,
-        absent,
-        seed=seed,
-        restored=restored,
-        extra_scores=extra_scores,
-        recipe=usual,
-    )
+    asked = evidence or ask_folds(features, targets, absent, seed=seed, recipe=recipe.for_evidence)
     heads = asked.heads
     same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
     same_penalty = heads is not None and (heads.recipe.weight_decay, heads.recipe.slope) == (
