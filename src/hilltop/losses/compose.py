@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
@@ -164,15 +163,18 @@ class MultiLabelLoss(Loss):
         found: Tensor = (pseudo > keep) & (batch.targets == 0)
         return found
 
+    def cross_entropy(
+        self, batch: PairBatch, *, shift: Tensor | None = None, push: Tensor | None = None
+    ) -> Tensor:
+        """Return binary cross-entropy, reduced, with the weights and targets of this loss."""
+        self._check_weights(batch.logits)
+        if self.label_smoothing:
+            smoothed = batch.targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
+            batch = batch._replace(targets=smoothed)
+        return super().cross_entropy(batch, shift=shift, push=push)
+
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the equation, entry by entry; unknown entries are 0."""
-        return self._sum_terms(batch, equation=True)
-
-    def cross_entropy(self, batch: PairBatch) -> Tensor:
-        """Return cross-entropy of every entry, with the weights of this loss."""
-        return self._sum_terms(batch, equation=False)
-
-    def _sum_terms(self, batch: PairBatch, *, equation: bool) -> Tensor:
         self._check_weights(batch.logits)
         logits = batch.logits.to(compute_dtype(batch.logits))
         targets = batch.targets.to(logits.dtype)
@@ -186,10 +188,7 @@ class MultiLabelLoss(Loss):
             targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
         if known is not None:
             targets = torch.where(known, targets, 0.0)
-        if equation:
-            loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
-        else:
-            loss_pos, loss_neg = F.softplus(-logits), F.softplus(logits)
+        loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
         if self.pos_weight is not None:
             loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
         # y l+ + (1 - y) l-, exact at 0 and 1, in one operator instead of four.
