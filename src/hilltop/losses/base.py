@@ -399,7 +399,8 @@ def _check_inputs(logits: Tensor, targets: Tensor, verified: Tensor | None) -> N
         raise ArgumentTypeError(f"targets must be a real tensor, but got {_kind(targets)}.")
     if targets.shape != logits.shape:
         check_same_shape("targets", targets.shape, "logits", logits.shape)
-    check_device("targets", targets, logits)
+    if targets.device != logits.device:
+        check_device("targets", targets, logits)
     if verified is None:
         return
     if not isinstance(verified, Tensor) or verified.dtype != torch.bool:

@@ -41,17 +41,10 @@ class LossForm(NamedTuple):
     smoothing: float
     adds_pseudo_labels: bool = False
 
-
-class LossInputs(NamedTuple):
-    """Contiguous CPU tensors: logits and targets in float32, marks in bool.
-
-    ``selected`` are entries that count as labels or not at all, see ``adds_pseudo_labels``.
-    """
-
-    logits: Tensor
-    targets: Tensor
-    verified: Tensor | None = None
-    selected: Tensor | None = None
+    @property
+    def by_class(self) -> bool:
+        """Whether a term needs numbers for each class."""
+        return self.positive.by_class or self.negative.by_class
 
 
 class LossWeights(NamedTuple):
@@ -236,15 +229,29 @@ def _compiled(name: str, pointers: int) -> Callable[..., None]:
 
 def loss_and_grad(
     form: LossForm,
-    inputs: LossInputs,
+    logits: Tensor,
+    targets: Tensor,
     weights: LossWeights,
     *,
+    verified: Tensor | None = None,
+    selected: Tensor | None = None,
     want_entries: bool,
     needs_grad: bool,
     grad_scale: float = 1.0,
 ) -> KernelResult:
-    """Compute the sum of a loss made of terms, and its gradient multiplied by ``grad_scale``."""
-    logits, targets, verified, selected = inputs
+    """Compute the sum of a loss made of terms, and its gradient multiplied by ``grad_scale``.
+
+    Args:
+        form: The loss.
+        logits: Contiguous, in float32, as ``targets``.
+        targets: Numbers in [0, 1] or NaN.
+        weights: Numbers for each class.
+        verified: Contiguous marks of verified entries.
+        selected: Entries that count as labels or not at all, see ``adds_pseudo_labels``.
+        want_entries: Whether the loss of every entry is wanted.
+        needs_grad: Whether the gradient is.
+        grad_scale: A factor on the gradient.
+    """
     entries = torch.empty_like(logits) if want_entries else None
     grad = torch.empty_like(logits) if needs_grad else None
     # Without weights the kernel need not know where a row ends: one long row is fastest.
@@ -253,7 +260,6 @@ def loss_and_grad(
     call, parameters = _compiled("hilltop_loss_and_grad", 9), _parameters(form, grad_scale)
     if weights[2] is not None or weights[3] is not None:
         parameters = _with_numbers(parameters, weights[2], weights[3])
-
     by_class = _addresses(weights[0], weights[1]) if weighted else (None, None)
 
     def work(start: int, length: int, total: Total) -> None:
@@ -269,7 +275,9 @@ def count_loss_and_grad(
     left_ratio: Fraction,
     restore_prob: float,
     share: float,
-    inputs: LossInputs,
+    logits: Tensor,
+    targets: Tensor,
+    verified: Tensor | None,
     *,
     needs_grad: bool,
 ) -> KernelResult:
@@ -279,10 +287,11 @@ def count_loss_and_grad(
         left_ratio: The 1 - r of the rule.
         restore_prob: Probability that a lost label was put back.
         share: How much of the loss is the likelihood; the rest is cross-entropy.
-        inputs: A batch of images, one a row, with targets 1, 0 or NaN.
+        logits: Images, one a row, contiguous, in float32, as ``targets``.
+        targets: 1, 0 or NaN.
+        verified: Contiguous marks of verified entries.
         needs_grad: Whether the gradient is needed.
     """
-    logits, targets, verified, _ = inputs
     rows, classes = logits.shape
     grad = torch.empty_like(logits) if needs_grad else None
     hard = torch.empty(rows, dtype=torch.bool)
