@@ -93,15 +93,17 @@ class Audit:
     """Audit anew in a folder that holds answers already, and keep them."""
     shard: int | None = None
     """Images that are ranked between two saves; by default those of 270 million pairs."""
+    engine: Literal["torchrun", "ray"] = "torchrun"
+    """What shares the work out: torchrun, or Ray (the cluster of RAY_ADDRESS, or this machine)."""
     device: Device = "auto"
     format: ReadFormat = None
     reading: Reading = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
         """Score, rank, estimate, write, say what was found."""
-        from hilltop.inputs.ranks import joined_ranks
+        from hilltop.inputs.ranks import engine_ranks
 
-        with joined_ranks() as ranks:
+        with engine_ranks(self.engine) as ranks:
             from hilltop.audit.folder import AuditFolder
             from hilltop.audit.run import check_out, lock_output
 
@@ -170,7 +172,7 @@ class Audit:
         from hilltop.audit.find.rank_folder import RankFolder
         from hilltop.audit.run import PARTS
 
-        return RankFolder(self.out / PARTS, ranks, size=self.shard, say=print)
+        return RankFolder(self.out.resolve() / PARTS, ranks, size=self.shard, say=print)
 
     def _before(self, table: LabelTable, records: list[ReviewRecord]) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
@@ -196,9 +198,11 @@ class Audit:
             version = f"{self.scores.resolve()} {seen.st_size} {seen.st_mtime_ns}"
             return Scored(score_blocks(known, table), rows, version=version)
         if self.features is not None:
-            rows = self._matching(table, self.features)
-            names = table.images.take(pa.array(rows))
-            values = FeatureInputs(read_features(self.features), names).values
+            rows, found = self._matching(table, self.features), read_features(self.features)
+            if isinstance(found.values, np.memmap):  # in the order of the file, they stay there
+                order = found.rows_of(table.images.take(pa.array(rows)))
+                rows = rows[np.argsort(order, kind="stable")]
+            values = FeatureInputs(found, table.images.take(pa.array(rows))).values
         else:
             from hilltop.audit.find.features import cached_features
             from hilltop.inputs.backbone import Backbone, check_weights
@@ -225,7 +229,7 @@ class Audit:
             folds=self.folds,
             seed=self.seed,
             say=say,
-            shards=HeadShards(self.out / PARTS, ranks),
+            shards=HeadShards(self.out.resolve() / PARTS, ranks),
         )
         return Scored(logits, rows, values)
 
@@ -235,9 +239,9 @@ class Audit:
             return scored
         import torch
 
-        from hilltop.audit.find.extra_scores import describe_weights, read_extra_scores, read_names
         from hilltop.audit.find.score_blocks import blocks_of, label_block
-        from hilltop.missing.extra_scores import combine_scores
+        from hilltop.inputs.extra_scores import read_extra_scores, read_names
+        from hilltop.missing.extra_scores import combine_scores, describe_weights
 
         names = table.images.take(pa.array(scored.rows))
         known = read_names(self.extra_names)
@@ -245,7 +249,7 @@ class Audit:
         own = scored.logits(0, len(scored.rows)).numpy()
         targets = label_block(table, scored.rows)[0].numpy()
         combined, weights = combine_scores([own, extra], targets, primary=True)
-        print(f"{self.extra_scores}: {describe_weights(weights, table.classes)}")
+        print(f"{self.extra_scores}: {describe_weights(weights)}")
         return replace(scored, logits=blocks_of(torch.from_numpy(combined).float()))
 
     def _given(self) -> Assumption | None:

@@ -18,7 +18,7 @@ GROUPS = {
         "labels", "val_labels", "true_labels", "images", "val_images", "features", "val_features",
         "val_share", "val_split", "val_unlisted", "val_format", "allow_missing", "allow_overlap",
     ),
-    "Loss": ("loss", "pseudo_label", "ema_teacher"),
+    "Loss": ("loss", "pseudo_label", "ema_teacher", "extra_scores", "extra_names"),
     "Training": (
         "device", "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
         "schedule_epochs", "ema", "ema_ramp", "ema_choice", "augment", "precision", "seed",
