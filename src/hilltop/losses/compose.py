@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
 from hilltop.deprecation import renamed_arguments
@@ -229,7 +229,8 @@ class MultiLabelLoss(Loss):
         elif self.reduction == "batchmean":
             count = max(1, targets.shape[:-1].numel())
         weights = _NO_WEIGHTS
-        if class_weight is not None or pos_weight is not None or form.by_class:
+        by_class = form.positive.by_class or form.negative.by_class
+        if class_weight is not None or pos_weight is not None or by_class:
             weights = self._kernel_weights(form, logits)
         found = kernel.loss_and_grad(
             form,
@@ -261,7 +262,9 @@ class MultiLabelLoss(Loss):
         for name in ("positive", "negative", "pseudo_positive", "verified_negative"):
             part = parts.get(name)
             forms.append(None if part is None else part.kernel_form(classes))
-            if part is not None and (forms[-1] is None or _has_hooks(part)):
+            if part is None:
+                continue
+            if forms[-1] is None or part._forward_hooks or part._forward_pre_hooks:
                 return None
         positive, negative, pseudo, verified = forms
         assert positive is not None
@@ -270,7 +273,7 @@ class MultiLabelLoss(Loss):
             return None
         above, adds, correction = math.inf, False, parts.get("correction")
         if correction is not None:
-            if not correction.runs_in_kernel or _has_hooks(correction):
+            if not correction.runs_in_kernel or correction._forward_hooks:
                 return None
             if isinstance(correction, SelectiveCorrection):  # the kernel is told what was selected
                 adds = correction.adds_pseudo_labels
@@ -342,10 +345,6 @@ def check_separable(loss: object) -> MultiLabelLoss:
             " loss of one entry is not defined."
         )
     return loss
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    return bool(module._forward_hooks or module._forward_pre_hooks)
 
 
 def _weight_buffer(name: str, weight: ClassWeight | None) -> Tensor | None:

@@ -41,11 +41,6 @@ class LossForm(NamedTuple):
     smoothing: float
     adds_pseudo_labels: bool = False
 
-    @property
-    def by_class(self) -> bool:
-        """Whether a term needs numbers for each class."""
-        return self.positive.by_class or self.negative.by_class
-
 
 class LossWeights(NamedTuple):
     """Numbers for each class, in float32: weights, and what terms with ``by_class`` need."""
@@ -95,10 +90,7 @@ def runs_on(logits: Tensor, *others: Tensor | None) -> bool:
 
 def with_gradient(logits: Tensor, value: Tensor, grad: Tensor | None) -> Tensor:
     """Return a value that autograd gives this gradient by the logits."""
-    if grad is None:
-        return value
-    loss: Tensor = _WithGradient.apply(logits, (value, grad))
-    return loss
+    return value if grad is None else _WithGradient.apply(logits, (value, grad))
 
 
 class _WithGradient(torch.autograd.Function):
@@ -139,39 +131,20 @@ class _Final(torch.autograd.Function):
         )
 
 
+_INT, _FLOAT, _POINTER = ctypes.c_int32, ctypes.c_float, ctypes.c_void_p
+
+
 class _Term(ctypes.Structure):
-    _fields_ = (
-        ("kind", ctypes.c_int32),
-        ("gamma", ctypes.c_int32),
-        ("detach_weight", ctypes.c_int32),
-        ("by_class", ctypes.c_int32),
-        ("sign", ctypes.c_float),
-        ("offset", ctypes.c_float),
-        ("shift", ctypes.c_float),
-        ("quadratic", ctypes.c_float),
-        ("cubic", ctypes.c_float),
-        ("scale", ctypes.c_float),
-        ("keep", ctypes.c_float),
-        ("lost", ctypes.c_float),
-        ("constant", ctypes.c_float),
-    )
+    _fields_ = [(name, _INT) for name in ("kind", "gamma", "detach_weight", "by_class")]
+    _fields_ += [(name, _FLOAT) for name in ("sign", "offset", "shift", "quadratic", "cubic")]
+    _fields_ += [(name, _FLOAT) for name in ("scale", "keep", "lost", "constant")]
 
 
 class _Loss(ctypes.Structure):
-    _fields_ = (
-        ("positive", _Term),
-        ("negative", _Term),
-        ("pseudo", _Term),
-        ("confirmed", _Term),
-        ("constants", ctypes.c_void_p),
-        ("keeps", ctypes.c_void_p),
-        ("losts", ctypes.c_void_p),
-        ("has_confirmed", ctypes.c_int32),
-        ("pseudo_above", ctypes.c_float),
-        ("smoothing", ctypes.c_float),
-        ("adds_pseudo_labels", ctypes.c_int32),
-        ("grad_scale", ctypes.c_float),
-    )
+    _fields_ = [(name, _Term) for name in ("positive", "negative", "pseudo", "confirmed")]
+    _fields_ += [(name, _POINTER) for name in ("constants", "keeps", "losts")]
+    _fields_ += [("has_confirmed", _INT), ("pseudo_above", _FLOAT), ("smoothing", _FLOAT)]
+    _fields_ += [("adds_pseudo_labels", _INT), ("grad_scale", _FLOAT)]
 
 
 class Total(ctypes.Structure):
