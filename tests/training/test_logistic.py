@@ -176,3 +176,17 @@ def test_probabilities_of_a_head_whose_penalty_was_chosen_have_the_right_size() 
     logits = fitted.head(inputs[others]).detach()
     assert 0.8 < shared_slope(logits, targets[others]) < 1.25
     assert fitted.recipe.slope > 1.2, "without it they would be too small"
+
+
+def test_a_solver_is_done_when_no_class_moves_and_a_checkpoint_says_so() -> None:
+    inputs, entries = made_up()
+    solver = solver_of(inputs, entries, tolerance=1e-3)
+    assert not solver.is_done
+    solver.solve(60)
+    assert solver.is_done
+    before = solver.weight.clone()
+    solver.step()
+    assert torch.equal(solver.weight, before)
+    again = solver_of(inputs, entries, tolerance=1e-3)
+    again.load_state_dict(solver.state_dict())
+    assert again.is_done

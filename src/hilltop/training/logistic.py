@@ -243,6 +243,12 @@ class LogisticSolver:
         self.done = torch.zeros_like(self.done)
 
     @property
+    def is_done(self) -> bool:
+        """Whether all classes are done, as far as the state tells: another step changes nothing."""
+        done = self.state[self.weight].get("done")
+        return done is not None and bool((done > 0).all())
+
+    @property
     def param_groups(self) -> list[dict[str, Any]]:
         """Groups as optimisers have them, for checkpoints."""
         return [{"lr": 1.0, "params": [self.weight]}]

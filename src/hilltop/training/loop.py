@@ -130,6 +130,8 @@ def _train(
             )
         rows = [row for row in folder.recorded() if row["epoch"] <= progress.epoch]
         for epoch in range(progress.epoch, config.epochs):
+            if isinstance(learner.optimizer, LogisticSolver) and learner.optimizer.is_done:
+                break
             started = time.perf_counter()
             task.loss.set_epoch(epoch)
             if progress.step == 0:
