@@ -304,8 +304,7 @@ class LogisticSolver:
             total, positive = self._total[here], self._positive[here]
             losses = torch.nn.functional.softplus(logits[here]).mul_(total)
             value += float(losses.addcmul_(positive, logits[here], value=-1).sum())
-            torch.sigmoid(logits[here], out=errors[here])
-            errors[here].mul_(total).sub_(positive)
+            torch.sub(logits[here].sigmoid().mul_(total), positive, out=errors[here])
         value /= float(rows.max())
         if not value < float("inf"):
             raise DivergenceError(f"Training diverged: the loss became {value}.")
