@@ -89,7 +89,9 @@ def is_healthy(address: str) -> bool:
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=HANGING_S)
     try:
         connection.request("GET", "/health")
-        return connection.getresponse().status == 200
+        reply = connection.getresponse()
+        reply.read()
+        return reply.status == 200
     except OSError:
         return False
     finally:
@@ -141,6 +143,7 @@ def test_the_backend_speaks_the_protocol_and_refuses_nonsense(audited: AuditFold
         for wrong in ({}, {"tasks": tasks, "label_config": "<"}):
             with pytest.raises(urllib.error.HTTPError) as refused:
                 ask(f"{address}/predict", wrong)
+            refused.value.close()
             assert refused.value.code == 400
 
 
