@@ -116,6 +116,7 @@ RENAMED_FORMATS = {
     "zero_one_list": "multi_hot",
 }
 """Old names of formats, with their new ones."""
+_READ_ONLY = (*PACKED_SUFFIXES, ".xls", ".xlsb", ".ods")
 _RECIPES = word_set(
     """
     id_class named_arrays name_list matrix triples fasttext tfrecord class_values datumaro
@@ -347,8 +348,8 @@ def read(source: Source | Any, layout: Layout) -> LabelTable:
 
 def can_patch(path: Path, layout: Layout) -> bool:
     """Whether labels can be changed in a file without writing all of it anew."""
-    read_only = (*PACKED_SUFFIXES, ".xls", ".xlsb", ".ods")
-    return FORMATS[layout.format].patch is not None and path.suffix.lower() not in read_only
+    there = path.is_dir() or (path.is_file() and path.suffix.lower() not in _READ_ONLY)
+    return there and FORMATS[layout.format].patch is not None
 
 
 def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[Change]) -> Patched:
