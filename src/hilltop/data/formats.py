@@ -234,8 +234,8 @@ def _named_layout(
 ) -> Layout | Ambiguous:
     if source.is_folder and not format.folders:
         raise data_error(source.path, f"this is a folder, but {format.name!r} is read from a file.")
-    if not source.is_folder and source.frame is None and not source.is_file:
-        raise data_error(source.path, f"{format.name!r} is not read from this.")
+    if source.frame is not None and format.matches is not None:
+        raise data_error(source.path, f"{format.name!r} is read from a file, not from a DataFrame.")
     found = format.find_layout(source, options, classes)
     if found is None and source.is_file and not source.raw.strip():
         raise data_error(source.path, "the file is empty.")
@@ -521,6 +521,8 @@ def table_from_dataframe(
         raise ArgumentTypeError(
             f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
         )
+    if isinstance(classes, str | os.PathLike) or label == []:
+        raise ArgumentTypeError("classes must be a list of names, and label a column or several.")
     names = [str(name) for name in frame.columns]
     if image is not None:
         said = replace(said, image_column=str(image))
