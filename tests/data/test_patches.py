@@ -21,6 +21,7 @@ from tests.data.patched import PatchCase, check_patch, diff, patched_file
 UNKNOWN = ReadOptions(unlisted="unknown")
 STRIKE = [("a.jpg", "dog", State.ABSENT)]
 BOTH = [("b.jpg", "dog", State.PRESENT), ("a.jpg", "dog", State.ABSENT)]
+STRUCK = [("b.jpg", "dog", State.PRESENT), ("a.jpg", "cow", State.ABSENT)]
 COCO = """{
   "info": {"year": 2014, "description": "Größe"},
   "images": [
@@ -132,15 +133,15 @@ CASES = [
         answers=[("a.jpg", "0", State.ABSENT), ("b.jpg", "0", State.PRESENT)]),
     PatchCase("carriage returns alone at the ends of lines", "wide",
         "image,cow,dog\ra.jpg,1,1\rb.jpg,1,0", ["- a.jpg,1,1\r", "+ a.jpg,0,1\r", "- b.jpg,1,0", "+ b.jpg,1,1"],
-        options=ReadOptions(zero="absent")),
+        options=ReadOptions(zero="absent"), answers=STRUCK),
     PatchCase("cells with spaces between", "wide", "image cow dog\na.jpg 1 1\nb.jpg  1 0\n",
         ["- a.jpg 1 1\n", "+ a.jpg 0 1\n", "- b.jpg  1 0\n", "+ b.jpg  1 1\n"],
-        options=ReadOptions(zero="absent", separator="space")),
+        options=ReadOptions(zero="absent", separator="space"), answers=STRUCK),
     PatchCase("true and false in lines of JSON", "wide",
         '{"image":"a.jpg","cow":true,"dog":1.0}\n{"image":"b.jpg","cow":false,"dog":0.0}\n',
         ['- {"image":"a.jpg","cow":true,"dog":1.0}\n', '+ {"image":"a.jpg","cow":false,"dog":1.0}\n',
          '- {"image":"b.jpg","cow":false,"dog":0.0}\n', '+ {"image":"b.jpg","cow":false,"dog":1.0}\n'],
-        options=ReadOptions(zero="absent"), file="labels.jsonl"),
+        options=ReadOptions(zero="absent"), file="labels.jsonl", answers=STRUCK),
     PatchCase("Open Images", "openimages",
         "ImageID,Source,LabelName,Confidence\na.jpg,human,dog,1\nb.jpg,human,cow,1\n",
         ["- a.jpg,human,dog,1\n", "+ a.jpg,human,dog,0\n", "+ b.jpg,verification,dog,1\n"],
