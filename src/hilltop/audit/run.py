@@ -38,7 +38,7 @@ from hilltop.training.folds import HeadShards, shared_out_of_fold_logits
 from hilltop.training.heads import REPEATS
 from hilltop.training.learner import head_loss
 
-_REPEATED_PAIRS = 1 << 32
+REPEATED_PAIRS = 1 << 32
 """Pairs beyond which images are dealt into folds once, which halves the time: with so many labels
 another deal changes little."""
 PARTS = "parts"
@@ -287,7 +287,7 @@ def fold_logits(
     options: dict[str, Any] = {"folds": folds, "seed": seed, "say": say, "shards": shards}
     if len(rows) * len(table.classes) <= DENSE_PAIRS or len(rows) < 2 * folds:
         return blocks_of(score_by_folds(table, features, rows, **options))
-    repeats = REPEATS if len(rows) * len(table.classes) <= _REPEATED_PAIRS else 1
+    repeats = REPEATS if len(rows) * len(table.classes) <= REPEATED_PAIRS else 1
     heads = fit_fold_heads(features, table, rows, repeats=repeats, **options)
     return heads.logits
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from hilltop.inputs.ranks import Ranks
 
 _PAGE_PAIRS = 200
+_COMBINED_BYTES = 40
+"""Memory that a pair takes where extra scores are combined with ours, which is done in matrices."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Audit:
     """Audit anew in a folder that holds answers already, and keep them."""
     shard: int | None = None
     """Images that are ranked between two saves; by default those of 270 million pairs."""
+    dry_run: bool = False
+    """Say how much time, memory and disk it will take, measured on a part; write nothing."""
     engine: Literal["torchrun", "ray"] = "torchrun"
     """What shares the work out: torchrun, or Ray (the cluster of RAY_ADDRESS, or this machine)."""
     device: Device = "auto"
@@ -103,6 +107,8 @@ class Audit:
         """Score, rank, estimate, write, say what was found."""
         from hilltop.inputs.ranks import engine_ranks
 
+        if self.dry_run:
+            return self._dry_run()
         with engine_ranks(self.engine) as ranks:
             from hilltop.audit.folder import AuditFolder
             from hilltop.audit.run import check_out, lock_output
@@ -113,6 +119,32 @@ class Audit:
             check_written(self, *written, force=True)
             with lock_output(self.out, ranks):
                 return self._run(ranks)
+
+    def _dry_run(self) -> dict[str, Any]:
+        """Say what it will take."""
+        from hilltop.audit.run import read_audited
+        from hilltop.cli import dry_run
+        from hilltop.data import write_labels
+        from hilltop.training.class_blocks import DENSE_PAIRS
+
+        self._check()
+        table, _ = read_audited(self.labels, format=self.format, options=self.reading)
+
+        def make(part: LabelTable, folder: Path) -> Audit:
+            labels = folder / "labels.parquet"
+            write_labels(part, labels, format="hilltop")
+            same = replace(self, dry_run=False, engine="torchrun", reading=ReadOptions())
+            return replace(same, labels=labels, format="hilltop", out=folder / "out")
+
+        many = self.scores is None and len(table) * len(table.classes) > DENSE_PAIRS
+        found = (
+            dry_run.cost_of_blocks(make, table)
+            if many
+            else dry_run.cost_of_images(
+                lambda images, folder: make(dry_run.some_of(table, images), folder), len(table)
+            )
+        )
+        return dry_run.tell(found[0], self.out, total=len(table), measured=found[1])
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:
         from hilltop.audit.run import PARTS, audit, read_audited, write_audit
@@ -240,9 +272,12 @@ class Audit:
         import torch
 
         from hilltop.audit.find.score_blocks import blocks_of, label_block
+        from hilltop.data.array_files import check_memory
         from hilltop.inputs.extra_scores import read_extra_scores, read_names
         from hilltop.missing.extra_scores import combine_scores, describe_weights
 
+        pairs = len(scored.rows) * len(table.classes)
+        check_memory(self.extra_scores, _COMBINED_BYTES * pairs)
         names = table.images.take(pa.array(scored.rows))
         known = read_names(self.extra_names)
         extra = read_extra_scores(self.extra_scores, names, table.classes, names=known)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +17,9 @@ from hilltop.progress import say
 if TYPE_CHECKING:
     from hilltop.inputs.ranks import Ranks
     from hilltop.inputs.shards import FeatureShards
+
+_SPREAD = 64
+"""Every so manieth image comes first in a dry run."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Features:
     skip_broken: bool = False
     """Leave out images that cannot be read, and list them, instead of stopping."""
     device: Device = "auto"
+    dry_run: bool = False
+    """Say how much time, memory and disk it will take, measured on a part; write nothing."""
     engine: Literal["torchrun", "ray"] = "torchrun"
     """What shares the work out: torchrun, or Ray (the cluster of RAY_ADDRESS, or this machine)."""
     force: Force = False
@@ -73,6 +80,8 @@ class Features:
         check_written(self, self.out, *beside)
         if self.shard < 64 or self.shard % 64:
             raise ArgumentError(f"--shard must be a multiple of 64, but got {self.shard}.")
+        if self.dry_run:
+            return self._dry_run()
         with engine_ranks(self.engine) as ranks:
             if Path(self.images).is_file() and not is_stream(self.images):
                 if beside:
@@ -88,6 +97,28 @@ class Features:
             counts = pluralize(images, "image", "images"), pluralize(numbers, "number", "numbers")
             print(f"{self.out}: {counts[0]}, {counts[1]} each")
         return {"out": self.out, "images": images, "numbers": numbers}
+
+    def _dry_run(self) -> dict[str, Any]:
+        """Say what it will take."""
+        from hilltop.cli import dry_run
+
+        shards = self._shards()
+        total = len(shards.images)
+        if shards.streams:  # tar files do not say how many images they hold
+            first = shards.streams[0]
+            total = sum(1 for _ in first.contents()) * len(shards.streams)
+
+        def make(images: int, folder: Path) -> Features:
+            photos = folder / "photos"
+            contents = _contents(shards)
+            for name, content in itertools.islice(contents, images):
+                (photos / name).parent.mkdir(parents=True, exist_ok=True)
+                (photos / name).write_bytes(content())
+            same = replace(self, labels=None, dry_run=False, engine="torchrun")
+            return replace(same, images=str(photos), out=folder / self.out.name)
+
+        cost, images = dry_run.cost_of_images(make, total)
+        return dry_run.tell(cost, self.out, total=total, measured=images)
 
     def _computed(self, shards: FeatureShards, ranks: Ranks) -> tuple[int, ...]:
         """Compute, and write in the first process; return how many rows and numbers there are."""
@@ -136,3 +167,16 @@ class Features:
         backbone = Backbone(self.backbone, weights, self.image_size).with_digest()
         parts = self.out.resolve().parent / f"{self.out.stem}.shards"
         return FeatureShards(folder.resolve(), chosen, backbone, parts, self.shard, streams)
+
+
+def _contents(shards: FeatureShards) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Names of images from all over a folder, or from the first tar file on, and their bytes."""
+    if shards.streams:
+        yield from itertools.chain.from_iterable(one.contents() for one in shards.streams)
+        return
+    from hilltop.inputs.image_files import find_images
+
+    names = find_images(shards.folder, shards.images).drop_null().to_pylist()
+    for first in range(_SPREAD):
+        for name in names[first::_SPREAD]:
+            yield name, (shards.folder / name).read_bytes

@@ -54,9 +54,9 @@ LABELLED = 1 << 15
 CORRECTED_PAIRS = 1 << 31
 """Pairs of all classes and of the images whose gradients correct what the sample says."""
 _CORRECTED_LABELLED = 1 << 19
-_BLOCK_ENTRIES = 1 << 24
-_CHUNK_ENTRIES = 1 << 22
-_SAVED_BLOCKS = 8
+_BLOCK_ENTRIES = 1 << 20
+_CHUNK_ENTRIES = 1 << 20
+_SAVED_BLOCKS = 16
 
 
 @dataclass(frozen=True, eq=False)
