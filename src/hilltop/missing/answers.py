@@ -26,6 +26,8 @@ class SampledAnswers:
         sampled_with: The probability with which the pair was drawn, among those that were open
             then; NaN for a pair that was not drawn at random: it is known, and stands for no other.
         batch: Number of the sample that it was drawn in, earlier ones first.
+        asked: How many pairs were asked about in each batch, of which some may have no answer;
+            as many as there are answers without it.
     """
 
     rows: Ints
@@ -33,6 +35,7 @@ class SampledAnswers:
     present: Flags
     sampled_with: Floats
     batch: Ints
+    asked: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check that entries fit together."""
@@ -54,6 +57,26 @@ class SampledAnswers:
     def __len__(self) -> int:
         """Number of answers."""
         return len(self.rows)
+
+    def __add__(self, later: SampledAnswers) -> SampledAnswers:
+        """Return these answers and later ones."""
+        names = ("rows", "columns", "present", "sampled_with", "batch")
+        parts = (np.concatenate([getattr(self, name), getattr(later, name)]) for name in names)
+        asked, more = dict(self.batches()), dict(later.batches())
+        numbers = range(max([*asked, *more], default=-1) + 1)
+        return SampledAnswers(*parts, tuple(asked.get(n, 0) + more.get(n, 0) for n in numbers))
+
+    def select(self, chosen: npt.NDArray[np.int64] | Flags) -> SampledAnswers:
+        """Return some of the answers; the numbers of pairs asked about stay."""
+        names = ("rows", "columns", "present", "sampled_with", "batch")
+        return SampledAnswers(*(getattr(self, name)[chosen] for name in names), self.asked)
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Return the number of each batch, and how many pairs were asked about in it."""
+        told = {int(one): int((self.batch == one).sum()) for one in np.unique(self.batch)}
+        if self.asked is not None:
+            told |= {one: max(told.get(one, 0), asked) for one, asked in enumerate(self.asked)}
+        return sorted(told.items())
 
     def correction_weights(self) -> Floats:
         r"""How often each residual counts besides its own pair.
@@ -120,6 +143,7 @@ class PlannedPairs:
             said[told] == 1,
             self.sampled_with[told],
             np.full(int(told.sum()), batch),
+            (*[0] * batch, len(said)),
         )
 
 
