@@ -15,6 +15,9 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
+_ENTRIES = ("rows", "columns", "present", "sampled_with", "batch")
+
+
 @dataclass(frozen=True, eq=False)
 class SampledAnswers:
     """What people said of pairs; all arrays have one entry per answer.
@@ -60,16 +63,18 @@ class SampledAnswers:
 
     def __add__(self, later: SampledAnswers) -> SampledAnswers:
         """Return these answers and later ones."""
-        names = ("rows", "columns", "present", "sampled_with", "batch")
-        parts = (np.concatenate([getattr(self, name), getattr(later, name)]) for name in names)
         asked, more = dict(self.batches()), dict(later.batches())
         numbers = range(max([*asked, *more], default=-1) + 1)
-        return SampledAnswers(*parts, tuple(asked.get(n, 0) + more.get(n, 0) for n in numbers))
+        both = ((getattr(self, name), getattr(later, name)) for name in _ENTRIES)
+        parts = {name: np.concatenate(pair) for name, pair in zip(_ENTRIES, both, strict=True)}
+        return SampledAnswers(
+            **parts, asked=tuple(asked.get(one, 0) + more.get(one, 0) for one in numbers)
+        )
 
     def select(self, chosen: npt.NDArray[np.int64] | Flags) -> SampledAnswers:
         """Return some of the answers; the numbers of pairs asked about stay."""
-        names = ("rows", "columns", "present", "sampled_with", "batch")
-        return SampledAnswers(*(getattr(self, name)[chosen] for name in names), self.asked)
+        parts = {name: getattr(self, name)[chosen] for name in _ENTRIES}
+        return SampledAnswers(**parts, asked=self.asked)
 
     def batches(self) -> list[tuple[int, int]]:
         """Return the number of each batch, and how many pairs were asked about in it."""

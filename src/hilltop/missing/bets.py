@@ -17,11 +17,11 @@ from hilltop.missing import priors
 from hilltop.missing.answers import Flags
 from hilltop.missing.logistic import Floats
 
-_ENTRIES_AT_ONCE = 8_000_000
+_ENTRIES_AT_ONCE = 4_000_000
 _TINY, _HUGE = 1e-12, 1e12
 _ROOT_2_PI = 2.5066282746
 _EVERY = 25  # draws after which what is decided is set aside
-_LOST = 1e-3  # wealth below which a bet is given up, which proves nothing
+_LOST = 0.02  # wealth below which a bet is given up, which proves nothing
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,31 +7,37 @@ scores and model are. The model only makes it tight. ``docs/promises.md`` has th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from hilltop.checks import check_choice, check_number, check_same_shape, check_whole, pluralize
 from hilltop.errors import ArgumentError, MissingExtra
 from hilltop.missing import priors
 from hilltop.missing.answers import Flags, Ints, PlannedPairs, SampledAnswers
 from hilltop.missing.bets import Claims, Draws, proven
-from hilltop.missing.interval import Z_90, Interval
+from hilltop.missing.interval import Interval
 from hilltop.missing.logistic import Floats, as_floats
 from hilltop.missing.model import MissingLabelModel
+from hilltop.missing.tally import (
+    EVERYTHING,
+    Metric,
+    Per,
+    Population,
+    Scores,
+    Tally,
+    coefficients,
+    count_below,
+    draw_weights,
+    image_means,
+    image_sums,
+)
 
-Metric = Literal["recall", "precision"]
 Over = Literal["new", "these"]
-Per = Literal["pair", "image"]
-GRID = 120
-"""Thresholds that are tried, at equal steps of the expected recall."""
 LEVELS: Floats = np.linspace(0.005, 0.995, 199)
 """Recalls and precisions that are tried for one threshold."""
-EVERYTHING = -1.0
-"""A threshold that every probability exceeds."""
 MIN_CLASS_ANSWERS = 30
 """Answers about a class from which it gets a threshold of its own."""
 MIN_IMAGES = 30
@@ -41,10 +47,7 @@ _DRAWS, _QUANTILES, _CURVE = 16, 101, 24
 _SURE = 1e-6
 _KS_1_PERCENT = 1.63
 _IMAGE_SHARE = 0.3  # of delta, for the choice of images
-_ENTRIES_AT_ONCE = 2_000_000
 _OTHER_POPULATION = 5.0  # standard errors
-
-Scores = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,8 +128,9 @@ class Promise:
     def from_dict(cls, content: dict[str, Any]) -> Promise:
         """Return what :meth:`as_dict` wrote."""
         values = dict(content)
-        for name in ("curve", "profile", "notes"):
+        for name in ("profile", "notes"):
             values[name] = tuple(values[name])
+        values["curve"] = tuple(tuple(point) for point in values["curve"])
         for name in ("recall", "precision"):
             values[name] = Interval(**values[name])
         return cls(**values)
@@ -185,9 +189,10 @@ class PromiseTest:
 
     .. math:: w_i = f_i \sqrt{p_i (1 - p_i) + \epsilon^2}
 
-    with a small f where an answer says little about the promise asked for. A person is asked from the top. Every beginning of the order is a sample that a promise can rest
-    on, so that one may look at any time and ask on. Images stand in a random order of their own,
-    for promises of the mean over images.
+    with a small f where an answer says little about the promise asked for. A person is asked from
+    the top. Every beginning of the order is a sample that a promise can rest on, so that one may
+    look at any time and ask on. Images stand in a random order of their own, for promises of the
+    mean over images.
 
     Labels are taken to be right. Pairs that a person verified to be absent are known, too.
 
@@ -228,7 +233,7 @@ class PromiseTest:
     ) -> None:
         """Find what is known, what is open and how probable that is, and draw the orders."""
         values = np.asarray(scores)
-        if values.ndim != 2:
+        if len(values.shape) != 2:
             raise ArgumentError(f"scores must have the shape (N, C), but got {values.shape}.")
         labels = np.zeros(values.shape, np.float32) if targets is None else np.asarray(targets)
         check_same_shape("scores", values.shape, "targets", labels.shape)
@@ -244,7 +249,7 @@ class PromiseTest:
             still &= there
         if not np.isfinite(guess := np.where(still, probs, 0.0)).all():
             raise ArgumentError("probs must be finite for every entry that is open.")
-        self.images, self.classes = labels.shape
+        self.images, self.classes = (int(size) for size in labels.shape)
         rng = np.random.default_rng(seed)
         # Exponential clocks ring in the order of successive draws in proportion to their rates.
         # Every entry has one, so that what is known of others changes no order.
@@ -253,10 +258,10 @@ class PromiseTest:
         guess = np.clip(guess, _SURE, 1 - _SURE, dtype=np.float32)
         present = np.where(still, guess, (labels == 1) & there).astype(np.float32)
         ranked = np.where(there, values, -np.inf)
-        weights = _weights(ranked, present, *plan_for)
+        weights = draw_weights(ranked, present, *plan_for)
         keys = np.where(still, clock / weights, np.inf).astype(np.float32)
-        self._all = _Population(ranked, present, still, there, weights, keys)
-        self._tallies: dict[tuple[int | None, Per], tuple[_Population, Floats, _Tally]] = {}
+        self._all = Population(ranked, present, still, there, weights, keys)
+        self._tallies: dict[tuple[int | None, Per], tuple[Population, Floats, Tally]] = {}
         sums = _image_sums(values)
         self.profile = tuple(np.quantile(sums, np.linspace(0, 1, _QUANTILES)).tolist())
 
@@ -384,9 +389,7 @@ class PromiseTest:
         The threshold must not depend on the answers.
         """
         grid = np.array([threshold], dtype=np.float64)
-        case = self.case(
-            metric, 0.5, answers, confidence, over, per=per, column=column, grid=grid
-        )
+        case = self.case(metric, 0.5, answers, confidence, over, per=per, column=column, grid=grid)
         return self._bounds(case, [0])[0]
 
     def at_present(self, case: _Case) -> tuple[float, float]:
@@ -404,9 +407,7 @@ class PromiseTest:
             at = int(enough[-1] if case.metric == "recall" else enough[0])
         return float(case.grid[at]), self._bounds(case, [at])[0]
 
-    def outlook(
-        self, case: _Case, *, numbers: Sequence[int] = _HOPES
-    ) -> dict[int, float | None]:
+    def outlook(self, case: _Case, *, numbers: Sequence[int] = _HOPES) -> dict[int, float | None]:
         """Return how many tags a promise would allow after so many answers, if the model is right.
 
         Further answers are drawn from the model; the median of a few draws is returned, None where
@@ -469,7 +470,7 @@ class PromiseTest:
             raise ArgumentError("A promise per image is about all classes; leave column out.")
         if grid is not None:
             people = self._all if column is None else self._all.of_class(column)
-            tally = _Tally.of(people, grid, per)
+            tally = Tally.of(people, grid, per)
         else:
             people, grid, tally = self._tallied(column, per)
         given = SampledAnswers.none() if answers is None else answers
@@ -481,12 +482,12 @@ class PromiseTest:
             metric, wanted, confidence, over, per, people, grid, tally, order, notes, self.profile
         )
 
-    def _tallied(self, column: int | None, per: Per) -> tuple[_Population, Floats, _Tally]:
+    def _tallied(self, column: int | None, per: Per) -> tuple[Population, Floats, Tally]:
         """Pairs, thresholds and sums, which no answer changes."""
         if (column, per) not in self._tallies:
             people = self._all if column is None else self._all.of_class(column)
             grid = people.grid()
-            self._tallies[column, per] = people, grid, _Tally.of(people, grid, per)
+            self._tallies[column, per] = people, grid, Tally.of(people, grid, per)
         return self._tallies[column, per]
 
     def used(self, answers: SampledAnswers, per: Per = "pair") -> int:
@@ -583,7 +584,7 @@ class PromiseTest:
 
     def _image_order(self, answers: SampledAnswers) -> _Order:
         """Images whose open pairs were answered, from the top of the order of images."""
-        said = np.full((self.images, self.classes), np.nan, dtype=np.float32)
+        said = np.full((self.images, self.classes), np.nan)
         said[answers.rows, answers.columns] = answers.present
         still = self._all.open
         gaps = (still & np.isnan(said)).sum(axis=1)
@@ -594,7 +595,7 @@ class PromiseTest:
         length = int(dense[-1]) + 1 if len(dense) else 0
         told = order[:length]
         count = int((still & ~np.isnan(said))[told].sum())
-        ends = []
+        ends: list[int] = []
         ranks = np.argsort(order)[answers.rows]
         for number, _ in answers.batches():
             mine = ranks[(answers.batch == number) & (ranks < length)]
@@ -612,51 +613,6 @@ def conclude(cases: Sequence[_Case]) -> list[Promise]:
         for at, flags in zip(mine, proven(list(problems), delta), strict=True):
             found[at] = cases[at].promised(flags)
     return [found[at] for at in range(len(cases))]
-
-
-@dataclass(frozen=True, eq=False)
-class _Population:
-    """All (image, class) pairs ``(N, C)``; ``probs`` is 0 or 1 where the truth is known."""
-
-    scores: Scores
-    probs: npt.NDArray[np.float32]
-    open: Flags
-    there: Flags
-    weights: npt.NDArray[np.float32]
-    keys: npt.NDArray[np.float32]
-
-    def of_class(self, column: int) -> _Population:
-        return _Population(*(value[:, column : column + 1] for value in vars(self).values()))
-
-    def first(self, number: int) -> Ints:
-        """The first pairs of the random order."""
-        keys = self.keys.ravel()
-        if number >= len(keys):
-            return np.argsort(keys, kind="stable")[:number]
-        first = np.argpartition(keys, max(number - 1, 0))[:number]
-        return first[np.argsort(keys[first], kind="stable")]
-
-    def grid(self) -> Floats:
-        """Thresholds at equal steps of the expected recall, the one that tags everything first."""
-        scores, reached = _ascending(self.scores, self.probs)
-        if not len(scores):
-            return np.array([EVERYTHING])
-        low = np.geomspace(1e-3, 0.02, 12)[:-1]
-        steps = np.concatenate([low, np.linspace(0.02, 0.99, GRID - 12)])
-        places = np.minimum(np.searchsorted(reached, steps * reached[-1]), len(scores) - 1)
-        lowest = float(np.min(self.scores, where=self.there, initial=np.inf))
-        everything = min(EVERYTHING, lowest - 1)
-        return np.unique(np.concatenate([[everything], scores[places].astype(np.float64)]))
-
-    def tags(self, grid: Floats) -> Floats:
-        """How many scores exceed each threshold."""
-        return _totals(self.there.ravel().astype(np.float64), _bins(self.scores, grid), grid)
-
-    def blocks(self) -> Iterator[slice]:
-        """Rows that are worked on together."""
-        images, classes = self.scores.shape
-        step = max(1, _ENTRIES_AT_ONCE // max(classes, GRID))
-        return (slice(start, start + step) for start in range(0, images, step))
 
 
 @dataclass(frozen=True, eq=False)
@@ -700,136 +656,8 @@ class _Order:
             int(inside[:end].sum()) + round(max(end - len(inside), 0) / share) for end in self.ends
         ]
         places = self.places[inside] // classes
-        return _Order(places, self.present[inside], tuple(sorted(set(ends))), count, total=self.total)
-
-
-@dataclass(frozen=True, eq=False)
-class _Tally:
-    """Sums over a population for each threshold of a grid ``(H,)``, by what is tagged and not.
-
-    Attributes:
-        pairs: Number of pairs that take part, and of images.
-        tags: Number of tags.
-        present: Expected labels among tags, and among the others ``(2, H)``.
-        noise: The same of the variances divided by weights.
-        own: The same of the variances.
-        weight: The same of the weights of what is open.
-        extreme: Largest guess among open tags, and of absence among the others, by its weight.
-        moments: Sums over images of products of expected labels among tags, among the others, and
-            of tags ``(3, 3, H)``.
-        means: Expected recall and precision of an image: sums over images, of squares, and of
-            variances ``(2, 3, H)``; per image alone.
-    """
-
-    images: int
-    open: int
-    tags: Floats
-    present: Floats
-    noise: Floats
-    own: Floats
-    weight: Floats
-    extreme: Floats
-    moments: Floats
-    means: Floats
-
-    @classmethod
-    def of(cls, people: _Population, grid: Floats, per: Per) -> _Tally:
-        images, classes = people.scores.shape
-        size = len(grid)
-        sums, moments, means = np.zeros((5, size + 1)), np.zeros((3, 3, size)), np.zeros((2, 3, size))
-        high, low = np.zeros(size + 1, np.float32), np.zeros(size + 1, np.float32)
-        for rows in people.blocks():
-            bins = _bins(people.scores[rows], grid)
-            p = people.probs[rows].ravel()
-            there, still = people.there[rows].ravel(), people.open[rows].ravel()
-            variance = np.where(still, p * (1 - p), 0.0)
-            w = people.weights[rows].ravel()
-            for at, values in enumerate((there, p, variance / w, variance, w * still)):
-                sums[at] += np.bincount(bins, values, minlength=size + 1)
-            np.maximum.at(high, bins, np.where(still, p / w, 0))
-            np.maximum.at(low, bins, np.where(still, (1 - p) / w, 0))
-            if classes == 1 and per == "pair":  # an image is one pair
-                above, every = _totals(p.astype(np.float64) ** 2, bins, grid), p.astype(np.float64)
-                moments[0, 0] += above
-                moments[1, 1] += float((every**2).sum()) - above
-                moments[0, 2] += _totals(every, bins, grid)
-                moments[2, 2] += _totals(there.astype(np.float64), bins, grid)
-                continue
-            count = len(people.scores[rows])
-            place = np.repeat(np.arange(count) * (size + 1), classes) + bins
-            parts = _of_images(p, place, count, size)
-            number = _of_images(there, place, count, size)[0]
-            for one, first in enumerate((*parts, number)):
-                for other, second in enumerate((*parts, number)):
-                    if other >= one:
-                        moments[one, other] += np.einsum("ih,ih->h", first, second)
-            if per == "image":
-                for metric in range(2):
-                    mean = _image_means(metric, *parts, number)
-                    for power, values in enumerate((mean, mean**2, mean * (1 - mean))):
-                        means[metric, power] += values.sum(axis=0)
-        below = np.cumsum(sums, axis=1)[:, :-1]
-        split = np.stack([sums.sum(axis=1, keepdims=True) - below, below], axis=1)
-        top = np.maximum.accumulate(high[::-1])[::-1][1:]
-        bottom = np.maximum.accumulate(low)[:-1]
-        return cls(
-            images, int(people.open.sum()), split[0, 0], *split[1:],
-            np.stack([top, bottom]).astype(np.float64), moments, means,
-        )  # fmt: skip
-
-    def expected(self, metric: Metric, per: Per) -> Floats:
-        """The metric that is expected at each threshold."""
-        if per == "image":
-            return self.means[int(metric == "precision"), 0] / self.images
-        hits, whole = self.present[0], self.tags
-        if metric == "recall":
-            whole = self.present.sum(axis=0)
-        return np.divide(hits, whole, out=np.zeros_like(hits), where=whole > 1e-9)
-
-    def claims(
-        self, metric: Metric, levels: Floats, limits: Ints, misfit: float, least: float | None
-    ) -> Claims:
-        r"""Whether the metric reaches levels at thresholds.
-
-        Recall of at least r is :math:`\sum y (1\{tag\} - r) \ge 0`, precision of at least q is
-        :math:`\sum_{tags} (y - q) \ge 0`.
-
-        Args:
-            metric: Recall or precision of all pairs together.
-            levels: Its values ``(H,)``.
-            limits: Numbers of the thresholds ``(H,)``.
-            misfit: How many times its own variance the model is off.
-            least: Smallest probability of a single draw, where draws are made with replacement.
-        """
-        recall = metric == "recall"
-        up, down = coefficients(metric, levels)
-        over, under = self.present[:, limits]
-        mean = up * over + down * under - (0 if recall else levels * self.tags[limits])
-        weight = self.weight[0, limits] + (self.weight[1, limits] if recall else 0)
-        scale = np.sqrt((up**2 * self.noise[0, limits] + down**2 * self.noise[1, limits]) * weight)
-        top, bottom = self.extreme[:, limits]
-        worst = np.maximum(up * top, -down * bottom)
-        if least is not None:
-            weight, worst = np.ones_like(mean), np.maximum(up, -down) / least
-        factors = np.stack([up, down, np.zeros_like(up) if recall else -levels])
-        second = np.zeros_like(mean)
-        for one in range(3):
-            for other in range(one, 3):
-                double = 1 if one == other else 2
-                product = self.moments[one, other, limits]
-                second += double * factors[one] * factors[other] * product
-        own = up**2 * self.own[0, limits] + down**2 * self.own[1, limits]
-        between = np.sqrt(np.maximum(second - mean**2 / self.images, 0.0) + misfit * own)
-        return Claims(mean, weight, worst, scale, between)
-
-    def image_claims(self, metric: Metric, levels: Floats, limits: Ints) -> Claims:
-        """Whether the mean over images reaches levels at thresholds."""
-        mean, square, own = self.means[int(metric == "precision")][:, limits]
-        images = float(self.images)
-        spread = np.maximum(square - mean**2 / images, 0.0) + own
-        every = np.ones_like(mean)
-        return Claims(
-            mean - levels * images, images * every, every, np.sqrt(own * images), np.sqrt(spread)
+        return _Order(
+            places, self.present[inside], tuple(sorted(set(ends))), count, total=self.total
         )
 
 
@@ -842,9 +670,9 @@ class _Case:
     confidence: float
     over: Over
     per: Per
-    people: _Population
+    people: Population
     grid: Floats
-    tally: _Tally
+    tally: Tally
     order: _Order
     notes: tuple[str, ...]
     profile: tuple[float, ...]
@@ -881,7 +709,7 @@ class _Case:
             return Draws(gain, np.ones(len(gain)), order.ends)
         other = order.places < 0  # another class
         probs = self.people.probs.ravel()[order.places].astype(np.float64)
-        bins = _bins(self.people.scores.ravel()[order.places], self.grid)
+        bins = count_below(self.people.scores.ravel()[order.places], self.grid)
         up, down = coefficients(self.metric, levels)
         a = np.where(bins[:, None] > limits, up, down)
         y = order.present[:, None]
@@ -895,12 +723,12 @@ class _Case:
     def _image_values(self, order: _Order) -> tuple[Floats, Floats]:
         """Guess and worst possible value of the metric of each drawn image ``(n, H)``."""
         rows = order.places
-        bins = _bins(self.people.scores[rows], self.grid)
+        bins = count_below(self.people.scores[rows], self.grid)
         size, classes = len(self.grid), self.people.scores.shape[1]
         place = np.repeat(np.arange(len(rows)) * (size + 1), classes) + bins
 
         def split(values: Any) -> tuple[Floats, Floats]:
-            return _of_images(np.asarray(values).ravel(), place, len(rows), size)
+            return image_sums(np.asarray(values).ravel(), place, len(rows), size)
 
         number = split(self.people.there[rows])[0]
         metric, probs = int(self.metric == "precision"), self.people.probs[rows]
@@ -908,9 +736,7 @@ class _Case:
         known = np.where(still, order.present, probs)
         hits = split(np.nan_to_num(known))[0]
         missed = split(np.where(np.isnan(known), 1.0, known))[1]
-        return _image_means(metric, *split(probs), number), _image_means(
-            metric, hits, missed, number
-        )
+        return image_means(metric, *split(probs), number), image_means(metric, hits, missed, number)
 
     def _misfit(self) -> float:
         """How many times their own variance guesses are off, as answers show; at least once."""
@@ -963,8 +789,8 @@ class _Case:
         claims, draws = case.claims(levels, limits), case.draws(None, levels, limits)
         gain, drawn = np.nan_to_num(draws.gain), draws.weight[:, None]
         before = np.cumsum(gain, axis=0) - gain
-        left = float(self.tally.images if self.per == "image" else self.tally.weight[:, at].sum())
-        left = left - np.cumsum(drawn, axis=0) + drawn
+        all_of_it = self.tally.images if self.per == "image" else self.tally.weight[:, at].sum()
+        left = float(all_of_it) - np.cumsum(drawn, axis=0) + drawn
         if draws.replaced:
             before, left = np.zeros_like(gain), np.ones_like(drawn)
         steps = gain * np.maximum(left, drawn) / drawn
@@ -977,68 +803,6 @@ class _Case:
         return Interval.of_share(value, max(seen, float(expected)) / size)
 
 
-def coefficients(metric: Metric, levels: Floats) -> tuple[Floats, Floats]:
-    """Coefficients of the truth of tags, and of other pairs, in a claim."""
-    if metric == "recall":
-        return 1 - levels, -levels
-    return np.ones_like(levels), np.zeros_like(levels)
-
-
-def _bins(scores: Scores, grid: Floats) -> Ints:
-    """How many thresholds each score exceeds."""
-    found: Ints = np.searchsorted(grid, scores.ravel(), side="left")
-    return found
-
-
-def _totals(values: Floats, bins: Ints, grid: Floats) -> Floats:
-    """Sums of what exceeds each threshold."""
-    sums = np.bincount(bins, values, minlength=len(grid) + 1)
-    found: Floats = float(sums.sum()) - np.cumsum(sums)[:-1]
-    return found
-
-
-def _of_images(values: Any, place: Ints, count: int, size: int) -> tuple[Floats, Floats]:
-    """Sums of each image above and below each threshold ``(count, size)``."""
-    sums = np.bincount(place, values, minlength=count * (size + 1)).reshape(count, size + 1)
-    below = np.cumsum(sums, axis=1)
-    return below[:, -1:] - below[:, :-1], below[:, :-1]
-
-
-def _image_means(metric: int, hits: Floats, missed: Floats, tags: Floats) -> Floats:
-    """Recall (0) or precision (1) of each image; 1 where there is nothing to find, or no tag."""
-    whole = tags if metric else hits + missed
-    found: Floats = np.divide(hits, whole, out=np.ones_like(hits), where=whole > 1e-9)
-    return np.clip(found, 0.0, 1.0)
-
-
-def _ascending(scores: Scores, probs: Any) -> tuple[Scores, Floats]:
-    """Scores from the lowest, and expected labels up to each of them; of some of very many."""
-    every = max(1, scores.size // _ENTRIES_AT_ONCE)
-    some = scores.ravel()[::every]
-    order = np.argsort(some, kind="stable")
-    order = order[np.searchsorted(some, -np.inf, side="right", sorter=order) :]
-    return some[order], np.cumsum(probs.ravel()[::every][order], dtype=np.float64)
-
-
-def _weights(scores: Scores, probs: Any, metric: Metric, wanted: float) -> Any:
-    """Weights to draw pairs with: small where an answer cannot decide about the promise."""
-    found = np.sqrt(probs * (1 - probs) + np.float32(priors.PROMISE_SD**2))
-    ranked, below = _ascending(scores, probs)
-    if not len(ranked):
-        return found
-    above = below[-1] - below
-    if metric == "recall":  # pairs that are tags at any threshold in question
-        share = above / max(below[-1], 1e-9)
-        at = int(np.searchsorted(-share, -(wanted - priors.PROMISE_DOUBT)))
-        little = scores > (ranked[at] if at < len(ranked) else np.inf)
-    else:  # pairs that are none
-        precision = above / np.maximum(np.arange(len(above) - 1, -1, -1), 1)
-        enough = np.flatnonzero(precision >= wanted - priors.PROMISE_DOUBT)
-        little = scores <= (ranked[enough[0]] if len(enough) else -np.inf)
-    found[little] *= np.float32(priors.PROMISE_LITTLE)
-    return found
-
-
 def _image_sums(scores: Scores) -> Floats:
     found: Floats = np.nansum(scores, axis=1, dtype=np.float64)
     return found
@@ -1048,8 +812,8 @@ def _ranks(keys: Any, asked: Any) -> Ints:
     """How many keys are smaller than each of those asked for, which are sorted."""
     if not len(asked):
         return np.zeros(0, dtype=np.int64)
-    smaller = np.sort(keys[keys <= asked[-1]])
-    return np.searchsorted(smaller, asked)
+    found: Ints = np.searchsorted(np.sort(keys[keys <= asked[-1]]), asked)
+    return found
 
 
 def present_probs(scores: Any, targets: Any, *, verified: Any = None) -> Floats:
@@ -1075,7 +839,7 @@ def present_probs(scores: Any, targets: Any, *, verified: Any = None) -> Floats:
             f" {float(outside[0])!r}. Put logits through a sigmoid."
         )
     if not (labels == 1).any():
-        return shrunk(values, float(np.nanmean(values)) if values.size else 0.0)
+        return shrunk(values)
     inside = np.clip(values, _SURE, 1 - _SURE)
     logits = np.log(inside) - np.log1p(-inside)
     model = MissingLabelModel.fit(logits, labels, verified=verified)
@@ -1083,9 +847,11 @@ def present_probs(scores: Any, targets: Any, *, verified: Any = None) -> Floats:
     return shrunk(found, float(np.nanmean(labels)))
 
 
-def shrunk(probs: Floats, towards: float) -> Floats:
-    """Return probabilities of a model, shrunk towards a common one."""
+def shrunk(probs: Any, towards: float | None = None) -> Floats:
+    """Return probabilities of a model, shrunk towards a common one, or towards their mean."""
     share = priors.PROMISE_SHRINKAGE
+    if towards is None:
+        towards = float(np.nanmean(probs)) if np.size(probs) else 0.0
     found: Floats = (1 - share) * probs + share * towards
     return found
 
