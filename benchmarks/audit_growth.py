@@ -1,19 +1,27 @@
 """How do time and memory of an audit from features grow with images and classes?
 
 Images have about four classes each, drawn with probabilities that fall with the rank of the class;
-features are sums of random prototypes of the classes and noise; 60% of the labels are kept. Each
-size runs in a process of its own, whose largest resident memory is given, data included.
+features are sums of random prototypes of the classes and noise, in a file that is mapped; 60% of
+the labels are kept. Each size runs in a process of its own on one core. Seconds are those of the
+processor, so that other work on the machine changes them little; memory is the largest that was
+resident, features and labels included. Sizes that the file of results has already are passed over,
+and one that was stopped goes on.
+
 Run it with: python benchmarks/audit_growth.py [--sizes 10000x100 ...] [--features F] [--dense]
+[--cleanlab] [--out results.jsonl]; draw what was measured with --figure growth.png.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,55 +29,132 @@ import torch
 
 from hilltop.audit import Scored, audit
 from hilltop.audit import run as audit_run
+from hilltop.audit.find.rank_folder import RankFolder
+from hilltop.audit.run import Audited
 from hilltop.data import LabelTable, State
+from hilltop.inputs import Ranks
+from hilltop.inputs.features import FeatureInputs, read_features
+from hilltop.training.folds import HeadShards
 
-SIZES = ("10000x100", "10000x1000", "100000x100", "100000x1000", "1000000x100")
+SIZES = tuple(f"{n}x{c}" for n in (10_000, 100_000, 1_000_000) for c in (100, 1000, 20_000))
 LABELS, KEPT, NOISE = 4, 0.6, 0.15
 
 
-def problem(images: int, classes: int, width: int) -> tuple[torch.Tensor, LabelTable, np.ndarray]:
-    """Features, the labels that were kept, and the places of those that were not."""
+def problem(images: int, classes: int, width: int, file: Path) -> tuple[LabelTable, np.ndarray]:
+    """The labels that were kept, and the places of those that were not; features go to a file."""
     rng = np.random.default_rng(0)
     share = 1 / (10 + np.arange(classes))
     drawn = rng.choice(classes, (images, LABELS), p=share / share.sum())
     prototypes = rng.standard_normal((classes, width), dtype=np.float32) / np.sqrt(width)
-    features = NOISE * rng.standard_normal((images, width), dtype=np.float32)
-    for column in drawn.T:
-        features += prototypes[column]
-    places = np.unique(np.arange(images)[:, None] * classes + drawn)
-    kept = rng.random(len(places)) < KEPT
-    rows, columns = np.divmod(places[kept], classes)
     ids = pa.array(map("{:08}".format, range(images)), pa.string())
+    if not file.is_file():
+        shape = (images, width)
+        features = np.lib.format.open_memmap(file, mode="w+", dtype=np.float32, shape=shape)
+        for first in range(0, images, 1 << 14):
+            rows = slice(first, first + (1 << 14))
+            noise = rng.standard_normal(features[rows].shape, dtype=np.float32)
+            features[rows] = NOISE * noise + prototypes[drawn[rows]].sum(axis=1)
+        features.flush()
+        np.save(file.with_suffix(".ids.npy"), np.array(ids.to_pylist()))
+    places = np.unique(np.arange(images)[:, None] * classes + drawn)
+    kept = np.random.default_rng(1).random(len(places)) < KEPT
+    rows, columns = np.divmod(places[kept], classes)
     names = [f"c{column:05}" for column in range(classes)]
     table = LabelTable.from_coo(ids, names, rows, columns, State.PRESENT, unlisted=State.UNKNOWN)
-    return torch.from_numpy(features), table, places[~kept]
+    return table, places[~kept]
 
 
-def measure(images: int, classes: int, width: int, dense: bool) -> dict[str, float]:
+def measure(images: int, classes: int, width: int, dense: bool, parts: Path) -> dict[str, float]:
     """Audit one size; return seconds, GiB, counts, and how many of the lost labels come first."""
-    features, table, lost = problem(images, classes, width)
-    audit_run.DENSE_PAIRS = 1 << 40 if dense else 0
-    rows, began = np.arange(images), time.perf_counter()
-    logits = audit_run.fold_logits(table, features, rows, folds=4, seed=0, say=lambda _: None)
-    trained = time.perf_counter()
-    found = audit(table, Scored(logits, rows))
-    ended = time.perf_counter()
-    candidates = found.candidates
-    places = candidates.rows() * classes + candidates.columns()
-    hits = np.isin(places[: len(lost)], lost)
-    every = np.isin(places, lost)
-    ranks = np.flatnonzero(every) + 1
+    parts.mkdir(parents=True, exist_ok=True)
+    file = parts / "features.npy"
+    table, lost = problem(images, classes, width, file)
+    if dense:
+        audit_run.DENSE_PAIRS = 1 << 40
+    rows, ranks, began = np.arange(images), Ranks(), time.process_time()
+    features = FeatureInputs(read_features(file), table.images).values
+    shards = HeadShards(parts / "heads", ranks)
+    options = {"folds": 4, "seed": 0, "say": print}
+    logits = audit_run.fold_logits(table, features, rows, shards=shards, **options)
+    trained = time.process_time()
+    found = audit(table, Scored(logits, rows), shards=RankFolder(parts / "ranks", ranks, say=print))
     return {
         "heads_s": round(trained - began, 1),
-        "rank_s": round(ended - trained, 1),
+        "rank_s": round(time.process_time() - trained, 1),
         "gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        **quality(found, lost, classes),
+    }
+
+
+def quality(found: Audited, lost: np.ndarray, classes: int) -> dict[str, float]:
+    """What was estimated, and how many of the lost labels come first."""
+    candidates = found.candidates
+    hits = np.isin(candidates.rows() * classes + candidates.columns(), lost)
+    return {
         "lost": len(lost),
         "estimate": round(found.missing.value),
         "low": round(found.missing.low),
         "high": round(found.missing.high),
-        "recall": round(float(hits.mean()), 4),
-        "ap": round(float((np.arange(1, len(ranks) + 1) / ranks).sum() / len(lost)), 4),
+        "first_10000": round(float(hits[:10_000].mean()), 4),
+        "recall": round(float(hits[: len(lost)].sum() / len(lost)), 4),
+        "ap": average_precision(hits, len(lost)),
     }
+
+
+def average_precision(hits: np.ndarray, lost: int) -> float:
+    """Average precision of a list that ends early: what it leaves out counts as not found."""
+    ranks = np.flatnonzero(hits) + 1
+    return round(float((np.arange(1, len(ranks) + 1) / ranks).sum() / lost), 4)
+
+
+def measure_cleanlab(images: int, classes: int, width: int, parts: Path) -> dict[str, float]:
+    """Rank by cleanlab, with the same out-of-fold scores."""
+    from cleanlab.internal.multilabel_scorer import ClassLabelScorer, MultilabelScorer
+
+    parts.mkdir(parents=True, exist_ok=True)
+    table, lost = problem(images, classes, width, parts / "features.npy")
+    audit_run.DENSE_PAIRS = 1 << 40
+    features = FeatureInputs(read_features(parts / "features.npy"), table.images).values
+    rows = np.arange(images)
+    logits = audit_run.fold_logits(table, features, rows, folds=4, seed=0, say=print)
+    probs, began = logits(0, images).double().sigmoid().numpy(), time.process_time()
+    labels = table.dense() == State.PRESENT
+    scorer = MultilabelScorer(base_scorer=ClassLabelScorer.SELF_CONFIDENCE)
+    quality = scorer.get_class_label_quality_scores(labels.astype(int), probs)
+    order = np.argsort(quality[~labels], kind="stable")
+    ended = time.process_time()
+    hits = np.isin(np.flatnonzero(~labels.ravel())[order], lost)
+    return {
+        "rank_s": round(ended - began, 1),
+        "gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "lost": len(lost),
+        "first_10000": round(float(hits[:10_000].mean()), 4),
+        "recall": round(float(hits[: len(lost)].mean()), 4),
+        "ap": average_precision(hits, len(lost)),
+    }
+
+
+def draw(results: list[dict[str, float | str]], path: Path) -> None:
+    """Draw time and memory by pairs, a line for each number of classes, with its slope."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+    for classes in (100, 1000, 20_000):
+        mine = [one for one in results if one["size"].endswith(f"x{classes}")]
+        mine = sorted(
+            (one for one in mine if one["by"] == "hilltop"), key=lambda one: one["heads_s"]
+        )
+        images = np.array([int(one["size"].partition("x")[0]) for one in mine])
+        seconds = np.array([one["heads_s"] + one["rank_s"] for one in mine])
+        memory = np.array([one["gib"] for one in mine])
+        for axis, values in zip(axes, (seconds, memory), strict=True):
+            slope = np.polyfit(np.log(images[-2:]), np.log(values[-2:]), 1)[0]
+            axis.loglog(images, values, "o-", label=f"{classes:,} classes, last slope {slope:.2f}")
+    for axis, name in zip(axes, ("seconds of one core", "peak memory, GiB"), strict=True):
+        axis.set(xlabel="images", ylabel=name)
+        axis.legend(fontsize=8)
+        axis.grid(alpha=0.3, which="both")
+    figure.savefig(path, dpi=150)
 
 
 def main() -> None:
@@ -78,17 +163,39 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=SIZES, help="images x classes")
     parser.add_argument("--features", type=int, default=128)
     parser.add_argument("--dense", action="store_true", help="matrices instead of blocks")
+    parser.add_argument("--cleanlab", action="store_true", help="rank by cleanlab")
+    parser.add_argument("--out", type=Path, default=Path("audit_growth.jsonl"))
+    parser.add_argument("--parts", type=Path, default=Path(tempfile.gettempdir(), "audit_growth"))
+    parser.add_argument("--figure", type=Path, help="draw the results instead")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    lines = options.out.read_text().splitlines() if options.out.is_file() else []
+    results = [json.loads(line) for line in lines]
+    if options.figure:
+        return draw(results, options.figure)
+    by = "cleanlab" if options.cleanlab else "dense" if options.dense else "hilltop"
     for size in options.sizes:
-        if options.one:
-            images, classes = map(int, size.split("x"))
-            found = measure(images, classes, options.features, options.dense)
-            print(size, "dense" if options.dense else "blocks", json.dumps(found), flush=True)
+        about = {"size": size, "features": options.features, "by": by}
+        if any(about.items() <= one.items() for one in results):
             continue
-        words = ["--sizes", size, "--features", str(options.features), "--one"]
-        words += ["--dense"] if options.dense else []
-        subprocess.run([sys.executable, __file__, *words], check=False)
+        if not options.one:
+            words = [word for word in sys.argv[1:] if word != size]
+            words = [word for word in words if word not in options.sizes and word != "--sizes"]
+            alone = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+            command = [sys.executable, __file__, *words, "--sizes", size, "--one"]
+            subprocess.run(command, check=False, env=alone)
+            continue
+        torch.set_num_threads(1)
+        given = (*map(int, size.split("x")), options.features)
+        parts = options.parts / f"{size}x{options.features}-{by}"
+        found = (
+            measure_cleanlab(*given, parts)
+            if options.cleanlab
+            else measure(*given, options.dense, parts)
+        )
+        with options.out.open("a") as file:
+            print(json.dumps({**about, **found}), file=file)
+    return None
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from sklearn.metrics import average_precision_score
 from timm.data import ImageNetInfo
 
 from hilltop.audit import find_missing_labels
-from hilltop.audit.find.extra_scores import read_extra_scores
+from hilltop.inputs.extra_scores import read_extra_scores
 from hilltop.missing import combine_scores
 from hilltop.training.folds import out_of_fold_logits
 from hilltop.training.learner import head_loss

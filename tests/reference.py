@@ -73,7 +73,7 @@ def preset(name: str, x: float, y: float, classes: int, epoch: int) -> float:
     if name == "wan":
         return loss_of(positive, lambda z: weak_negative(z, classes), x, y)
     if name.startswith("splc") and epoch >= 1:
-        pseudo = focal_positive if name == "splc_released" else positive
+        pseudo = focal_positive if name in ("splc", "splc_released") else positive
         negative = self_paced(negative, pseudo, 0.6)
     return loss_of(positive, negative, x, y)
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from tests.reference import (
     focal_margin_positive,
     focal_negative,
+    focal_positive,
     log_negative,
     log_positive,
     sigmoid,
@@ -73,7 +74,11 @@ def bounded_self_paced(logits: Rows, targets: Rows, tau: float = 0.6) -> Rows:
     sure = sorted((x for x in unlabelled if sigmoid(x) > tau), reverse=True)[:labels]
     return [
         [
-            focal_margin_positive(x) if y == 1 or x in sure else focal_negative(x)
+            focal_margin_positive(x)
+            if y == 1
+            else focal_positive(x)
+            if x in sure
+            else focal_negative(x)
             for x, y in zip(xs, ys, strict=True)
         ]
         for xs, ys in zip(logits, targets, strict=True)

@@ -11,7 +11,6 @@ import pytest
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidates import Candidates, write_candidates
 from hilltop.audit.find.estimate import Estimate, read_estimates, write_estimates
-from hilltop.audit.find.extra_scores import read_extra_scores, read_names
 from hilltop.audit.find.pca import read_pca
 from hilltop.audit.review.queues import Queue, write_queue
 from hilltop.cli.main import main
@@ -21,6 +20,7 @@ from hilltop.data.scores import ScoreTable
 from hilltop.data.small_files import FORMULA_PATTERN, format_rows, mark_cell, read_rows, unmark_cell
 from hilltop.data.tags import choose_tags, write_tags
 from hilltop.errors import DataError
+from hilltop.inputs.extra_scores import read_extra_scores, read_names
 from hilltop.missing import Interval
 from hilltop.report.tables import write_rows
 from hilltop.training.config import TrainConfig

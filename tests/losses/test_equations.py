@@ -183,9 +183,11 @@ def test_values_worked_out_by_hand() -> None:
     assert focal_margin()(half + 1, present).item() == pytest.approx(log2 / 4)
     # p = 0.75 lies above tau: the released form has no margin on a corrected entry.
     sure = torch.full((1, 1), math.log(3.0))
-    released, equation = splc_released(), splc()
-    released.set_epoch(1), equation.set_epoch(1)
+    released, usual, equation = splc_released(), splc(), splc(equation=True)
+    for loss in (released, usual, equation):
+        loss.set_epoch(1)
     assert released(sure, absent).item() == pytest.approx(-(0.25**2) * math.log(0.75))
+    assert usual(sure, absent).item() == released(sure, absent).item()
     p_m = 1 / (1 + math.exp(1) / 3)
     assert equation(sure, absent).item() == pytest.approx(-((1 - p_m) ** 2) * math.log(p_m))
 
@@ -245,16 +247,19 @@ class TestLimits:
         )
 
 
+@pytest.mark.parametrize("equation", [False, True])
 @pytest.mark.parametrize("base", ["bce", "focal", "asl", "focal_margin"])
 @pytest.mark.usefixtures("engine")
-def test_splc_goes_over_any_loss(base: str) -> None:
-    loss = splc(build(base, reduction="none"), tau=0.6, start_epoch=0)
+def test_splc_goes_over_any_loss(base: str, equation: bool) -> None:
+    loss = splc(build(base, reduction="none"), tau=0.6, start_epoch=0, equation=equation)
     positive, negative = ref.TERMS[base]
+    if base == "focal_margin" and not equation:
+        positive = ref.focal_positive
     expected = [ref.self_paced(negative, positive, 0.6)(x) for x in GRID]
     logits = torch.tensor([GRID])
     actual = loss(logits, torch.zeros_like(logits))
     torch.testing.assert_close(actual, torch.tensor([expected]), rtol=2e-6, atol=1e-9)
-    by_name = splc(base, reduction="none", start_epoch=0)
+    by_name = splc(base, reduction="none", start_epoch=0, equation=equation)
     torch.testing.assert_close(by_name(logits, torch.zeros_like(logits)), actual)
 
 

@@ -38,6 +38,9 @@ from hilltop.training.folds import HeadShards, shared_out_of_fold_logits
 from hilltop.training.heads import REPEATS
 from hilltop.training.learner import head_loss
 
+REPEATED_PAIRS = 1 << 32
+"""Pairs beyond which images are dealt into folds once, which halves the time: with so many labels
+another deal changes little."""
 PARTS = "parts"
 """Folder of what processes have finished of an audit that they share."""
 
@@ -284,7 +287,8 @@ def fold_logits(
     options: dict[str, Any] = {"folds": folds, "seed": seed, "say": say, "shards": shards}
     if len(rows) * len(table.classes) <= DENSE_PAIRS or len(rows) < 2 * folds:
         return blocks_of(score_by_folds(table, features, rows, **options))
-    heads = fit_fold_heads(features, table, rows, repeats=REPEATS, **options)
+    repeats = REPEATS if len(rows) * len(table.classes) <= REPEATED_PAIRS else 1
+    heads = fit_fold_heads(features, table, rows, repeats=repeats, **options)
     return heads.logits
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from hilltop.inputs.ranks import Ranks
 
 _PAGE_PAIRS = 200
+_COMBINED_BYTES = 40
+"""Memory that a pair takes where extra scores are combined with ours, which is done in matrices."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,21 @@ class Audit:
     """Audit anew in a folder that holds answers already, and keep them."""
     shard: int | None = None
     """Images that are ranked between two saves; by default those of 270 million pairs."""
+    dry_run: bool = False
+    """Say how much time, memory and disk it will take, measured on a part; write nothing."""
+    engine: Literal["torchrun", "ray"] = "torchrun"
+    """What shares the work out: torchrun, or Ray (the cluster of RAY_ADDRESS, or this machine)."""
     device: Device = "auto"
     format: ReadFormat = None
     reading: Reading = field(default_factory=ReadOptions)
 
     def run(self) -> dict[str, Any]:
         """Score, rank, estimate, write, say what was found."""
-        from hilltop.inputs.ranks import joined_ranks
+        from hilltop.inputs.ranks import engine_ranks
 
-        with joined_ranks() as ranks:
+        if self.dry_run:
+            return self._dry_run()
+        with engine_ranks(self.engine) as ranks:
             from hilltop.audit.folder import AuditFolder
             from hilltop.audit.run import check_out, lock_output
 
@@ -111,6 +119,32 @@ class Audit:
             check_written(self, *written, force=True)
             with lock_output(self.out, ranks):
                 return self._run(ranks)
+
+    def _dry_run(self) -> dict[str, Any]:
+        """Say what it will take."""
+        from hilltop.audit.run import read_audited
+        from hilltop.cli import dry_run
+        from hilltop.data import write_labels
+        from hilltop.training.class_blocks import DENSE_PAIRS
+
+        self._check()
+        table, _ = read_audited(self.labels, format=self.format, options=self.reading)
+
+        def make(part: LabelTable, folder: Path) -> Audit:
+            labels = folder / "labels.parquet"
+            write_labels(part, labels, format="hilltop")
+            same = replace(self, dry_run=False, engine="torchrun", reading=ReadOptions())
+            return replace(same, labels=labels, format="hilltop", out=folder / "out")
+
+        many = self.scores is None and len(table) * len(table.classes) > DENSE_PAIRS
+        found = (
+            dry_run.cost_of_blocks(make, table)
+            if many
+            else dry_run.cost_of_images(
+                lambda images, folder: make(dry_run.some_of(table, images), folder), len(table)
+            )
+        )
+        return dry_run.tell(found[0], self.out, total=len(table), measured=found[1])
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:
         from hilltop.audit.run import PARTS, audit, read_audited, write_audit
@@ -170,7 +204,7 @@ class Audit:
         from hilltop.audit.find.rank_folder import RankFolder
         from hilltop.audit.run import PARTS
 
-        return RankFolder(self.out / PARTS, ranks, size=self.shard, say=print)
+        return RankFolder(self.out.resolve() / PARTS, ranks, size=self.shard, say=print)
 
     def _before(self, table: LabelTable, records: list[ReviewRecord]) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
@@ -196,9 +230,11 @@ class Audit:
             version = f"{self.scores.resolve()} {seen.st_size} {seen.st_mtime_ns}"
             return Scored(score_blocks(known, table), rows, version=version)
         if self.features is not None:
-            rows = self._matching(table, self.features)
-            names = table.images.take(pa.array(rows))
-            values = FeatureInputs(read_features(self.features), names).values
+            rows, found = self._matching(table, self.features), read_features(self.features)
+            if isinstance(found.values, np.memmap):  # in the order of the file, they stay there
+                order = found.rows_of(table.images.take(pa.array(rows)))
+                rows = rows[np.argsort(order, kind="stable")]
+            values = FeatureInputs(found, table.images.take(pa.array(rows))).values
         else:
             from hilltop.audit.find.features import cached_features
             from hilltop.inputs.backbone import Backbone, check_weights
@@ -225,7 +261,7 @@ class Audit:
             folds=self.folds,
             seed=self.seed,
             say=say,
-            shards=HeadShards(self.out / PARTS, ranks),
+            shards=HeadShards(self.out.resolve() / PARTS, ranks),
         )
         return Scored(logits, rows, values)
 
@@ -235,17 +271,20 @@ class Audit:
             return scored
         import torch
 
-        from hilltop.audit.find.extra_scores import describe_weights, read_extra_scores, read_names
         from hilltop.audit.find.score_blocks import blocks_of, label_block
-        from hilltop.missing.extra_scores import combine_scores
+        from hilltop.data.array_files import check_memory
+        from hilltop.inputs.extra_scores import read_extra_scores, read_names
+        from hilltop.missing.extra_scores import combine_scores, describe_weights
 
+        pairs = len(scored.rows) * len(table.classes)
+        check_memory(self.extra_scores, _COMBINED_BYTES * pairs)
         names = table.images.take(pa.array(scored.rows))
         known = read_names(self.extra_names)
         extra = read_extra_scores(self.extra_scores, names, table.classes, names=known)
         own = scored.logits(0, len(scored.rows)).numpy()
         targets = label_block(table, scored.rows)[0].numpy()
         combined, weights = combine_scores([own, extra], targets, primary=True)
-        print(f"{self.extra_scores}: {describe_weights(weights, table.classes)}")
+        print(f"{self.extra_scores}: {describe_weights(weights)}")
         return replace(scored, logits=blocks_of(torch.from_numpy(combined).float()))
 
     def _given(self) -> Assumption | None:

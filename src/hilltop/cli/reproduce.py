@@ -127,6 +127,9 @@ class Reproduce:
         made = reproduce(chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
         page = write_reproduction_report(self.out / "report.html", made)
         missing = {item.recipe.name: item.missing for item in made.items if item.missing}
+        for item in made.items:
+            for sheet in item.sheets if item.png else ():
+                sheet.print()
         for name, why in missing.items():
             print(f"{name}: {why}")
         print(f"{made.seconds:.0f} s; {page}, tables and figures beside it")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -18,7 +18,7 @@ GROUPS = {
         "labels", "val_labels", "true_labels", "images", "val_images", "features", "val_features",
         "val_share", "val_split", "val_unlisted", "val_format", "allow_missing", "allow_overlap",
     ),
-    "Loss": ("loss", "pseudo_label", "ema_teacher"),
+    "Loss": ("loss", "pseudo_label", "ema_teacher", "extra_scores", "extra_names"),
     "Training": (
         "device", "epochs", "head_epochs", "batch_size", "learning_rate", "weight_decay", "warmup",
         "schedule_epochs", "ema", "ema_ramp", "ema_choice", "augment", "precision", "seed",
@@ -47,6 +47,8 @@ class Train:
     """The run folder; without it runs/<date>-<name of the label file>-<loss>."""
     config: Path | None = None
     """YAML file with any of these options; what stands on the command line wins."""
+    dry_run: bool = False
+    """Say how much time, memory and disk it will take, measured on a part; write nothing."""
     device: Device = "auto"
     groups: ClassVar = GROUPS
 
@@ -60,7 +62,31 @@ class Train:
 
         options = self.run_options
         folder = self.out or default_folder(f"{options.labels.stem}-{options.loss}")
+        if self.dry_run:
+            return self._dry_run(folder)
         return describe_run(train(options, folder))
+
+    def _dry_run(self, out: Path) -> dict[str, Any]:
+        """Say what it will take."""
+        from hilltop.cli import dry_run
+        from hilltop.data import ReadOptions, read_labels, write_labels
+
+        options = self.run_options
+        table = read_labels(options.labels, format=options.format, options=options.reading)
+
+        def make(images: int, folder: Path) -> Train:
+            labels, part = folder / "labels.parquet", options
+            write_labels(dry_run.some_of(table, images), labels, format="hilltop")
+            if options.val_labels is not None:
+                format = options.val_format or options.format
+                val = read_labels(options.val_labels, format=format, options=options.reading)
+                write_labels(val, folder / "val.parquet", format="hilltop")
+                part = replace(part, val_labels=folder / "val.parquet", val_format="hilltop")
+            part = replace(part, labels=labels, format="hilltop", reading=ReadOptions())
+            return replace(self, run_options=part, out=folder / "run", config=None, dry_run=False)
+
+        cost, images = dry_run.cost_of_images(make, len(table))
+        return dry_run.tell(cost, out, total=len(table), measured=images)
 
 
 @dataclass(frozen=True)

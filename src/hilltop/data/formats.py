@@ -41,6 +41,7 @@ from hilltop.data.label_table import LabelTable, Step, check_class_names
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
 from hilltop.data.public import audioset, features, lists, nus, openimages
 from hilltop.data.review_record import read_provenance
+from hilltop.data.tables.cells import PARQUET_SUFFIXES, SHEET_SUFFIXES
 from hilltop.data.tables.infer import detect_table
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
@@ -146,6 +147,12 @@ def named_format(name: str) -> Format:
     return FORMATS[name]
 
 
+def _is_frame(value: Any) -> bool:
+    # A lazy frame of polars would have to be run to name its columns.
+    lazy = hasattr(type(value), "collect_schema") and not hasattr(type(value), "__len__")
+    return not lazy and hasattr(value, "columns")
+
+
 def open_source(path: Any, options: ReadOptions) -> Source:
     """Return what labels are read from: a path, ``-`` for standard input, or a DataFrame.
 
@@ -154,7 +161,7 @@ def open_source(path: Any, options: ReadOptions) -> Source:
         ArgumentTypeError: This is neither a path nor a DataFrame.
     """
     if not isinstance(path, str | os.PathLike):
-        if not hasattr(path, "columns"):
+        if not _is_frame(path):
             raise ArgumentTypeError(
                 f"Expected a path or a DataFrame of pandas or polars, but got"
                 f" {type(path).__name__}."
@@ -205,6 +212,13 @@ def detect(
         if not isinstance(error.ambiguous, Ambiguous):
             raise
         return replace(error.ambiguous, options=said, format=format)
+    except UnicodeEncodeError:
+        raise _half_a_character(opened.path) from None
+
+
+def _half_a_character(path: Path) -> DataError:
+    """The error for what JSON can write, but no other file can."""
+    return data_error(path, "a name holds half a character (a lone surrogate). Write it anew.")
 
 
 def _says_absent(source: Source) -> bool:
@@ -290,9 +304,13 @@ def _describe_file(source: Source) -> DataError:
     """Say what was expected of a file that nothing matches."""
     if source.frame is None and is_archive(source.path):
         source.raw  # noqa: B018 (an archive of several files says what it holds)
-    if source.is_file and not source.raw.strip():
+    if source.frame is not None:
+        return data_error(source.path, "it has no columns of images and labels.")
+    if source.suffix in (*SHEET_SUFFIXES, *PARQUET_SUFFIXES):
+        return data_error(source.path, "it holds no table with images and labels.")
+    if not source.raw.strip():
         return data_error(source.path, "the file is empty.")
-    if source.is_file and "\0" in source.text:
+    if "\0" in source.text:
         line = source.text.count("\n", 0, source.text.index("\0")) + 1
         return data_error(
             source.path, "this is not text: it holds a zero byte. Save the file anew.", line=line
@@ -300,7 +318,7 @@ def _describe_file(source: Source) -> DataError:
     lines = source.head.strip().split("\n")[:_MOST_SHOWN]
     first = lines[0]
     even = len({len(line.split()) for line in lines}) == 1 and len(first.split()) > 1
-    if even and source.is_file and first[0] not in "{[<":
+    if even and first[0] not in "{[<":
         return ask(
             source.path,
             f"Are the cells separated by spaces, as in {first!r:.80}? Then pass --separator space.",
@@ -325,10 +343,8 @@ def read(source: Source | Any, layout: Layout) -> LabelTable:
         opened = open_source(source, ReadOptions(encoding=encoding))
     try:
         return FORMATS[layout.format].read(opened, layout)
-    except UnicodeEncodeError:  # JSON can write them, but no other file can
-        raise data_error(
-            opened.path, "a name holds half a character (a lone surrogate). Write it anew."
-        ) from None
+    except UnicodeEncodeError:
+        raise _half_a_character(opened.path) from None
 
 
 def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[Change]) -> Patched:
@@ -496,7 +512,7 @@ def table_from_dataframe(
 ) -> LabelTable:
     """Read a DataFrame as any other table; nothing is inferred that was given."""
     said = read_options(keywords, options)
-    if not hasattr(frame, "columns"):
+    if not _is_frame(frame):
         raise ArgumentTypeError(
             f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
         )
@@ -512,7 +528,7 @@ def table_from_dataframe(
     check_class_names(closed)
     if closed is not None and label is None and set(closed) <= set(names) and format is None:
         said = replace(said, class_columns=_quoted(closed))
-    source = Source(Path("the DataFrame"), frame=frame)
+    source = Source(_FRAME, frame=frame)
     try:
         found = detect(source, said, format=format, classes=closed)
         if isinstance(found, Ambiguous):

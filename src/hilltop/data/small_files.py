@@ -129,14 +129,29 @@ MOST_VALUES = 100_000
 """More than any settings have; names of parts (``*``) can make billions of a few lines."""
 
 
-def read_yaml(path: Path) -> Any:
+class _TextLoader(yaml.BaseLoader):  # type: ignore[misc]  # yaml has no types
+    """Leaves words as they are, and refuses a key that stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        if len(found) < len(node.value):
+            raise yaml.YAMLError("a key stands twice")
+        return found
+
+
+def read_yaml(path: Path, *, as_text: bool = False) -> Any:
     """Return what a file says.
+
+    Args:
+        path: The file.
+        as_text: Take no word for a number or for yes and no.
 
     Raises:
         ValueError: It is no YAML, or repeats its own parts without end.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        loader = _TextLoader if as_text else yaml.SafeLoader
+        content = yaml.load(path.read_text(encoding="utf-8"), loader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ValueError(f"this is not YAML: {' '.join(str(error).split())}.") from None
     waiting, seen = [content], 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import warnings
@@ -20,6 +21,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.errors import AmbiguousInputError, DataError, HilltopWarning
 from hilltop.inputs.onnx_backbone import LEAST_IMAGES, onnx_backbone
+from hilltop.inputs.streams import ImageStream
 from hilltop.progress import ProgressLog, say
 
 BATCH = 64
@@ -159,6 +161,36 @@ class FeatureExtractor:
         for name, reason in inputs.broken:
             say(f"left out: {reason}" if name in reason else f"left out: {name}: {reason}")
         return torch.cat(values).clone(), images.take(pa.array(np.concatenate(rows)))
+
+    @torch.inference_mode()
+    def over(
+        self,
+        stream: ImageStream,
+        *,
+        workers: int,
+        skip_broken: bool,
+        say: Callable[[str], None],
+    ) -> tuple[Tensor, pa.StringArray]:
+        """Return features and names of the images of a stream, decoded by so many threads."""
+        from hilltop.inputs.transforms import model_input
+
+        values, names = [torch.empty(0)], list[str]()
+        images = stream.decoded(self.image_size, workers)
+        while batch := list(itertools.islice(images, BATCH)):
+            read = [(name, pixels) for name, pixels in batch if isinstance(pixels, Tensor)]
+            for _, reason in batch:
+                if isinstance(reason, str) and not skip_broken:
+                    raise DataError(
+                        f"{reason.rstrip('.')}; replace the file, or leave out such images with"
+                        " skip_broken (--skip-broken)."
+                    )
+                if isinstance(reason, str):
+                    say(f"left out: {reason}")
+            if read:
+                pixels = model_input(torch.stack([one for _, one in read]))
+                values.append(self.model(pixels.to(self.device)).float().cpu())
+                names += [name for name, _ in read]
+        return torch.cat(values).clone(), pa.array(names, pa.string())
 
 
 def _frozen(backbone: Backbone) -> nn.Module:

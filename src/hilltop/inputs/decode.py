@@ -39,6 +39,11 @@ def read_image(path: Path) -> Tensor:
             content = file.read()
     except OSError as error:
         raise data_error(path, f"the image cannot be opened: {error.strerror}.") from None
+    return decode_image_bytes(path, content)
+
+
+def decode_image_bytes(path: Path, content: bytes) -> Tensor:
+    """Decode what :func:`read_image` reads; the path is for messages."""
     if not content:
         raise data_error(path, "the image is an empty file.")
     if content.startswith((_JPEG, _PNG)) and not _is_bomb(content):

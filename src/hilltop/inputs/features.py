@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +16,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from hilltop.checks import pluralize
-from hilltop.data.array_files import read_npy, read_npz, read_npz_texts, read_parquet_table
+from hilltop.data.array_files import (
+    check_memory,
+    free_memory,
+    read_npy,
+    read_npz,
+    read_npz_texts,
+    read_parquet_table,
+)
 from hilltop.data.content import Source, read_lines
 from hilltop.data.data_errors import data_error
 from hilltop.data.format import plain_layout
@@ -29,6 +39,10 @@ from hilltop.inputs.image_files import ENDINGS
 from hilltop.models import input_rows
 
 RowNumbers = npt.NDArray[np.int64]
+_BLOCK_NUMBERS = 1 << 22
+_MEMORY_SHARE = 4
+"""Features in a Parquet file that would take more than one part in so many of the free memory are
+moved to a temporary file."""
 
 
 class Features:
@@ -139,8 +153,10 @@ def read_features(path: Path) -> Features:
 
     A label file that holds features too, such as ARFF or LIBSVM, will do: its ids are those of the
     labels in it.
-    The ids of ``x.npy`` stand in ``x.ids.txt``, one a line, or in ``x.ids.npy``. While somebody
-    holds the features of a file, reading it again returns the same ones, unless it has changed.
+    The ids of ``x.npy`` stand in ``x.ids.txt``, one a line, or in ``x.ids.npy``; its numbers stay
+    on disk until they are used. So do those of a Parquet file that takes much of the memory, in a
+    temporary file. While somebody holds the features of a file, reading it again returns the same
+    ones, unless it has changed.
     """
     if not path.is_file():
         return _read(path)
@@ -159,7 +175,7 @@ def _read(path: Path) -> Features:
     if path.suffix == ".npz":
         return _read_npz(path)
     if path.suffix == ".npy":
-        return Features(path, _ids_beside(path), read_npy(path))
+        return Features(path, _ids_beside(path), read_npy(path, mapped=True))
     if path.suffix == ".parquet":
         return _read_parquet(path)
     return _read_in_file(path)
@@ -170,15 +186,23 @@ class FeatureInputs:
 
     def __init__(self, features: Features, images: pa.StringArray) -> None:
         """Arrange the features in the order of ``images``."""
-        chosen = features.values[features.rows_of(images)]
-        sound = np.abs(chosen) <= np.finfo(np.float32).max  # NaN is not; heads are in 32 bits
-        if not sound.all():
-            row = int(np.flatnonzero(~sound.all(axis=1))[0])
-            large = " in 32 bits" if np.isfinite(chosen[row]).all() else ""
-            raise data_error(
-                features.path, f"the features of {images[row].as_py()!r} are not finite{large}."
-            )
-        self.values = torch.from_numpy(np.ascontiguousarray(chosen))
+        rows, values = features.rows_of(images), features.values
+        if not np.array_equal(rows, np.arange(len(values))):
+            if isinstance(values, np.memmap):
+                check_memory(features.path, len(rows) * values[0].nbytes)
+            values = values[rows]
+        step = max(1, _BLOCK_NUMBERS // values.shape[1])
+        for first in range(0, len(values), step):
+            chosen = values[first : first + step]
+            sound = np.abs(chosen) <= np.finfo(np.float32).max  # NaN is not; heads are in 32 bits
+            if not sound.all():
+                row = int(np.flatnonzero(~sound.all(axis=1))[0])
+                large = " in 32 bits" if np.isfinite(chosen[row]).all() else ""
+                name = images[first + row].as_py()
+                raise data_error(features.path, f"the features of {name!r} are not finite{large}.")
+        with warnings.catch_warnings():  # nobody writes to a file that is read
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            self.values = torch.from_numpy(np.ascontiguousarray(values))
         self.backbone, self.images_folder = features.backbone, features.images_folder
 
     @property
@@ -243,21 +267,51 @@ def _read_npz(path: Path) -> Features:
 
 def _read_parquet(path: Path) -> Features:
     try:
-        content = read_parquet_table(path)
+        about = pq.ParquetFile(path)
+        names = about.schema_arrow.names
+        groups = (about.metadata.row_group(at) for at in range(about.num_row_groups))
+        mapped = sum(one.total_byte_size for one in groups) > free_memory() // _MEMORY_SHARE
+        ids = ["image"] if mapped and "image" in names else None
+        content = read_parquet_table(path, ids)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise data_error(path, f"this is not a whole Parquet file: {reason}.") from None
-    names = content.column_names
     if names.count("image") != 1 or len(names) < 2:
         raise data_error(path, f"expected a column image and features, but got {', '.join(names)}.")
     images = _parquet_ids(path, content.column("image"))
     others = [name for name in names if name != "image"]
     if len(set(others)) < len(others):
         raise data_error(path, "two columns have the same name.")
-    if len(others) == 1:
-        return Features(path, images, _matrix(path, content.column(others[0]), others[0]))
-    columns = [content.column(name).to_numpy() for name in others]
-    return Features(path, images, np.stack(columns, axis=1))
+    if ids is None:
+        return Features(path, images, _numbers(path, content.select(others)))
+    return Features(path, images, _in_temporary_file(path, about, others))
+
+
+def _numbers(path: Path, content: pa.Table) -> npt.NDArray[Any]:
+    """One column of lists, or a column for each feature, as rows."""
+    if content.num_columns == 1:
+        return _matrix(path, content.column(0), content.column_names[0])
+    return np.stack([column.to_numpy() for column in content.columns], axis=1)
+
+
+def _in_temporary_file(path: Path, file: pq.ParquetFile, names: list[str]) -> npt.NDArray[Any]:
+    """The numbers of a file that memory has no room for; the system removes them at the end."""
+    width, kind, rows = 0, np.dtype(np.float32), 0
+    with tempfile.TemporaryFile() as held:
+        for batch in file.iter_batches(columns=names):
+            values = _numbers(path, pa.Table.from_batches([batch]))
+            if not rows:
+                width, kind = values.shape[1], values.dtype
+            if values.shape[1] != width:
+                raise data_error(
+                    path,
+                    f"the lists in column {names[0]!r} differ in length: row {rows + 1} has"
+                    f" {values.shape[1]} numbers, the first row has {width}.",
+                )
+            held.write(np.ascontiguousarray(values, dtype=kind).data)
+            rows += len(values)
+        held.flush()
+        return np.memmap(held, kind, mode="r", shape=(rows, width))
 
 
 def _parquet_ids(path: Path, column: pa.ChunkedArray) -> pa.StringArray:

@@ -1,15 +1,20 @@
-"""The processes that torchrun started: which one this is, and what falls to it."""
+"""Processes that share a job: those that torchrun started, or workers of a Ray cluster."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
+import torch
 import torch.distributed as dist
+
+from hilltop.errors import MissingExtra
 
 T = TypeVar("T")
 _PATIENCE = timedelta(days=7)  # one rank may have a day more to do than another
@@ -41,6 +46,16 @@ class Ranks:
         """
         return jobs[self.number :: self.world]
 
+    def each(self, jobs: Sequence[T], do: Callable[[T], object]) -> Iterator[T]:
+        """Do the jobs of this process, and yield those that are done; then wait for the others.
+
+        What a job leaves is a file in a folder that all processes see.
+        """
+        for job in self.share(jobs):
+            do(job)
+            yield job
+        self.wait()
+
     def wait(self) -> None:
         """Wait until all processes have come this far."""
         if self.world > 1:
@@ -59,6 +74,101 @@ class Ranks:
         dist.broadcast_object_list(box)
         made: T = box[0]
         return made
+
+
+@dataclass(frozen=True)
+class RayWorkers(Ranks):
+    """The workers of a Ray cluster, which do the jobs that this process gives them.
+
+    Attributes:
+        world: How many workers there are. One that is killed is started anew, and does its job
+            again.
+    """
+
+    def share(self, jobs: Sequence[T]) -> Sequence[T]:
+        """Return all jobs: this process gives them out."""
+        return jobs
+
+    def each(self, jobs: Sequence[T], do: Callable[[T], object]) -> Iterator[T]:
+        """Give each worker that has nothing to do the next job."""
+        import ray
+
+        waiting = list(jobs)
+        running: dict[Any, tuple[Any, T]] = {}
+        work = ray.put(do)  # once a machine, not once a job
+        workers = [_ray_worker().remote(work) for _ in range(min(self.world, len(jobs)))]
+        while waiting or running:
+            while workers and waiting:
+                worker, job = workers.pop(), waiting.pop(0)
+                running[worker.run.remote(job)] = worker, job
+            (done,), _ = ray.wait(list(running))
+            worker, job = running.pop(done)
+            try:
+                ray.get(done)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            workers.append(worker)
+            yield job
+
+    def wait(self) -> None:
+        """Workers have nothing to do between calls of :meth:`each`."""
+
+    def from_first(self, make: Callable[[], T]) -> T:
+        """Return what this process makes."""
+        return make()
+
+
+def _ray_worker() -> Any:
+    import ray
+
+    @ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)
+    class Worker:
+        def __init__(self, do: Callable[[Any], object]) -> None:
+            self._do = do
+
+        def run(self, job: Any) -> None:
+            self._do(job)
+
+    return Worker
+
+
+@contextlib.contextmanager
+def ray_workers() -> Iterator[RayWorkers]:
+    """Use the Ray cluster that ``RAY_ADDRESS`` names, or one of this machine for a while.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtra("--engine ray", error.name, "ray") from None
+    mine = not ray.is_initialized()
+    if mine:
+        ray.init(include_dashboard=False, logging_level=logging.ERROR)
+    # As arrays, tensors are in memory once for all workers of a machine.
+    ray.util.register_serializer(torch.Tensor, serializer=_as_array, deserializer=_as_tensor)
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    try:
+        yield RayWorkers(world=int(resources.get("CPU", 1)))
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def _as_array(tensor: torch.Tensor) -> Any:
+    return tensor.detach().numpy()
+
+
+def _as_tensor(array: Any) -> torch.Tensor:
+    with warnings.catch_warnings():  # nobody writes to what all workers share
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def engine_ranks(engine: Literal["torchrun", "ray"]) -> contextlib.AbstractContextManager[Ranks]:
+    """The processes of ``--engine``."""
+    return ray_workers() if engine == "ray" else joined_ranks()
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hilltop.checks import pluralize
 from hilltop.missing import priors
 from hilltop.missing.logistic import Counts, Floats, Prior, as_floats, fit_logistic
 
@@ -75,6 +76,14 @@ def combine_scores(
     weights = weights if weights.any() else np.full_like(weights, 1 / len(weights))
     combined = sum(weight * one for weight, one in zip(weights, values, strict=True)) + shift
     return combined, weights[-1] if primary else weights[:, 0].sum()
+
+
+def describe_weights(weights: Floats) -> str:
+    """Say for how many classes extra scores count; see :func:`combine_scores`."""
+    used = int((weights > 0.05).sum())
+    if not used:
+        return "the extra scores are of no use for any class"
+    return f"the extra scores count for {used} of {pluralize(len(weights), 'class', 'classes')}"
 
 
 def _even(number: int) -> Floats:

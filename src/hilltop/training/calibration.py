@@ -23,7 +23,12 @@ from hilltop.metrics.epochs import best_epoch, judged_value
 from hilltop.missing import Evaluation, Interval, MissingLabelModel
 from hilltop.training.checkpoint import load_tensors, save_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.heads import LEAST_CALIBRATED_ROWS, confirmed_absent, truth_of_head
+from hilltop.training.heads import (
+    LEAST_CALIBRATED_ROWS,
+    confirmed_absent,
+    truth_of_head,
+    with_extra_scores,
+)
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task, training_batch
 
@@ -109,6 +114,7 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         hidden=config.model.hidden if config.model.model == "mlp" else None,
         evidence=task.evidence,
         before=None if task.before is None else training_batch(task.before, every)[0],
+        extra_scores=task.extra_scores[0],
     )
 
 
@@ -117,8 +123,13 @@ def _by_validation(task: Task, scores: Tensor) -> MissingLabelModel | None:
     targets, observed = training_batch(task.val, readable)
     if len(readable) < LEAST_CALIBRATED_ROWS or not bool((targets == 1).any()):
         return None
-    absent = confirmed_absent(targets, observed)
-    return MissingLabelModel.fit(score_logits(scores[readable]), targets, verified=absent)
+    absent, extra = confirmed_absent(targets, observed), task.extra_scores[1]
+    logits = score_logits(scores[readable])
+    combined = with_extra_scores(logits, None if extra is None else extra[readable], targets)
+    model = MissingLabelModel.fit(combined, targets, verified=absent)
+    if extra is None:
+        return model
+    return model.for_scores(logits, combined, targets, verified=absent)
 
 
 ESTIMATED = ("mAP", "CF1", "OF1")

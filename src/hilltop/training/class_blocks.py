@@ -2,15 +2,23 @@
 
 Heads of cross-entropy of different classes are problems of their own. A block is fitted to all
 images with a label of its classes, and to a sample of the others that is weighted to stand for all
-of them. Only weights are kept; logits are computed when somebody asks for them.
+of them. The mean gradient of many more images then takes the place of the sample's, and the block
+is fitted once more from where it is: so the heads are close to those of all images. Only weights
+are kept; logits are computed when somebody asks for them.
+
+Reference:
+    Jordan, Lee and Yang, "Communication-Efficient Distributed Statistical Inference", JASA 2019.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +28,7 @@ from torch import Tensor
 from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
 from hilltop.data.label_table import entries_of
+from hilltop.inputs.ranks import Ranks
 from hilltop.models import FeatureHead, input_rows
 from hilltop.progress import ProgressLog
 from hilltop.training.folds import HeadShards, assign_folds
@@ -38,14 +47,16 @@ Ints = npt.NDArray[np.int64]
 DENSE_PAIRS = 1 << 26
 """Pairs of images and classes up to which targets and logits are held as matrices, which takes
 about 60 bytes a pair: 4 GB."""
-BACKGROUND = (1 << 13, 1 << 16)
-"""Images without a label of the block that its heads learn from, at the least and at the most: as
-many as make 2^27 pairs with the classes."""
+BACKGROUND = 1 << 13
+"""Images without a label of the block that its heads learn from, at the most."""
 LABELLED = 1 << 15
 """Images with a label of the block that its heads learn from, at the most."""
-_BACKGROUND_PAIRS = 1 << 27
-_BLOCK_ENTRIES = 1 << 24
-_SAVED_BLOCKS = 8
+CORRECTED_PAIRS = 1 << 31
+"""Pairs of all classes and of the images whose gradients correct what the sample says."""
+_CORRECTED_LABELLED = 1 << 19
+_BLOCK_ENTRIES = 1 << 20
+_CHUNK_ENTRIES = 1 << 20
+_SAVED_BLOCKS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,26 +135,41 @@ def fit_fold_heads(
     weight = torch.empty(repeats * folds, classes, features.shape[1])
     bias = torch.empty(repeats * folds, classes)
     units = [blocks[at : at + _SAVED_BLOCKS] for at in range(0, len(blocks), _SAVED_BLOCKS)]
-    files = None if shards is None else _unit_files(shards.parts, learning, len(units))
-    mine = range(len(units)) if shards is None else shards.ranks.share(range(len(units)))
-    with ProgressLog("cross-validation", len(mine), "blocks") as said:
-        for done, number in enumerate(mine, start=1):
-            columns = np.concatenate(units[number])
-            if files is None:
-                weight[:, columns], bias[:, columns] = learning.solve_all(units[number])
-            elif not files[number].is_file():
+    with contextlib.ExitStack() as stack:
+        if shards is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            shards = HeadShards(Path(folder), Ranks())
+        files = _unit_files(shards.parts, learning, len(units))
+
+        def solve(number: int) -> None:
+            if not files[number].is_file():
                 solved = learning.solve_all(units[number])
                 with replacing(files[number]) as temporary:
                     np.savez(temporary, weight=solved[0].numpy(), bias=solved[1].numpy())
-            said.update(done)
-    if shards is not None and files is not None:
-        shards.ranks.wait()
+
+        mine = len(shards.ranks.share(range(len(units))))
+        with ProgressLog("cross-validation", mine, "parts") as said:
+            for done, _ in enumerate(shards.ranks.each(range(len(units)), solve), start=1):
+                said.update(done)
         for unit, file in zip(units, files, strict=True):
             columns = np.concatenate(unit)
             with np.load(file, allow_pickle=False) as content:
                 weight[:, columns] = torch.from_numpy(content["weight"])
                 bias[:, columns] = torch.from_numpy(content["bias"])
     return FoldHeads(features, head, weight, bias, fold_of)
+
+
+class _Sample(NamedTuple):
+    """Images to learn from, in order, and how many images each stands for."""
+
+    images: Ints
+    weight: npt.NDArray[np.float64]
+
+    def parts(self, size: int) -> Iterator[_Sample]:
+        """Yield so many images at a time."""
+        for first in range(0, len(self.images), size):
+            here = slice(first, first + size)
+            yield _Sample(self.images[here], self.weight[here])
 
 
 class _Learning:
@@ -172,9 +198,9 @@ class _Learning:
         self.images = np.repeat(np.arange(len(rows)), lengths)[present][order]
         self.counts = np.bincount(columns, minlength=len(table.classes))
         self._starts = np.concatenate([[0], np.cumsum(self.counts)])
-        most = int(np.clip(_BACKGROUND_PAIRS // len(self.counts), *BACKGROUND))
-        rng = np.random.default_rng([seed, 1])
-        self._background = np.sort(rng.permutation(len(rows))[:most])
+        order = np.random.default_rng([seed, 1]).permutation(len(rows))
+        most = max(BACKGROUND, CORRECTED_PAIRS // len(self.counts))
+        self._background, self._corrected = np.sort(order[:BACKGROUND]), np.sort(order[:most])
         self._spectrum = Spectrum(self._inputs(self._background))
 
     def blocks(self) -> Iterator[Ints]:
@@ -198,53 +224,97 @@ class _Learning:
         return torch.cat(weights, dim=1), torch.cat(biases, dim=1)
 
     def _solve(self, columns: Ints) -> tuple[Tensor, Tensor]:
-        chosen, row_weight = self._sample(columns)
-        targets = torch.zeros(len(chosen), len(columns))
-        for at, column in enumerate(columns.tolist()):
-            found = np.isin(chosen, self._labelled(column), assume_unique=True)
-            targets[torch.from_numpy(found), at] = 1.0
-        known, scopes = torch.ones_like(targets), self._table.scopes
-        if scopes is not None:
-            looked = scopes.looked_for[scopes.of_image[self._rows[chosen]]][:, columns]
-            known = torch.from_numpy(looked).float().maximum(targets)
-        entries = Entries(targets, known, torch.from_numpy(row_weight).float())
-        inputs = self._inputs(chosen)
+        sample = self._sample(columns, self._background, LABELLED)
+        entries, scoring = self._entries(columns, sample), self._scoring(sample.images)
+        inputs = self._inputs(sample.images)
         inputs.spectrum = self._spectrum
-        folds = self._fold_of[torch.from_numpy(chosen)].long()
-        scoring = torch.nn.functional.one_hot(folds, self._folds).flatten(1)
         heads, width = scoring.shape[1], inputs.shape[1]
         weight, bias = torch.zeros(heads * len(columns), width), torch.zeros(heads * len(columns))
         penalty = l2_penalty(self.decay, entries)
         solver = LogisticSolver(weight, bias, inputs, entries, penalty, learns=scoring == 0)
-        with step_threads(len(chosen), width, len(weight)):
+        with step_threads(len(sample.images), width, len(weight)):
             solver.solve()
+            more = self._sample(columns, self._corrected, _CORRECTED_LABELLED)
+            if len(more.images) > len(sample.images):
+                fit_bias = solver.fit_bias
+                here, there = (
+                    self._mean_gradient(columns, some, weight, fit_bias, bias)
+                    for some in (sample, more)
+                )
+                solver.tilt(there[0] - here[0], there[1] - here[1])
+                solver.solve()
         # As in cross-validation of all classes together: scores of folds are comparable.
         whole = label_log_odds(entries.rows @ entries.positive, entries.rows @ entries.total)
         level = whole.repeat(heads) - solver.log_odds
         return weight.view(heads, len(columns), width), (bias + level).view(heads, len(columns))
 
-    def _sample(self, columns: Ints) -> tuple[Ints, npt.NDArray[np.float64]]:
-        """Images to learn from, in order, and how many images each stands for."""
+    def _mean_gradient(
+        self, columns: Ints, sample: _Sample, weight: Tensor, fit_bias: Tensor, bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Gradient of the mean loss of each head by weights, and its mean error, over a sample."""
+        gradient, surplus = torch.zeros_like(weight), torch.zeros_like(bias)
+        rows: Tensor | float = 0.0
+        for part in sample.parts(max(1, _CHUNK_ENTRIES // len(weight))):
+            entries, inputs = self._entries(columns, part), self._scaled(part.images)
+            learns = (self._scoring(part.images) == 0) * entries.rows.unsqueeze(1)
+            logits = torch.addmm(fit_bias, inputs, weight.T)
+            by_weight = _errors(logits.clone(), entries).mul_(learns.unsqueeze(2)).flatten(1)
+            gradient.addmm_(by_weight.T, inputs)
+            shifted = _errors(logits.add_(bias - fit_bias), entries)
+            surplus += torch.einsum("nhc,nh->hc", shifted, learns).flatten()
+            rows = rows + learns.sum(dim=0)
+        assert isinstance(rows, Tensor)
+        rows = rows.repeat_interleave(len(columns))
+        return gradient / rows.unsqueeze(1), surplus / rows
+
+    def _entries(self, columns: Ints, sample: _Sample) -> Entries:
+        """Labels of some classes in a sample, as weights."""
+        targets = np.zeros((len(sample.images), len(columns)), dtype=np.float32)
+        for at, column in enumerate(columns.tolist()):
+            mine = self._labelled(column)
+            place = np.searchsorted(sample.images, mine).clip(max=len(targets) - 1)
+            targets[place[sample.images[place] == mine], at] = 1.0
+        positive = torch.from_numpy(targets)
+        known, scopes = torch.ones_like(positive), self._table.scopes
+        if scopes is not None:
+            looked = scopes.looked_for[scopes.of_image[self._rows[sample.images]]][:, columns]
+            known = torch.from_numpy(looked).float().maximum(positive)
+        return Entries(positive, known, torch.from_numpy(sample.weight).float())
+
+    def _scoring(self, images: Ints) -> Tensor:
+        """1 for the heads that are to score an image, which do not learn from it."""
+        folds = self._fold_of[torch.from_numpy(images)].long()
+        return torch.nn.functional.one_hot(folds, self._folds).flatten(1)
+
+    def _sample(self, columns: Ints, background: Ints, most: int) -> _Sample:
+        """Images with a label of these classes, at most so many, and those of the background."""
         labelled = np.unique(np.concatenate([self._labelled(one) for one in columns.tolist()]))
-        others = np.setdiff1d(self._background, labelled, assume_unique=True)
+        others = np.setdiff1d(background, labelled, assume_unique=True)
         outside = (len(self._rows) - len(labelled)) / max(1, len(others))
-        inside = 1.0
-        if len(labelled) > LABELLED:
+        inside = max(1.0, len(labelled) / most)
+        if len(labelled) > most:
             rng = np.random.default_rng([self.seed, 2, int(columns[0])])
-            inside = len(labelled) / LABELLED
-            labelled = rng.permutation(labelled)[:LABELLED]
+            labelled = rng.permutation(labelled)[:most]
         chosen = np.concatenate([labelled, others])
         weight = np.repeat([inside, outside], [len(labelled), len(others)])
         order = np.argsort(chosen)
-        return chosen[order], weight[order]
+        return _Sample(chosen[order], weight[order])
 
     def _labelled(self, column: int) -> Ints:
         found: Ints = self.images[self._starts[column] : self._starts[column + 1]]
         return found
 
-    def _inputs(self, rows: Ints) -> ScaledRows:
-        some = input_rows(self.features, torch.from_numpy(rows))
-        return ScaledRows(self._head.scaled(some).float(), None)
+    def _inputs(self, images: Ints) -> ScaledRows:
+        return ScaledRows(self._scaled(images), None)
+
+    def _scaled(self, images: Ints) -> Tensor:
+        return self._head.scaled(input_rows(self.features, torch.from_numpy(images))).float()
+
+
+def _errors(logits: Tensor, entries: Entries) -> Tensor:
+    """Probabilities minus labels, times weights ``(rows, heads, classes)``; logits are used up."""
+    probs = logits.sigmoid_().view(len(logits), -1, entries.total.shape[1])
+    return probs.mul_(entries.total.unsqueeze(1)).sub_(entries.positive.unsqueeze(1))
 
 
 def _unit_files(parts: Path, learning: _Learning, number: int) -> list[Path]:

@@ -222,6 +222,11 @@ class TrainConfig:
     """Folder with the validation images, if it is another one."""
     val_features: Path | None = None
     """Features of the validation images, if they are in another file."""
+    extra_scores: Path | None = None
+    """Scores of another model for the images, such as zero-shot scores or a detector's: .npz with
+    ids, classes and scores. They join in where missing labels are found, as far as they help."""
+    extra_names: Path | None = None
+    """With --extra-scores: CSV of two columns, its class names and yours, where they differ."""
     allow_missing: bool = False
     """Go on without rows of the labels that have no image or features."""
     allow_overlap: bool = False
@@ -350,6 +355,12 @@ class TrainConfig:
             faults.append(f"val_labels: there is no file {str(self.val_labels)!r}.")
         if self.true_labels is not None and not self.true_labels.exists():
             faults.append(f"true_labels: there is no file {str(self.true_labels)!r}.")
+        for name in ("extra_scores", "extra_names"):
+            path = getattr(self, name)
+            if path is not None and not path.is_file():
+                faults.append(f"{name}: there is no file {str(path)!r}.")
+        if self.extra_names is not None and self.extra_scores is None:
+            faults.append("extra_names belongs to extra_scores.")
         if (self.images is None) == (self.features is None):
             faults.append("give one of --images and --features.")
         for prefix in ("", "val_"):

@@ -334,15 +334,19 @@ def shared_out_of_fold_logits(
     key = _key([features, targets, observed], f"{loss} {options} {units}")
     files = [shards.parts / f"heads-{key}-{number}.npy" for number in range(len(units))]
     shards.parts.mkdir(parents=True, exist_ok=True)
-    for number in shards.ranks.share(range(len(units))):
-        if files[number].is_file():
-            say("the heads of this process were trained before")
-            continue
-        logits = out_of_fold_logits(
-            features, targets, loss, observed=observed, heads=units[number], **options
-        )
-        _save(files[number], logits)
-    shards.ranks.wait()
+
+    def train(number: int) -> None:
+        if not files[number].is_file():
+            heads = {"heads": units[number], **options}
+            _save(
+                files[number],
+                out_of_fold_logits(features, targets, loss, observed=observed, **heads),
+            )
+
+    if all(files[number].is_file() for number in shards.ranks.share(range(len(units)))):
+        say("the heads of this process were trained before")
+    for _ in shards.ranks.each(range(len(units)), train):
+        pass
     whole = shards.parts / f"heads-{key}.npy"
     if shards.ranks.first and not whole.is_file():
         _add(files, whole)

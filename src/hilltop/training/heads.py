@@ -19,9 +19,11 @@ from hilltop.checks import check_whole, pluralize
 from hilltop.losses import LabelStats, Loss, MultiLabelLoss
 from hilltop.losses.base import Evidence, Reduction
 from hilltop.losses.row_weights import RowWeighted
+from hilltop.missing.extra_scores import combine_scores, describe_weights
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.priors import MIN_LOGLIK_GAIN
 from hilltop.models import FeatureHead, Features, input_rows, take_rows
+from hilltop.progress import say
 from hilltop.training.folds import CrossValidation, assign_folds, cross_validate, head_solver
 from hilltop.training.learner import Learner, head_loss, start_head, step_threads
 from hilltop.training.logistic import entry_weights, is_cross_entropy
@@ -47,9 +49,9 @@ class FoldEvidence:
     """Out-of-fold scores of heads of cross-entropy, and the missing-label model fitted to them.
 
     Attributes:
-        logits: The scores ``(N, C)``.
+        logits: The scores ``(N, C)``, with those of another model combined if there are any.
         model: How labels were lost.
-        heads: The heads that gave them.
+        heads: The heads that gave the scores.
     """
 
     logits: Tensor
@@ -132,6 +134,7 @@ def tell_loss(
     *,
     before: LabelBatch | None = None,
     least_absent: float = LEAST_ABSENT,
+    extra_scores: Tensor | None = None,
 ) -> FoldEvidence | None:
     """Fit the missing-label model to cross-validated scores, and tell the loss what it says.
 
@@ -142,6 +145,7 @@ def tell_loss(
         labels: Targets by row.
         before: Targets by row as they were before a review, if there was one.
         least_absent: Unlabelled pairs that are less probably absent than this are left out.
+        extra_scores: Logits of another model ``(N, C)``, NaN where it has none.
     """
     rows = torch.arange(stats.images)
     targets, observed = labels(rows)
@@ -149,7 +153,7 @@ def tell_loss(
     restored = None if before is None else restored_labels(targets, before(rows)[0])
     asked, evidence = None, Evidence(None, _nothing_to_ask(targets, absent))
     if heads is not None:
-        asked = _fitted(heads, targets, absent, restored)
+        asked = _fitted(heads, targets, absent, restored, extra_scores)
         evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
     loss.prepare(dataclasses.replace(stats, evidence=evidence))
     return asked
@@ -162,6 +166,7 @@ def ask_folds(
     *,
     seed: int,
     restored: Tensor | None = None,
+    extra_scores: Tensor | None = None,
     recipe: Recipe = HEADS,
 ) -> FoldEvidence:
     """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
@@ -172,10 +177,11 @@ def ask_folds(
         absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
         restored: True for labels that a review put back; they are evidence of missing ones.
+        extra_scores: Logits of another model ``(N, C)``, NaN where it has none.
         recipe: How heads are trained, where that was chosen already.
     """
     heads = _cross_validate(features, targets, absent, seed=seed, recipe=recipe)
-    return _fitted(heads, targets, absent, restored)
+    return _fitted(heads, targets, absent, restored, extra_scores)
 
 
 def _cross_validate(
@@ -188,10 +194,24 @@ def _cross_validate(
 
 
 def _fitted(
-    heads: CrossValidation, targets: Tensor, absent: Tensor | None, restored: Tensor | None
+    heads: CrossValidation,
+    targets: Tensor,
+    absent: Tensor | None,
+    restored: Tensor | None,
+    extra_scores: Tensor | None,
 ) -> FoldEvidence:
-    model = MissingLabelModel.fit(heads.logits, targets, verified=absent, restored=restored)
-    return FoldEvidence(heads.logits, model, heads)
+    logits = with_extra_scores(heads.logits, extra_scores, targets)
+    model = MissingLabelModel.fit(logits, targets, verified=absent, restored=restored)
+    return FoldEvidence(logits, model, heads)
+
+
+def with_extra_scores(logits: Tensor, extra_scores: Tensor | None, targets: Tensor) -> Tensor:
+    """Out-of-fold logits, combined with those of another model if there are any."""
+    if extra_scores is None:
+        return logits
+    combined, weights = combine_scores([logits, extra_scores], targets, primary=True)
+    say(describe_weights(weights))
+    return torch.from_numpy(combined).to(logits)
 
 
 def restored_labels(targets: Tensor, before: Tensor) -> Tensor:
@@ -443,6 +463,7 @@ def truth_of_head(
     evidence: FoldEvidence | None = None,
     row_weight: Tensor | None = None,
     before: Tensor | None = None,
+    extra_scores: Tensor | None = None,
 ) -> MissingLabelModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
@@ -459,6 +480,7 @@ def truth_of_head(
         evidence: What heads of cross-entropy said about these rows already.
         row_weight: How much each row counted ``(N,)``.
         before: Targets before a review, if there was one ``(N, C)``.
+        extra_scores: Logits of another model ``(N, C)``, where nobody was asked already.
 
     Returns:
         None where there are too few rows or no label at all.
@@ -470,7 +492,13 @@ def truth_of_head(
     restored = None if before is None else restored_labels(targets, before)
     usual = recipe.for_evidence if before is None else HEADS  # as the audit of reviewed labels
     asked = evidence or ask_folds(
-        features, targets, absent, seed=seed, restored=restored, recipe=usual
+        features,
+        targets,
+        absent,
+        seed=seed,
+        restored=restored,
+        extra_scores=extra_scores,
+        recipe=usual,
     )
     heads = asked.heads
     same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
@@ -478,7 +506,9 @@ def truth_of_head(
     alike = recipe.uses_newton and same_scaling and same_penalty
     plain = isinstance(loss, MultiLabelLoss) and loss.correction is None and is_cross_entropy(loss)
     if alike and plain and hidden is None and row_weight is None:
-        return asked.model
+        if heads is None or asked.logits is heads.logits:
+            return asked.model
+        return asked.model.for_scores(heads.logits, asked.logits, targets, verified=absent)
     loss = _reduced(loss, "sum" if row_weight is None else "none")
     if hidden is None:
         loss = loss if row_weight is None else RowWeighted(loss, row_weight)

@@ -197,10 +197,11 @@ class LogisticSolver:
         self._rows = rows.expand(-1, len(penalty)).reshape(-1)
         known, labelled = self._total.sum(dim=0), self._positive.sum(dim=0)
         self.log_odds = label_log_odds(labelled, known)
-        self._start, share = self.log_odds + BIAS_ABOVE, self.log_odds.sigmoid()
+        self.fit_bias, share = self.log_odds + BIAS_ABOVE, self.log_odds.sigmoid()
         self._variance = (known / self._rows * share * (1 - share)).clamp(min=1e-12)
         self._penalty = penalty.to(weight).repeat(learns.shape[1])
         self._tolerance = tolerance
+        self._tilt, self._surplus = torch.zeros_like(weight), torch.zeros_like(self._rows)
         self.state: dict[Tensor, dict[str, Tensor]] = {weight: {}}
         self.done = torch.zeros_like(self._rows, dtype=torch.bool)
         self._logits: Tensor | None = None
@@ -209,17 +210,29 @@ class LogisticSolver:
     def _fit_logits(self) -> Tensor:
         """Logits of all rows by all heads, with the biases that weights are fitted with."""
         if self._logits is None:
-            self._logits = self.inputs.project(self.weight.detach()) + self._start
+            self._logits = self.inputs.project(self.weight.detach()) + self.fit_bias
         return self._logits
 
     @property
     def logits(self) -> Tensor:
         """Logits of all rows by all heads ``(N, heads * C)``."""
-        return self._fit_logits + (self.bias.detach() - self._start)
+        return self._fit_logits + (self.bias.detach() - self.fit_bias)
 
     def set_penalty(self, penalty: Tensor) -> None:
         """Go on to another penalty from the solution of this one."""
         self._penalty = penalty.to(self._penalty).repeat(len(self._rows) // len(penalty))
+        self.state[self.weight].clear()
+        self.done = torch.zeros_like(self.done)
+
+    def tilt(self, gradient: Tensor, surplus: Tensor) -> None:
+        """Go on from this solution with what its rows, a sample of more, miss of them.
+
+        Args:
+            gradient: By how much the gradient of the mean loss of more rows is larger than that of
+                these ones, by weights ``(heads * C, F)``.
+            surplus: By how much the mean probability minus the share of labels is ``(heads * C,)``.
+        """
+        self._tilt, self._surplus = gradient, surplus
         self.state[self.weight].clear()
         self.done = torch.zeros_like(self.done)
 
@@ -245,16 +258,16 @@ class LogisticSolver:
     @torch.no_grad()
     def set_bias(self) -> None:
         """Set biases at which mean probabilities are the shares of labels."""
-        labelled, shift = self._positive.sum(dim=0), torch.zeros_like(self._start)
+        labelled, shift = self._positive.sum(dim=0), torch.zeros_like(self.fit_bias)
         for _ in range(_MOST_TRIALS):
             probs = (self._fit_logits + shift).sigmoid_()
-            surplus = (probs * self._total).sum(dim=0) - labelled
+            surplus = (probs * self._total).sum(dim=0) - labelled + self._rows * self._surplus
             slope = (probs * (1 - probs) * self._total).sum(dim=0).clamp(min=1e-12)
             move = (surplus / slope).clamp(-1, 1)
             shift -= torch.where(labelled > 0, move, 0.0)
             if bool((move.abs() < 1e-3).all()):
                 break
-        self.bias.copy_(self._start + shift)
+        self.bias.copy_(self.fit_bias + shift)
 
     @torch.no_grad()
     def step(self) -> float:
@@ -271,7 +284,7 @@ class LogisticSolver:
             return value
         probs = logits.sigmoid()
         gradient = self.inputs.gather(probs * self._total - self._positive)
-        gradient += penalty.unsqueeze(1) * self.weight
+        gradient += penalty.unsqueeze(1) * self.weight + rows.unsqueeze(1) * self._tilt
         descent = self.inputs.spectrum.precondition(
             gradient, self._variance.unsqueeze(1), self._penalty.unsqueeze(1)
         )
@@ -302,6 +315,7 @@ class LogisticSolver:
         penalty = self._rows * self._penalty
         start = (gradient * direction).sum(dim=1)
         pull = penalty * (self.weight * direction).sum(dim=1)
+        pull += self._rows * (self._tilt * direction).sum(dim=1)
         bend = penalty * direction.square().sum(dim=1)
         slope, length = start, torch.zeros_like(start)
         low, high = torch.zeros_like(start), torch.full_like(start, torch.inf)

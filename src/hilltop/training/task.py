@@ -29,6 +29,7 @@ from hilltop.data.review_record import (
 from hilltop.data.summary import name_mistakes
 from hilltop.errors import DataError, DivergenceError
 from hilltop.inputs.descriptor import describe_inputs
+from hilltop.inputs.extra_scores import read_extra_scores, read_names
 from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.inputs.matching import Rows, matching_rows
 from hilltop.inputs.outputs import OutputInputs
@@ -153,7 +154,8 @@ class Task:
     ``heads`` are cross-validated heads on the training images, and ``can_ask`` is whether these had
     features for them; ``evidence`` is what the loss was told of missing labels, ``untrained`` the
     loss before the first step: what scores of the trained model mean is found out by both.
-    ``before`` holds the training labels before a review, if people answered some of them.
+    ``before`` holds the training labels before a review, if people answered some of them, and
+    ``extra_scores`` logits of another model for training and validation images, if there are any.
     """
 
     train: LabelTable
@@ -170,6 +172,7 @@ class Task:
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
     before: LabelTable | None = None
+    extra_scores: tuple[Tensor | None, Tensor | None] = (None, None)
 
     def labels(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Targets of some training images, and which of them a person confirmed."""
@@ -249,7 +252,23 @@ def read_task(config: TrainConfig, folder: RunFolder) -> Task:
         true_labels=_true_labels(config, train),
         judged=correction,
         before=before_review(train, read_provenance(folder.train_labels)),
+        extra_scores=_extra_scores(config, train, val),
     )
+
+
+def _extra_scores(
+    config: TrainConfig, train: LabelTable, val: LabelTable
+) -> tuple[Tensor | None, Tensor | None]:
+    """Logits of another model for training images, and for validation images if it has any."""
+    if config.extra_scores is None:
+        return None, None
+    path, names = config.extra_scores, read_names(config.extra_names)
+    found = torch.from_numpy(read_extra_scores(path, train.images, train.classes, names=names))
+    try:
+        val_scores = read_extra_scores(path, val.images, val.classes, names=names)
+    except DataError:  # these images calibrate a network, and that goes without
+        return found, None
+    return found, torch.from_numpy(val_scores)
 
 
 def select_hyperparameters(config: TrainConfig, task: Task) -> Task:
@@ -291,6 +310,7 @@ def fit_missing_labels(config: TrainConfig, task: Task) -> Task:
             task.labels,
             before=task.labels_before,
             least_absent=_least_absent(config),
+            extra_scores=task.extra_scores[0],
         )
     else:
         task.loss.prepare(stats)

@@ -85,10 +85,9 @@ def test_answers_of_others_appear_once_one_has_answered(audit: AuditFolder) -> N
         said = [{"reviewer": "Ben", "answer": "absent"}]
         told = {"class": name, "image": pair["image"], "others": said, "comments": []}
         assert reply["others"] == [told]
-        disputed = page(server, number, view="disputed", reviewer="Cleo")
+        disputed = server.get("/api/disputes", count=60, reviewer="Cleo")
         assert disputed["total"] == 1
         assert [one["answer"] for one in disputed["pairs"][0]["others"]] == ["present", "absent"]  # type: ignore[index]
-        assert disputed["class"]["disputed"] == 1  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,9 @@ def test_an_absurd_class_number_is_a_fault_and_no_table_of_that_width(file: Path
 
 
 def test_an_image_on_two_lines_is_merged_and_noted(file: Path) -> None:
-    file.write_text("a.jpg,1\nb.jpg,0\na.jpg,0\nb.jpg,0\n")
+    file.write_text("a.jpg,1 2\nb.jpg,0\na.jpg,0\nb.jpg,0\n")
     table = read_labels(file)
-    assert table.dense().tolist() == [[P, P], [P, U]]
+    assert table.dense().tolist() == [[P, P, P], [P, U, U]]
     assert table.notes[0].startswith("2 image names are in several rows; the labels")
     assert "1 of them has different labels there; the first is 'a.jpg'" in table.notes[0]
 

@@ -6,6 +6,7 @@ import csv
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hilltop.data import State, drop_positives, write_labels
@@ -24,7 +25,7 @@ from hilltop.studies.reproduce import (
     reproduce,
     write_reproduction_report,
 )
-from hilltop.studies.reproduce.figures import warmup_epochs
+from hilltop.studies.reproduce.figures import FIGURES, NUMBERS, Material
 from hilltop.studies.reproduce.paper_comparison import Measured, csv_rows
 from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues
 from hilltop.studies.reproduce.recipe import USUAL, Column, Recipe, Row, Setting
@@ -265,12 +266,20 @@ def test_a_run_stopped_early_is_the_whole_run_after_so_many_epochs(
     assert stopped == whole[:2], "heading and first epoch"
 
 
-def test_early_training_ends_with_the_warm_up_of_the_schedule(tmp_path: Path) -> None:
-    for text, expected in (
-        ("epochs: 31\nschedule_epochs: 80\nwarmup: 0.2\n", 16),
-        ("epochs: 15\nwarmup: 0.2\n", 3),
-        ("epochs: 2\nwarmup: 0.1\n", 1),
-        ("epochs: 5\nschedule_epochs: 80\nwarmup: 0.2\n", 5),
-    ):
-        (tmp_path / "config.yaml").write_text(text)
-        assert warmup_epochs(tmp_path) == expected
+def test_early_is_the_first_epoch_and_numbers_of_the_text_stand_below(tmp_path: Path) -> None:
+    counts = np.zeros((3, 3, 100))
+    counts[:, 0, [10, 40, 80]] = [[2, 1, 1], [9, 9, 9], [0, 1, 3]]  # labelled
+    counts[:, 1, [5, 35, 70]] = [[6, 2, 2], [9, 9, 9], [10, 0, 0]]  # missing
+    counts[:, 2, [5, 35, 70]] = [[90, 2, 0], [9, 9, 9], [99, 1, 0]]  # absent
+    np.savez(tmp_path / "histograms.npz", edges=np.linspace(0, 1, 101), counts=counts)
+    result = Result(Cell(parse_level("0.4"), BASELINE, 0), tmp_path)
+    material = Material({"BCE": result}, None)
+    titles = [axes.get_title(loc="left") for axes in FIGURES.build("stages")(material).axes]
+    assert titles == ["(a) BCE, epoch 1 of 3", "(b) BCE, epoch 3 of 3"]
+    sheet = NUMBERS["stages"](material)
+    rows = {row[0]: row[1:] for row in sheet.rows}
+    assert rows["unlabelled pairs above 0.3 that are missing labels"][1:] == ("66.7", "0.0")
+    assert rows["unlabelled pairs above 0.6 that are missing labels"] == ("above 95", "100.0", "")
+    assert rows["unlabelled pairs above 0.6 of all missing labels"][1:] == ("20.0", "0.0")
+    assert rows["labels between 0 and 0.2"][1:] == ("50.0", "0.0")
+    assert rows["labels between 0.5 and 1"][1:] == ("25.0", "75.0")

@@ -131,16 +131,25 @@ class Answers:
             if votes:
                 yield image, votes
 
-    def votes(self, class_name: str, image: str, *, mode: Mode | None = None) -> Votes:
-        """Return the last answer of each reviewer to one pair; of one mode, or of both."""
+    def votes(
+        self, class_name: str, image: str, *, mode: Mode | None = None, rulings: bool = True
+    ) -> Votes:
+        """Return the last answer of each reviewer to one pair.
+
+        Args:
+            class_name: The class.
+            image: The image.
+            mode: Answers of this mode alone; of all modes without it.
+            rulings: Whether rulings count; without them, who ruled keeps the answer of before.
+        """
         given = self._pairs.get(class_name, {}).get(image, {})
-        if mode is None:
+        if mode is None and rulings:
             return {reviewer: answers[-1] for reviewer, answers in given.items()}
         votes: Votes = {}
         for reviewer, answers in given.items():
-            fitting = [answer for answer in answers if answer.mode == mode]
-            if fitting:
-                votes[reviewer] = fitting[-1]
+            for answer in answers:
+                if answer.mode == mode or (mode is None and answer.mode != "ruling"):
+                    votes[reviewer] = answer
         return votes
 
     def comments(self, class_name: str, image: str) -> dict[str, str]:

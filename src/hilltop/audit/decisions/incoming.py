@@ -173,6 +173,10 @@ class Incoming:
             raise ArgumentError("This action belongs to another reviewer.")
 
 
+class OtherAuditError(DataError):
+    """A file of answers is about another audit; it can be taken in all the same."""
+
+
 @dataclass(frozen=True)
 class Imported:
     """What became of a file of answers: how many events were new, and how many left out."""
@@ -234,7 +238,7 @@ def import_answers(
     content = _content(name, text)
     audit = content.get("audit")
     if audits is not None and audit not in audits:
-        raise DataError(
+        raise OtherAuditError(
             f"{name}: these answers are of the audit of {audit!s:.40}, but this one is of"
             f" {audits[0]}. If both are of the same images, take them in with --force."
         )

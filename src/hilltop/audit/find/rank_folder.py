@@ -73,10 +73,9 @@ def shared_ranking(
     if len(missing) < len(starts):
         say(f"ranking: {len(starts) - len(missing)} of {len(starts)} shards are there already")
     ranks.wait()  # before the first shard appears, or processes would see different ones missing
-    for at, first in enumerate(ranks.share(missing), start=1):
-        ranked(first).save(files[first])
+    saved = ranks.each(missing, lambda first: ranked(first).save(files[first]))
+    for at, _ in enumerate(saved, start=1):
         say(f"ranking: {at} of {len(ranks.share(missing))} shards of this process")
-    ranks.wait()
     whole = merge_shards(map(RankedShard.load, files.values()), by, classes)
     ranks.wait()  # or one process would remove what another still reads
     return whole

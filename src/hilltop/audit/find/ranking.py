@@ -31,7 +31,8 @@ from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.wrong import WrongLabelModel
 
 _SAMPLE_ENTRIES = 2_000_000
-_COUNTED_PAIRS = 1 << 29
+COUNTED_PAIRS = 1 << 29
+"""Pairs that are counted by score at the most."""
 _COUNTED_RUN = 64
 _CHUNK_PAIRS = 1 << 23
 """Pairs whose scores are held at a time."""
@@ -166,9 +167,9 @@ def _count_labels(
     images, width = len(scored.rows), len(table.classes)
     run = max(1, _CHUNK_PAIRS // width)
     starts = np.arange(0, images, run)
-    if images * width > _COUNTED_PAIRS:
+    if images * width > COUNTED_PAIRS:
         run = _COUNTED_RUN
-        number = max(1, _COUNTED_PAIRS // (width * run))
+        number = max(1, COUNTED_PAIRS // (width * run))
         starts = np.linspace(0, images - run, number).astype(np.int64)
 
     def blocks() -> Iterator[LabelBlock]:

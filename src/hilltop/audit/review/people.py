@@ -149,17 +149,17 @@ class Assignment:
         return bool(part.share) and class_name not in self._by_name
 
     def mine(
-        self, reviewer: str, class_name: str, dealt: npt.NDArray[np.float64]
+        self, reviewer: str, class_name: str | None, dealt: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.bool_]:
         """Which images of a class a person is asked about.
 
         Args:
             reviewer: Who.
-            class_name: The class.
+            class_name: The class; None for images in which they are asked about any class.
             dealt: A number from 0 to 1 for each image, see :func:`deal`.
         """
         part = self.parts.get(reviewer)
-        if part is None or class_name in part.classes:
+        if part is None or class_name in part.classes or (class_name is None and part.classes):
             return np.ones(len(dealt), dtype=bool)
         # The same digits further behind: independent of whose share an image is in.
         chosen: npt.NDArray[np.bool_] = (dealt * 65536) % 1 < self.overlap
@@ -186,13 +186,45 @@ class Agreed:
         people: Two names, or none for all together.
         pairs: Number of pairs.
         same: Pairs to which all gave one answer.
-        alpha: Krippendorff's alpha for nominal data; None where all answers are the same word.
+        kappa: Cohen's kappa of two people, Fleiss' of all together.
+        alpha: Krippendorff's alpha for nominal data. Kappa and alpha are None where all answers
+            are the same word.
     """
 
     people: tuple[str, ...]
     pairs: int
     same: int
+    kappa: float | None
     alpha: float | None
+
+
+def cohen_kappa(said: Sequence[Sequence[str]]) -> float | None:
+    """Cohen's kappa of two people from what both said to each pair; None if undefined.
+
+    Example:
+        >>> cohen_kappa([("present", "present"), ("present", "absent"), ("absent", "absent")])
+        0.4
+    """
+    yes = np.array([[word == "present" for word in one] for one in said])
+    first, second = yes.mean(axis=0)
+    chance = first * second + (1 - first) * (1 - second)
+    return None if chance == 1 else _beyond((yes[:, 0] == yes[:, 1]).mean(), chance)
+
+
+def fleiss_kappa(counts: npt.ArrayLike) -> float | None:
+    """Fleiss' kappa from how many people said each word of each pair; None if undefined.
+
+    Pairs may have been answered by different numbers of people, at least two; they count equally.
+    """
+    found = np.asarray(counts, dtype=np.float64)
+    people = found.sum(axis=1)
+    same = ((found**2).sum(axis=1) - people) / (people * (people - 1))
+    chance = float(((found.sum(axis=0) / people.sum()) ** 2).sum())
+    return None if chance == 1 else _beyond(same.mean(), chance)
+
+
+def _beyond(same: float, chance: float) -> float:
+    return round(float((same - chance) / (1 - chance)), 12)
 
 
 def alpha_of(counts: Sequence[tuple[int, int]]) -> float | None:
@@ -217,23 +249,25 @@ def agreement(answers: Answers, gold: Gold) -> list[Agreed]:
     is a missing answer.
     """
     shared: list[dict[str, str]] = []
-    for image, name, votes in answers.all():
+    for image, name, _ in answers.all():
         words: dict[str, str] = {
             who: vote.answer
-            for who, vote in votes.items()
-            if vote.mode != "ruling" and vote.answer in _WORDS
+            for who, vote in answers.votes(name, image, rulings=False).items()
+            if vote.answer in _WORDS
         }
         if len(words) > 1 and (name, image) not in gold:
             shared.append(words)
-    between: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
+    between: dict[tuple[str, ...], list[list[str]]] = defaultdict(list)
     for words in shared:
         for two in ((), *combinations(sorted(words), 2)):
-            said = [words[name] for name in two or words]
-            between[two].append((said.count("present"), said.count("absent")))
-    return [
-        Agreed(two, len(counts), sum(0 in one for one in counts), alpha_of(counts))
-        for two, counts in sorted(between.items())
-    ]
+            between[two].append([words[name] for name in two or words])
+    found = []
+    for two, said in sorted(between.items()):
+        counts = [(one.count("present"), one.count("absent")) for one in said]
+        kappa = cohen_kappa(said) if two else fleiss_kappa(counts)
+        same = sum(0 in one for one in counts)
+        found.append(Agreed(two, len(said), same, kappa, alpha_of(counts)))
+    return found
 
 
 def work(answers: Answers, gold: Gold) -> list[dict[str, Any]]:
@@ -294,11 +328,15 @@ def tell_people(answers: Answers, gold: Gold) -> None:
     if importlib.util.find_spec("krippendorff") is None:  # answers can be taken in without it
         return
     for agreed in agreement(answers, gold):
-        alpha = "undefined" if agreed.alpha is None else f"{agreed.alpha:.2f}"
-        who = " and ".join(agreed.people) or "all together"
+        kappa, alpha = (
+            "undefined" if one is None else f"{one:.2f}" for one in (agreed.kappa, agreed.alpha)
+        )
+        who, whose = (
+            (" and ".join(agreed.people), "Cohen") if agreed.people else ("all together", "Fleiss")
+        )
         print(
             f"{who}: same answer to {agreed.same:,} of {agreed.pairs:,} shared pairs,"
-            f" Krippendorff's alpha {alpha}"
+            f" {whose}'{'s' * (whose == 'Cohen')} kappa {kappa}, Krippendorff's alpha {alpha}"
         )
 
 

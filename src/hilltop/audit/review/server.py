@@ -73,12 +73,11 @@ def build_app(review: Review, access: Access) -> Guard:
 
     def pairs(request: Request) -> Response:
         asked = request.query_params
-        start_at = _whole(request, "start") if "start" in asked else None
         return JSONResponse(
             review.page(
                 column=_whole(request, "class"),
                 view=cast(View, check_choice("view", asked.get("view", "ranked"), VIEWS)),
-                start=start_at,
+                start=_optional(request, "start"),
                 count=_whole(request, "count"),
                 reviewer=named(request, asked.get("reviewer")),
                 search=_search(request),
@@ -87,9 +86,9 @@ def build_app(review: Review, access: Access) -> Guard:
 
     def picture(request: Request) -> Response:
         asked = request.query_params
-        place = _whole(request, "place") if "place" in asked else None
         reviewer = named(request, asked.get("reviewer"))
-        return JSONResponse(review.image(place=place, reviewer=reviewer, search=_search(request)))
+        place, search = _optional(request, "place"), _search(request)
+        return JSONResponse(review.image(place=place, reviewer=reviewer, search=search))
 
     async def events(request: Request) -> Response:
         content = await _json(request)
@@ -125,7 +124,7 @@ def build_app(review: Review, access: Access) -> Guard:
     def disputes(request: Request) -> Response:
         return JSONResponse(
             review.disputes(
-                start=_whole(request, "start"),
+                start=_optional(request, "start"),
                 count=_whole(request, "count"),
                 reviewer=check_reviewer(named(request, _asked(request))),
             )
@@ -271,6 +270,10 @@ def _whole(request: Request, name: str) -> int:
     return _number(name, request.query_params.get(name, ""))
 
 
+def _optional(request: Request, name: str) -> int | None:
+    return _whole(request, name) if name in request.query_params else None
+
+
 def _number(name: str, word: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) < 16):
         raise ArgumentError(f"{name} must be a whole number, but got {word!r:.40}.")
@@ -286,7 +289,7 @@ def _search(request: Request) -> Search:
     return Search(
         text=asked.get("text", ""),
         column=asked.get("column", "image"),
-        like=_whole(request, "like") if "like" in asked else None,
+        like=_optional(request, "like"),
         mine=asked.get("mine") == "true",
     )
 

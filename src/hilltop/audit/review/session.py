@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,13 @@ import pyarrow.compute as pc
 from hilltop.audit.decisions.answers import Answers, Pair, Votes, differ, resolve
 from hilltop.audit.decisions.apply import corrected_archive, export_answers, read_answers
 from hilltop.audit.decisions.gold import GoldMixer, read_gold
-from hilltop.audit.decisions.incoming import MOST_EVENTS, Incoming, check_reviewer, import_file
+from hilltop.audit.decisions.incoming import (
+    MOST_EVENTS,
+    Incoming,
+    OtherAuditError,
+    check_reviewer,
+    import_file,
+)
 from hilltop.audit.decisions.store import Answer, Comment, DecisionStore, Event, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.find.pca import read_pca
@@ -108,7 +114,6 @@ class Review:
         self._gold = GoldMixer(read_gold(folder))
         self._about = read_metadata(metadata, self.labels)
         self._assignment = Assignment()
-        self._dealt: npt.NDArray[np.float64] | None = None
         self._contested: dict[Pair, None] = {}
 
     def close(self) -> None:
@@ -127,7 +132,7 @@ class Review:
                 "audit": self.folder.created,
                 "labels": self.folder.labels.name,
                 "summary": self.folder.summary,
-                "views": [*self._views.offered(), IMAGE_VIEW],
+                "views": [*self._views.offered(), "disputed", IMAGE_VIEW],
                 "names": self.labels.classes,
                 "classes": [
                     self._of_class(column, reviewer)
@@ -156,8 +161,8 @@ class Review:
 
         Args:
             column: Number of the class.
-            view: By rank, a random sample, the pairs that reviewers disagree on, labels that may
-                be wrong, or pairs that a plan asks about.
+            view: By rank, a random sample, labels that may be wrong, or pairs that a plan asks
+                about.
             start: Number of the first pair, from 0; None for the page with the first open one.
             count: How many.
             reviewer: Whose answers to show.
@@ -206,11 +211,13 @@ class Review:
             found = np.isin(rows, self._about.rows(search.text, search.column))
             places, rows = places[found], rows[found]
         if search.mine and reviewer in self._assignment.parts:
-            if self._dealt is None:
-                self._dealt = deal(self.labels.images.to_pylist())
             name = self.labels.classes[column]
             places = places[self._assignment.mine(reviewer, name, self._dealt[rows])]
         return places
+
+    @cached_property
+    def _dealt(self) -> npt.NDArray[np.float64]:
+        return deal(self.labels.images.to_pylist())
 
     def image(
         self,
@@ -235,6 +242,9 @@ class Review:
             if self._images is None:
                 self._images = ImagePages(self.labels, self.index, self.suspects, self._answers)
             among = self._about.rows(search.text, search.column) if search.text else None
+            if search.mine and reviewer in self._assignment.parts:
+                mine = np.flatnonzero(self._assignment.mine(reviewer, None, self._dealt))
+                among = mine if among is None else np.intersect1d(among, mine)
             page = self._images.page(place, reviewer, among=among)
             page["about"] = self._about.of(page["row"])
             page["picture"] = self.pictures is not None and page["row"] in self.pictures
@@ -344,46 +354,61 @@ class Review:
         Assignment.parse(content, self.labels.classes).keep(self.store, check_reviewer(reviewer))
         return self.team(reviewer)
 
-    def disputes(self, *, start: int, count: int, reviewer: str) -> dict[str, Any]:
-        """Return pairs of all classes that reviewers disagree on, those without a ruling first."""
+    def disputes(self, *, start: int | None, count: int, reviewer: str) -> dict[str, Any]:
+        """Return pairs of all classes that reviewers disagree on, class by class.
+
+        What was decided stays in its place.
+
+        Args:
+            start: Number of the first pair; None for the page with the first one to decide.
+            count: How many.
+            reviewer: Whose answers to show.
+        """
         with self._lock:
             self._catch_up()
             column_of = {name: column for column, name in enumerate(self.labels.classes)}
             known = [
-                (name, image, self._answers.votes(name, image))
+                (column_of[name], image)
                 for name, image in self._contested
                 if name in column_of and self._rows.get(image, -1) >= 0
             ]
-            known.sort(key=lambda one: not differ(one[2].values()))
+            known.sort()
+            still = [self._is_open(self.labels.classes[at], image) for at, image in known]
+            if start is None:
+                start = (still.index(True) if True in still else 0) // count * count
             chosen = known[start : start + min(count, MOST_PAIRS)]
-            pairs = [self._dispute(reviewer, *one) for one in chosen]
-            still = self._open_disputes()
+            pairs = [self._dispute(at, reviewer, image) for at, image in chosen]
         return {
+            "view": "disputed",
             "start": start,
             "total": len(known),
-            "open": still,
+            "open": sum(still),
             "pairs": pairs,
             "may_rule": self.may_rule(reviewer),
+            "adjudicators": sorted(self._adjudicators),
         }
 
-    def _dispute(self, reviewer: str, name: str, image: str, votes: Votes) -> dict[str, Any]:
-        row = self._rows[image]
-        rulings = [one for one in votes.values() if one.mode == "ruling"]
+    def _dispute(self, column: int, reviewer: str, image: str) -> dict[str, Any]:
+        """A pair with everybody's answer; an adjudicator's own one is the ruling."""
+        name = self.labels.classes[column]
+        pair = self._pair(column, "planned", reviewer, self._rows[image], 0.0)
+        votes = self._answers.votes(name, image, rulings=False)
+        rulings = [one for one in self._answers.votes(name, image).values() if one.mode == "ruling"]
         last = max(rulings, key=lambda one: one.time, default=None)
-        return {
+        mine = last if self.may_rule(reviewer) else votes.get(reviewer)
+        return pair | {
             "class": name,
-            "image": image,
-            "row": row,
-            "picture": self.pictures is not None and row in self.pictures,
-            "labels": self.labels.labels_of(row),
-            "votes": others({who: one for who, one in votes.items() if one.mode != "ruling"}, ""),
+            "answer": None if mine is None else mine.answer,
+            "others": others(votes, ""),
             "comments": shown_comments(self._answers, name, image, reviewer, True),
-            "answer": None if last is None else last.answer,
-            "ruled_by": None if last is None else last.reviewer,
+            "ruling": None if last is None else {"reviewer": last.reviewer, "answer": last.answer},
         }
+
+    def _is_open(self, name: str, image: str) -> bool:
+        return differ(self._answers.votes(name, image).values())
 
     def _open_disputes(self) -> int:
-        return sum(differ(self._answers.votes(*pair).values()) for pair in self._contested)
+        return sum(self._is_open(*pair) for pair in self._contested)
 
     def _of_class(self, column: int, reviewer: str) -> dict[str, Any]:
         found = self._summary(column, reviewer)
@@ -411,10 +436,11 @@ class Review:
             ArgumentError: It is no such file, or of another audit; then nothing is stored.
         """
         try:
-            done = import_file(self.folder, Path(name).name, text, self.store, force=force)
+            return asdict(import_file(self.folder, Path(name).name, text, self.store, force=force))
+        except OtherAuditError as error:  # the page asks whether to take it in all the same
+            return {"other_audit": str(error)}
         except DataError as error:
             raise ArgumentError(str(error)) from None
-        return asdict(done)
 
     def _votes(self, event: Answer) -> Votes:
         mode = event.mode if event.mode == "random" else None
@@ -509,14 +535,14 @@ class Review:
             "labels": self.labels.labels_of(row),
             "picture": self.pictures is not None and row in self.pictures,
             "answer": None if mine is None else mine.answer,
-            "others": others(votes, reviewer) if mine or view == "disputed" else None,
+            "others": others(votes, reviewer) if mine else None,
             "other_count": len(votes) - (mine is not None),
             "comments": shown_comments(
                 self._answers,
                 self.labels.classes[column],
                 image,
                 reviewer,
-                mine is not None or view == "disputed",
+                mine is not None,
             ),
             "about": self._about.of(row),
         }

@@ -36,6 +36,9 @@ SCRIPTS = (
     "whole",
     "keys",
     "answers",
+    "people",
+    "search",
+    "team",
     "page",
 )
 """What runs behind the client, which talks to a server or to the page's own file."""

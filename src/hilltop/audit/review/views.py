@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from hilltop.audit.decisions.answers import Answers, Votes, differ
+from hilltop.audit.decisions.answers import Answers, Votes
 from hilltop.audit.decisions.store import Answer
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.review.queues import ImageItem, WholeImages
@@ -89,7 +89,7 @@ def labelled_examples(
     ]
 
 
-View = Literal["ranked", "random", "disputed", "wrong", "planned"]
+View = Literal["ranked", "random", "planned", "wrong"]
 VIEWS: tuple[View, ...] = get_args(View)
 
 
@@ -157,11 +157,7 @@ class Views:
             return np.arange(0 if self._suspects is None else self._suspects.count(column))
         if view == "random":
             return self._sample_order(column)
-        if view == "planned":
-            return np.zeros(0, np.int64) if self._planned is None else self._planned[column]
-        pairs = self._answers.pairs(self._labels.classes[column])
-        rows = [self._rows[image] for image, votes in pairs if differ(votes.values())]
-        return np.flatnonzero(self._among(column, rows))
+        return np.zeros(0, np.int64) if self._planned is None else self._planned[column]
 
     def first_open(self, column: int, view: View, places: Ints, reviewer: str) -> int:
         """Number of the first pair that the reviewer has not answered; behind all if none."""

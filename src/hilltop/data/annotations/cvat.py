@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from xml.sax.saxutils import quoteattr
 
 from hilltop.data.content import Source
-from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.documents import NOT_XML, element_tree, parse_xml, replace_spans, with_line
 from hilltop.data.files import replacing
 from hilltop.data.folders import choose_split
@@ -42,7 +42,9 @@ def read(source: Source, layout: Layout) -> LabelTable:
     root = parse_xml(source, "annotations", errors)
     errors.check()
     assert root is not None  # else there were errors
-    if root.find("track") is not None and root.find("image") is None:
+    if root.find("track") is not None and root.find("image") is not None:
+        raise data_error(source.path, "it holds images and tracks of a video. Export them apart.")
+    if root.find("track") is not None:
         return _read_video(source, root, layout)
     images = root.findall("image")
     if layout.split is not None:

@@ -42,9 +42,8 @@ _EXPECTED = 'names such as "cat", or objects with a "label"'
 
 def matches(source: Source) -> bool:
     """Whether this is a JSON object whose ``labels`` are an object, one key an image."""
-    if not source.is_file or not source.head.lstrip().startswith("{"):
-        return False
-    if '"labels"' not in source.head:
+    head = source.head.lstrip()
+    if not head.startswith("{") or '"labels"' not in head or source.suffix in (".jsonl", ".ndjson"):
         return False
     try:
         content = source.json

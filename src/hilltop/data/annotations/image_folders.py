@@ -40,6 +40,7 @@ from hilltop.data.format import (
 )
 from hilltop.data.label_table import Collector, LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, Question, ReadOptions, unlisted_question
+from hilltop.data.tables.words import FILE_ENDING
 
 _SPLIT = re.compile(r"(train|training|val|valid|validation|test|testing)\d*", re.IGNORECASE)
 _FEWEST_CLASSES = 2
@@ -70,6 +71,7 @@ def read_class_folders(source: Source, layout: Layout) -> LabelTable:
         raise data_error(
             root, f"there are no folders with images ({', '.join(IMAGE_ENDINGS)}) here."
         )
+    _check_all_read(root)
     collector = Collector(source.path, layout.classes or list(classes))
     holders: dict[str, list[Path]] = {}
     for name, images in classes.items():
@@ -98,6 +100,25 @@ def _classes(root: Path) -> dict[str, dict[str, Path]]:
     return {name: images for name, images in found.items() if images}
 
 
+def _check_all_read(root: Path) -> None:
+    """Raise if pictures would be left out: those of other kinds, or deeper down."""
+    errors = ErrorCollector(root)
+    for name, folder in folders_in(root).items():
+        for file, path in files_in(folder).items():
+            if FILE_ENDING.search(file) and path.suffix.lower() not in IMAGE_ENDINGS:
+                errors.add(
+                    f"{name}/{file} is no image that is read ({', '.join(IMAGE_ENDINGS)}). Convert"
+                    " it, or take it away."
+                )
+        for inner, below in folders_in(folder).items():
+            if first := next(iter(image_files_in(below)), None):
+                errors.add(
+                    f"{name}/{inner}/{first} lies in a folder within that of a class. Put its"
+                    " images into the folder of their class."
+                )
+    errors.check()
+
+
 def _notes(holders: dict[str, list[Path]]) -> list[str]:
     """Say so if images of one name differ in size: then they are probably not one image."""
     differ = [
@@ -110,7 +131,7 @@ def _notes(holders: dict[str, list[Path]]) -> list[str]:
     names = pluralize(len(differ), "image name stands", "image names stand")
     return [
         f"{names} for files of different size in several folders, the first is {differ[0]!r};"
-        " they are read_class_folders as one image each. Rename those that are not."
+        " they are read as one image each. Rename those that are not."
     ]
 
 
@@ -216,7 +237,7 @@ def write_sidecar(table: LabelTable, path: Path, lossy: bool) -> Layout:
         raise data_error(
             path,
             "text files keep neither the endings nor the order of images. Pass --lossy to leave"
-            " them out; beside the images, the files are read_sidecar with their endings.",
+            " them out; beside the images, the files are read with their endings.",
         )
     with new_folder(path) as folder:
         for row, stem in enumerate(stems):
@@ -290,6 +311,12 @@ def _pairs(root: Path) -> dict[str, Path]:
             stem = name.rpartition(".")[0]
             beside = (files.get(f"{one}{end}") for end in _SUFFIXES for one in (stem, name))
             path = next((path for path in beside if path), None)
+            if path is not None and path in found.values():
+                raise data_error(
+                    root,
+                    f"two images, {name!r} among them, would share the tags in {path.name}. Rename"
+                    " one of them.",
+                )
             if path is not None:
                 found[name if folder == root else f"{folder.name}/{name}"] = path
     if images:

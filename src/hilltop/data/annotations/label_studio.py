@@ -73,7 +73,10 @@ def matches(source: Source) -> bool:
     except (ValueError, RecursionError):
         # The first task is longer than the first look, or broken.
         return all(f'"{key}"' in source.head for key in ("annotations", "result", "from_name"))
-    return isinstance(first, dict) and (_is_task(first) or set(first) >= _FLAT)
+    if not isinstance(first, dict):
+        return False
+    later = isinstance(first.get("data"), dict) and '"annotations"' in source.head
+    return later or _is_task(first) or set(first) >= _FLAT
 
 
 def detect(
@@ -185,7 +188,7 @@ def _records(source: Source) -> tuple[str, list[JsonObject]]:
 
 
 def _is_task(record: JsonObject) -> bool:
-    return isinstance(record.get("data"), dict) and "annotations" in record
+    return isinstance(record.get("data"), dict) and bool({"annotations", "predictions"} & {*record})
 
 
 def _task_problem(task: Any) -> str:
@@ -257,11 +260,13 @@ def _read_tasks(
             else:
                 answers.add(name, task["data"].get(layout.image_column or ""), chosen, name)
     notes = []
+    kinds = ", ".join(sorted({str(kind) for kind in others}))
+    if others and control is None:
+        answers.collector.errors.add(f"there are no choices, but results of type {kinds} alone.")
     if silent:
         left = pluralize(silent, "task without an annotation is", "tasks without an annotation are")
         notes.append(f"{left} left out.")
     if others:
-        kinds = ", ".join(sorted({str(kind) for kind in others}))
         notes.append(f"{pluralize(len(others), 'result', 'results')} of type {kinds} are not read.")
     return notes
 

@@ -272,13 +272,24 @@ class YoloFolder:
         """Names of images by their name without the ending: listed ones, else the files there."""
         listed = self.root / f"{split}.txt"
         if listed.is_file():
-            names = [line.strip().rpartition("/")[2] for _, line in read_lines(listed)]
+            names = [line.strip() for _, line in read_lines(listed)]
         else:
             folder = self.splits[split]
             inside = folder.relative_to(self.root).parts
             parts = [IMAGES if part == LABELS else part for part in inside]
             names = list(image_files_in(self.root.joinpath(*parts)))
-        return {name.rpartition(".")[0] or name: name for name in names if name}
+        found: dict[str, str] = {}
+        for path in dict.fromkeys(filter(None, names)):
+            name = path.rpartition("/")[2]
+            stem = name.rpartition(".")[0] or name
+            if stem in found:
+                raise data_error(
+                    self.root,
+                    f"two images, {found[stem]!r} and {path!r}, would share the labels in"
+                    f" {stem}.txt. Rename one of them.",
+                )
+            found[stem] = name
+        return found
 
 
 def find_yolo(source: Source) -> YoloFolder:
@@ -302,11 +313,11 @@ def names_classes(path: Path) -> bool:
 
 
 def _read_yaml(path: Path) -> Any:
-    """The content of a YAML file of others as plain values."""
+    """The content of a YAML file of others; its words stay text, for a class may be called no."""
     if path.stat().st_size > _MOST_YAML_BYTES:
         raise data_error(path, "this YAML has more than 16 MiB, too much for names of classes.")
     try:
-        return read_yaml(path)
+        return read_yaml(path, as_text=True)
     except ValueError as error:
         raise data_error(path, str(error)) from None
 
@@ -322,20 +333,18 @@ def _names_in(path: Path, content: Any) -> dict[int, str]:
         raise data_error(
             path, "expected the names of classes under 'names', as a list or as 'number: name'."
         )
-    names = {number: str(name).strip() for number, name in pairs}
+    names = {number: name.strip() for number, name in pairs}
     if len(names) < len(pairs) or len(set(names.values())) < len(names):
         raise data_error(path, "a number or name stands twice under 'names'. All must differ.")
     return names
 
 
 def _number(key: Any) -> int:
-    if isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 10:
-        return int(key)
-    return key if isinstance(key, int) and not isinstance(key, bool) else -1
+    return int(key) if isinstance(key, str) and _is_class(key) else -1
 
 
 def _is_name(name: Any) -> bool:
-    return isinstance(name, str | int | float) and bool(str(name).strip())
+    return isinstance(name, str) and bool(name.strip())
 
 
 def _names_file(folder: Path) -> Path | None:

@@ -89,11 +89,19 @@ def _patched(said: FilePatch, lines: Sequence[str]) -> Patched:
 
 
 def matches_numbers(source: Source) -> bool:
-    """Whether the first line is a name, a comma and class numbers, and no header."""
+    """Whether the first line is a name, a comma and class numbers, and no header.
+
+    Where each line has but a 0 or a 1, these may be values of one class as well.
+    """
     first = _LINE.fullmatch(source.head.partition("\n")[0].rstrip("\r"))
     if first is None or not first[2] or names_a_column(first[1]):
         return False
-    return source.is_file and source.suffix not in (".xlsx", ".xls", ".ods", ".parquet")
+    if not source.is_file or source.suffix in (".xlsx", ".xls", ".ods", ".parquet"):
+        return False
+    named = source.path.with_name(f"{source.path.name}{BESIDE}").is_file()
+    return named or any(
+        line.rpartition(",")[2].strip() not in ("0", "1") for _, line in source.lines
+    )
 
 
 def read_numbers(source: Source, layout: Layout) -> LabelTable:

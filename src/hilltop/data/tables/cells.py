@@ -159,7 +159,7 @@ class Table:
             return [self.index(said)]
         found: list[int] = []
         for word in next(csv.reader([said], skipinitialspace=True), []):
-            part = word.strip()
+            part = word if word in self.names else word.strip()
             bounds = None if part in self.names else re.fullmatch(r"(-?\d*):(-?\d*)", part)
             if bounds is None:
                 found.append(self.index(part))
@@ -634,7 +634,7 @@ def _parquet_cells(source: Source) -> Cells:
     try:
         if source.path.is_file():
             check_parquet(source.path)
-        content = pq.read_table(pa.BufferReader(source.raw))
+        content = pq.ParquetFile(pa.BufferReader(source.raw)).read()
         content.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
@@ -759,19 +759,18 @@ def _value_cells(source: Source, values: dict[str, list[Any]], lines: Sequence[i
 
 def _value_column(values: Sequence[Any], lines: Sequence[int]) -> tuple[pa.Array, str]:
     """Values of JSON or Python as text, or as lists of text where any of them is a list."""
-    if not any(isinstance(value, list | tuple | set | np.ndarray) for value in values):
-        objects = [at for at, value in enumerate(values) if isinstance(value, dict)]
-        fault = ""
-        if objects:
-            at = objects[0]
-            fault = f"holds {values[at]!r:.60} in row {lines[at]}, which is no label. Correct it."
+    values = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    odd = [at for at, value in enumerate(values) if isinstance(value, dict | bytes)]
+    fault = ""
+    if odd:
+        at = odd[0]
+        fault = f"holds {values[at]!r:.60} in row {lines[at]}, which is no label. Correct it."
+    if not any(isinstance(value, list | tuple | set) for value in values):
         return pa.array([_plain(value) for value in values], pa.string()), fault
     cells: list[list[str | None]] = []
-    fault = ""
     for line, value in zip(lines, values, strict=True):
-        parts = [value] if isinstance(value, str | int | float | np.generic) else list(value or ())
-        if isinstance(value, float) and math.isnan(value):
-            parts = []
+        several = isinstance(value, list | tuple | set)
+        parts = list(value) if several else [] if _plain(value) is None else [value]
         cells.append([_plain(part) for part in parts])
         if isinstance(value, str) and re.search(r"[;|,\s]", value) and not fault:
             fault = f"holds lists, but the text {value!r:.40} in row {line}. Make it a list."
@@ -788,7 +787,7 @@ def _plain(value: Any) -> str | None:
         if math.isnan(value):
             return None
         return str(int(value)) if float(value).is_integer() else repr(float(value))
-    if value is None or isinstance(value, dict | list):
+    if value is None or isinstance(value, dict | list | tuple | set | bytes):
         return None
     text = str(value)
     return None if text in ("<NA>", "NaT") and not isinstance(value, str) else text
@@ -796,19 +795,23 @@ def _plain(value: Any) -> str | None:
 
 def _frame_cells(source: Source) -> Cells:
     frame = source.frame
+    index: Any = getattr(frame, "index", None)  # names of rows are data too
+    named = index is not None and type(index).__name__ != "RangeIndex"
+    levels = index.nlevels if named else 0
+    names = [
+        f"index{at or ''}" if index.names[at] is None else str(index.names[at])
+        for at in range(levels)
+    ]
+    names += map(str, frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise data_error(source.path, f"two columns are called {twice!r}. Rename one of them.")
     try:
-        names = [str(name) for name in frame.columns]
-        columns = [frame[name].to_list() for name in frame.columns]
+        columns = [index.get_level_values(at).to_list() for at in range(levels)]
+        columns += [frame[name].to_list() for name in frame.columns]
     except (AttributeError, TypeError, KeyError) as error:
         raise ArgumentTypeError(
             f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
         ) from error
-    index = getattr(frame, "index", None)
-    if index is not None and type(index).__name__ != "RangeIndex":  # names of rows are data too
-        names.insert(0, str(index.name) if index.name is not None else "index")
-        columns.insert(0, list(index))
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise data_error(source.path, f"two columns are called {twice!r}. Rename one of them.")
     rows = range(1, (len(columns[0]) if columns else 0) + 1)
     return _value_cells(source, dict(zip(names, columns, strict=True)), rows)

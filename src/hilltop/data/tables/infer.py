@@ -182,6 +182,16 @@ def _find_rows(found: _Found) -> None:
             " columns, or --header-row none if there is none.",
             header_row=likely,
         )
+    elif verdict is not True and cells.comments and _names_image(_comment_cells(found)):
+        last = cells.comments[-1]
+        likely = str(last)
+        found.ask(
+            f"Row {last} is a comment that may name the columns. Pass --header-row {last} if it"
+            " does, or --header-row none.",
+            header_row=likely,
+        )
+        found.header_row = None
+        return
     elif verdict is None:
         below = next((at for at in range(first + 1, len(rows)) if _names_image(rows[at])), None)
         if below is not None:
@@ -193,16 +203,6 @@ def _find_rows(found: _Found) -> None:
             f" --header-row {numbers[first]} or --header-row none.",
             header_row=likely,
         )
-    elif verdict is False and cells.comments and _names_image(_comment_cells(found)):
-        last = cells.comments[-1]
-        likely = str(last)
-        found.ask(
-            f"Row {last} is a comment that may name the columns. Pass --header-row {last} if it"
-            " does, or --header-row none.",
-            header_row=likely,
-        )
-        found.header_row = None
-        return
     found.header_row = None if likely == _NONE else int(likely)
     if found.header_row is not None:
         over = [row for row in range(1, found.header_row) if row not in found.skip_rows]
@@ -427,16 +427,18 @@ def _label_columns(
     if found.is_uneven:
         chosen = [at for at in chosen if any(word in PRESENT | ZERO for word in _words(table, at))]
     if chosen and format is None:
+        if len(others) == 1 and found.header_row is None and found.cells.names is None:
+            _ask_binary(found, table, chosen)
         return "wide", chosen
     return _ask_labels(found, table, image, others, format)
 
 
 def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
-    """Ask about columns called labels that hold 0 and 1: class numbers, or classes."""
+    """Ask about columns that may hold labels, but have 0 and 1: class numbers, or classes."""
     name = ",".join(table.name(at) for at in columns)
     found.ask(
-        f"Column {table.names[columns[0]]!r} is called like labels, but holds only values"
-        f" such as 0, 1 and empty cells. Pass --label-columns {name} if these are labels or"
+        f"Column {table.names[columns[0]]!r} may hold labels, but has only values such as 0, 1, x"
+        f" and empty cells. Pass --label-columns {name} if these are labels or"
         " class numbers, or --class-columns with the columns that are classes.",
         label_columns=name,
     )
@@ -466,7 +468,7 @@ def _ask_words(found: _Found, table: Table, others: list[int]) -> bool:
     if shared:
         odd = {word: count for word, count in words.items() if not is_value(word, {}, None)}
         names = [table.name(at) for at in others]
-        found.questions.append(odd_values_question(odd, names, [], len(others), votes=False))
+        found.questions.append(odd_values_question(odd, names, [], no_class=False, votes=False))
     return shared
 
 
@@ -533,22 +535,20 @@ def _class_columns(
     if closed is not None and any(table.names[at] in closed for at in others):
         return [at for at in others if table.names[at] in closed]
     said = parse_values(options, found.source.path)
-    chosen = []
+    chosen, sure = [], False
     for at in others:
         if is_no_class(table.names[at]) or is_list(table.columns[at]):
             continue
         if at in table.unnamed and _are_row_numbers(table, at):
             continue  # as pandas writes them
         words = _words(table, at)
-        odd = sum(
-            n for word, n in words.items() if not is_value(word, said, options.label_threshold)
-        )
-        numbers = sum(n for word, n in words.items() if number_in(word) is not None)
-        # A column of which most rows hold something else is no class; a few such cells are asked
-        # about. Numbers may be votes or confidences, which are asked about too.
-        if 2 * odd <= len(table) or (numbers == sum(words.values()) and _are_votes(words)):
+        # A column without any value or empty cell is no class; other cells beside these are asked
+        # about, be they few or many. So are numbers that may be votes or confidences.
+        values = [word for word in words if is_value(word, said, options.label_threshold)]
+        if values or not words or _are_votes(words):
             chosen.append(at)
-    return [] if all(is_state_name(table.names[at]) for at in chosen) else chosen
+            sure |= len(values) == len(words) or values != [""]
+    return [] if not sure or all(is_state_name(table.names[at]) for at in chosen) else chosen
 
 
 def _are_row_numbers(table: Table, at: int) -> bool:
@@ -580,10 +580,14 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
             if not is_value(word, said, options.label_threshold):
                 odd[word] += count
                 where.setdefault(at, word)
-    few = 2 * len(where) < len(columns)  # likely no classes, so their cells need no meaning
+    # Columns with texts that are few, or hold no value beside them, are likely no classes.
+    beside = Counter(word for at in where for word in _words(table, at) if word not in odd)
+    no_class = 2 * len(where) < len(columns) or (
+        len(where) < len(columns) and not set(beside) - {""}
+    )
     counts: Counter[str] = Counter()
     for at in columns:
-        if not (few and at in where):
+        if not (no_class and at in where):
             counts.update(_words(table, at))
     if not columns:
         found.ask(
@@ -604,7 +608,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
                 odd,
                 [table.name(at) for at in where],
                 sorted(set(rows))[:5],
-                len(columns),
+                no_class=no_class,
                 votes="0" in counts or "1" in counts,
             )
         )
@@ -641,9 +645,9 @@ def _ask_odd_row(
     unnamed = image is not None and "" in table.counts(image)
     names = unnamed and row in table.rows_with(image or 0, "", 1) and found.cells.names is None
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
-    if names:
-        answer = {"header_row": str(row)}
     numbers = all(number_in(word) is not None for word in words)
+    if names and not numbers:
+        answer = {"header_row": str(row)}
     cells = "--label-threshold or --values" if numbers else "--values"
     found.ask(
         f"Row {row} alone holds {_few(words)}. Pass --header-row {row} if it names the columns,"
@@ -709,7 +713,8 @@ def _state_values(found: _Found, table: Table, state: int, options: ReadOptions)
     if odd:
         word = next(iter(odd))
         rows = _rows_of(table, state, word)
-        found.questions.append(odd_values_question(odd, [table.name(state)], rows, 2, votes=True))
+        names = [table.name(state)]
+        found.questions.append(odd_values_question(odd, names, rows, no_class=False, votes=True))
     # Rows and pairs without a row are different things: each is asked for by its own option.
     meanings = find_meanings(counts, options, said, apart=True)
     found.questions += meanings.questions

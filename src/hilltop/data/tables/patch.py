@@ -23,6 +23,7 @@ from hilltop.data.documents import (
     first_value,
     members,
     replace_spans,
+    replace_word,
 )
 from hilltop.data.format import Change, FilePatch, Patched, without_absents
 from hilltop.data.label_table import State
@@ -76,6 +77,9 @@ class CsvText:
     def set_cell(self, row: int, column: int, text: str) -> None:
         """Put another text into a cell."""
         record = self._by_row[row]
+        if self.separator == " " and text.split() == [text] and column < len(record.cells):
+            record.raw = replace_word(record.raw, column, text)
+            return
         body = record.raw.rstrip("\r\n")
         spans = cell_spans(body, self.separator)
         while len(spans) <= column:
@@ -483,7 +487,10 @@ def _store_text(source: Source, layout: Layout, table: Table, edits: _Edits) -> 
         comments += 1
     if not any(line.startswith("#") for line in lines[:comments]):
         comments = 0
-    text = CsvText(source.text, layout.separator or ",", comments)
+    try:
+        text = CsvText(source.text, layout.separator or ",", comments)
+    except csv.Error as error:
+        raise data_error(source.path, f"this text cannot be changed in place: {error}.") from None
     place = {at: table.places[at] for at in range(len(table.places))}
     width = max((len(record.cells) for record in text.records), default=0)
     for number, name in enumerate(edits.columns):
@@ -655,6 +662,7 @@ def _like(old: Any, cell: Cell) -> Any:
         if isinstance(old, str) and len(cell) == 1:
             return cell[0]
         return [int(one) if numbers and one.isdigit() else one for one in cell]
-    if isinstance(old, int | float) and cell in ("0", "1", "-1"):
-        return bool(int(cell)) if isinstance(old, bool) else int(cell)
+    number = {"0": 0, "1": 1, "-1": -1, "false": 0, "true": 1}.get(cell.lower())
+    if isinstance(old, int | float) and number is not None:
+        return number if number < 0 else type(old)(number)
     return cell

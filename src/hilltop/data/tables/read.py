@@ -83,6 +83,8 @@ class _Reader:
             count = len(self.table)
             return pa.array(map(str, range(count)), pa.string()), np.arange(count)
         at = self.table.index(self.layout.image_column or "")
+        if at in self.table.faults:
+            raise data_error(self.path, self.table.faults[at])
         ids = self.table.distinct(at)
         if is_list(self.table.columns[at]):
             raise data_error(self.path, f"the image column {self.table.names[at]!r} holds lists.")

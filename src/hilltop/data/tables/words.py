@@ -51,8 +51,8 @@ _SINGLE = word_set(
 )
 _NEITHER = word_set(
     """
-    fold folds split splits sex gender age patient patientid patientsex patientage patientgender
-    subject subjectid index width height year unnamed0 rownumber
+    id ids uid uuid guid fold folds split splits sex gender age patient patientid patientsex
+    patientage patientgender subject subjectid index width height year unnamed0 rownumber
     """
 )
 _STATE_NAMES = frozenset(["state", "value", "confidence", "score", "probability", "present"])
@@ -280,8 +280,8 @@ def odd_values_question(
     counts: Mapping[str, int],
     columns: Sequence[str],
     rows: Sequence[int],
-    all_columns: int,
     *,
+    no_class: bool,
     votes: bool,
 ) -> Question:
     """The question about words in class columns that have no known meaning.
@@ -290,7 +290,7 @@ def odd_values_question(
         counts: How often each of these words occurs.
         columns: Columns that hold them.
         rows: Some rows in which they are.
-        all_columns: Number of columns that could be classes.
+        no_class: Whether these columns are likely no classes.
         votes: Whether numbers are more likely counts or confidences than codes.
     """
     words = sorted(counts, key=lambda word: -counts[word])
@@ -299,8 +299,7 @@ def odd_values_question(
     where = f"column {columns[0]!r}" if len(columns) == 1 else f"{len(columns)} columns"
     place = f" (row {', '.join(map(str, rows))})" if rows else ""
     numbers = [number_in(word) for word in words]
-    most = 2 * len(columns) >= all_columns
-    if most and all(number is not None for number in numbers):
+    if not no_class and all(number is not None for number in numbers):
         found = [number for number in numbers if number is not None]
         cut = 0.5 if any(0 < number < 1 for number in found) else 1
         codes = not votes and all(number == int(number) and 1 < number < 100 for number in found)
@@ -312,7 +311,7 @@ def odd_values_question(
             likely = ",".join(f"{word}=unknown" for word in sorted(words))
             return Question(f"{text}; --values says what each number means.", {"values": likely})
         return Question(f"{text}.", {"label_threshold": f"{cut:g}"})
-    if 2 * len(columns) < all_columns or all_columns == 1:
+    if no_class:
         return Question(
             f"{where[0].upper()}{where[1:]} holds {shown}{more}{place}, which is none of 1, 0, -1,"
             " yes, no, x and empty. Pass --ignore-columns if it is no class, --skip-rows if such a"

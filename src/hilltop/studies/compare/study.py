@@ -104,6 +104,8 @@ class Study:
             self.base,
             images=_absolute(self.base.images),
             features=_absolute(self.base.features),
+            extra_scores=_absolute(self.base.extra_scores),
+            extra_names=_absolute(self.base.extra_names),
             labels=self.labels(cell.level, cell.seed).resolve(),
             val_labels=self.labels(_VAL, cell.seed).resolve(),
             true_labels=self.labels(COMPLETE, 0).resolve() if self.complete else None,

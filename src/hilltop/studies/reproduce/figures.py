@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,11 @@ from hilltop.report.paper_figures import (
     draw_negative_gradients,
     draw_pseudo_labels_by_epoch,
 )
+from hilltop.report.tables import Sheet
 from hilltop.studies.compare import Result
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.reproduce.source import Source
 from hilltop.training.calibration import Which
-from hilltop.training.config import TrainConfig
 from hilltop.training.predict import load_run, predict_rows
 from hilltop.training.pseudo_counts import Histograms, read_histograms
 from hilltop.training.run_folder import RunFolder
@@ -40,6 +40,16 @@ _BINS = 25  # of a drawn histogram
 _THRESHOLD = 0.6
 _PSEUDO_LABELS = (0.4, 0.45, 0.5, 0.55, 0.6)
 _EXAMPLES = 6  # two full rows with the five columns of the paper's figure
+_STAGE_THRESHOLDS = {
+    0.3: "a threshold for BCE, early",
+    0.4: "a threshold for Focal, early",
+    0.6: "above 95",
+}
+_STAGE_RANGES = (
+    (0.0, 0.2, "hard positives"),
+    (0.3, 0.5, "a large proportion with Focal"),
+    (0.5, 1.0, "1.5 more with Focal than with BCE, late"),
+)
 _GROUPS = {"labelled": "positives", "missing": "missing labels", "absent": "true negatives"}
 
 
@@ -94,16 +104,58 @@ def _asl_gradients(material: Material) -> Figure:
 @_drawn_by("stages")
 def _stages(material: Material) -> Figure:
     panels = {}
+    for title, found, epoch in _stage_panels(material):
+        edges = found.edges[:: _merged(found)]
+        panels[title] = {
+            shown: (edges, _coarse(found.of(kind, epoch))) for kind, shown in _GROUPS.items()
+        }
+    return draw_histogram_panels(panels)
+
+
+def _stage_panels(material: Material) -> Iterator[tuple[str, Histograms, int]]:
+    """First and last epoch of each run: a title, the histograms, and the epoch from 0."""
     for name, run in material.runs.items():
         found = read_histograms(RunFolder(run.folder).histograms)
         epochs = len(found.counts)
-        for epoch in dict.fromkeys((warmup_epochs(run.folder), epochs)):
-            title = f"{name}, epoch {epoch} of {epochs}"
-            panels[title] = {
-                shown: (found.edges[:: _merged(found)], _coarse(found.of(kind, epoch - 1)))
-                for kind, shown in _GROUPS.items()
-            }
-    return draw_histogram_panels(panels)
+        for epoch in dict.fromkeys((0, epochs - 1)):
+            yield f"{name}, epoch {epoch + 1} of {epochs}", found, epoch
+
+
+def _stage_numbers(material: Material) -> Sheet:
+    """The numbers that the paper's text reads off its Fig. 2."""
+    panels = list(_stage_panels(material))
+    rows = []
+    for threshold, said in _STAGE_THRESHOLDS.items():
+        above = [found.above(threshold) for _, found, _ in panels]
+        for part, (what, paper) in enumerate(
+            (("that are missing labels", said), ("of all missing labels", ""))
+        ):
+            values = [both[part][epoch] for both, (_, _, epoch) in zip(above, panels, strict=True)]
+            rows.append((f"unlabelled pairs above {threshold:g} {what}", paper, values))
+    for low, high, said in _STAGE_RANGES:
+        values = [_share(found.of("labelled", epoch), low, high) for _, found, epoch in panels]
+        rows.append((f"labels between {low:g} and {high:g}", said, values))
+    return Sheet(
+        "Numbers that the paper's text reads off this figure, in per cent",
+        ("share of", "the paper", *(title for title, _, _ in panels)),
+        tuple((name, said, *map(_per_cent, values)) for name, said, values in rows),
+        notes=("Counted in the steps of training, on augmented images, before each step.",),
+    )
+
+
+def _per_cent(share: float) -> str:
+    """Write a share; nothing where there is none."""
+    return "" if np.isnan(share) else f"{100 * share:.1f}"
+
+
+def _share(counts: npt.NDArray[Any], low: float, high: float) -> float:
+    """The share of the pairs whose probability lies in a range."""
+    start, stop = round(low * len(counts)), round(high * len(counts))
+    return float(counts[start:stop].sum() / counts.sum()) if counts.sum() else float("nan")
+
+
+NUMBERS: dict[str, Callable[[Material], Sheet]] = {"stages": _stage_numbers}
+"""What stands below a figure, by the name of the function that draws it."""
 
 
 @_drawn_by("test_distributions")
@@ -184,13 +236,6 @@ def _test_examples(material: Material, *, start: int) -> list[Example]:
         }
         examples.append(Example(_pixels(folder / files[number].as_py()), seen, lost, said))
     return examples
-
-
-def warmup_epochs(folder: Path) -> int:
-    """The epoch in which the learning rate of a run is highest: the end of early training."""
-    config = TrainConfig.from_file(RunFolder(folder).config)
-    length = config.schedule_epochs or config.epochs
-    return max(1, min(config.epochs, round(config.warmup * length)))
 
 
 def _probabilities(run: Result, images: pa.StringArray, *, which: Which) -> npt.NDArray[Any]:

@@ -102,14 +102,14 @@ def _comparable(made: Reproduction) -> str:
 def _item(item: Made) -> Html:
     recipe = item.recipe
     parts: list[Html] = []
-    for sheet in item.sheets:
-        own = tuple(note for note in sheet.notes if note not in COMMON_NOTES)
-        parts.append(dataclasses.replace(sheet, notes=own).html())  # the others: in the overview
     if item.png:
         caption = " ".join([f"{recipe.title}.", *recipe.notes])
         wide = _is_wide(item.png)
         shown = figure(item.png, alt=recipe.title, caption=caption, wide=wide)
         parts.append(shown if wide else side_by_side(shown))
+    for sheet in item.sheets:
+        own = tuple(note for note in sheet.notes if note not in COMMON_NOTES)
+        parts.append(dataclasses.replace(sheet, notes=own).html())  # the others: in the overview
     if item.missing:
         parts.append(paragraph(item.missing))
     return section(f"{recipe.title} ({recipe.name})", *parts)

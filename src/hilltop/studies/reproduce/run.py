@@ -18,7 +18,7 @@ from hilltop.studies.compare import COMPLETE, Result, Results, run_study, write_
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.compare.runs import failed_runs, read_result
 from hilltop.studies.reproduce.dataset_files import data_title
-from hilltop.studies.reproduce.figures import FIGURES, Material
+from hilltop.studies.reproduce.figures import FIGURES, NUMBERS, Material
 from hilltop.studies.reproduce.paper_comparison import (
     Measured,
     Measurements,
@@ -40,7 +40,7 @@ class Made:
 
     Attributes:
         recipe: What it is.
-        sheets: Its tables, if it is one.
+        sheets: Its tables, if it is one; of a figure what stands below it.
         png: Its picture, if it is a figure.
         missing: Why there is nothing, or what is left out.
     """
@@ -206,16 +206,20 @@ def _figure(
             runs[name] = chosen[0]
             if setting.epochs is not None:
                 stopped.add(name)
+    material = Material(runs, source, frozenset(stopped))
     try:
-        figure: Figure = FIGURES.build(recipe.draw)(Material(runs, source, frozenset(stopped)))
+        figure: Figure = FIGURES.build(recipe.draw)(material)
     except HilltopError as reason:  # one figure less, and it says why
         return Made(recipe, missing=str(reason))
+    sheets = (NUMBERS[recipe.draw](material),) if recipe.draw in NUMBERS else ()
+    if sheets:
+        write_sheets(sheets, out / "figures" / recipe.name)
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     png = render_figure(figure, kind="png")
     atomic_write(folder / f"{recipe.name}.png", png)
     atomic_write(folder / f"{recipe.name}.pdf", render_figure(figure, kind="pdf"))
-    return Made(recipe, png=png)
+    return Made(recipe, sheets, png)
 
 
 def _tables(source: Source, seed: int) -> dict[str, LabelTable]:

@@ -4,7 +4,9 @@ window.Hilltop = window.Hilltop || {};
 
 (() => {
   const { WORDS, freshId, plural, visible } = window.Hilltop;
-  const modeOf = (view) => (view === "random" ? "random" : "ranked");
+  const modeOf = ({ view, page }) => (view === "random" ? "random" : page?.may_rule ? "ruling" : "ranked");
+  // Where answers differ, the pictures are of many classes.
+  const classOf = (page, pair) => pair.class ?? page.class.name;
 
   class Answering {
     // `page` holds what is shown (state, grid, whole, zoom, classes, reviewer) and what the page can
@@ -21,18 +23,18 @@ window.Hilltop = window.Hilltop || {};
       // The key was meant for the next page, and must not change the last answer of this one.
       if (state.turning) return say("The next page is not there yet.");
       if (this.#showUnseen()) return;
-      const { name } = state.page.class;
       const before = targets.map((place) => state.page.pairs[place].answer);
       const events = this.#events(targets.map((place) => {
-        const { image, row } = state.page.pairs[place];
-        return { class: name, image, row, answer: word, mode: modeOf(state.view) };
+        const pair = state.page.pairs[place];
+        const named = pair.class === undefined ? {} : { by_name: true };
+        return {
+          class: classOf(state.page, pair), image: pair.image, row: pair.row, answer: word, mode: modeOf(state), ...named,
+        };
       }));
-      targets.forEach((place, order) => {
-        Object.assign(state.page.pairs[place], { answer: word, waiting: events[order].id });
-        grid.update(place);
-      });
+      targets.forEach((place, order) => this.#show(place, word, events[order].id));
       const at = { chosen: state.number, view: state.view, start: state.page.start, targets, before };
-      state.undoable.push({ action: events[0].action, class: name, images: events.map((event) => event.image), at });
+      const images = events.map((event) => event.image);
+      state.undoable.push({ action: events[0].action, class: events[0].class, images, at });
       say(`${targets.length > 1 ? plural(targets.length, "picture", "pictures") : visible(events[0].image)}: ${WORDS[word]}`);
       this.#advance(targets[targets.length - 1]);
       this.page.send(events);
@@ -47,6 +49,20 @@ window.Hilltop = window.Hilltop || {};
       state.undoable.push({ action: events[0].action, class: items[0].class, images, at: { image: place } });
       say(`${items.map((item) => visible(item.class)).join(", ")}: ${WORDS[word]}`);
       send(events);
+    }
+
+    // What somebody writes about a pair; an empty text takes it back.
+    comment({ class: name, image, row }, text) {
+      this.page.send(this.#events([{ class: name, image, row, comment: text }]));
+      this.page.say(text ? "The comment is kept." : "The comment is taken back.");
+    }
+
+    #show(place, answer, waiting) {
+      const { state, grid, me } = this.page;
+      const pair = state.page.pairs[place];
+      Object.assign(pair, { answer, waiting });
+      if (state.page.may_rule) pair.ruling = answer && { reviewer: me(), answer };
+      grid.update(place);
     }
 
     // One action: what is answered at once is taken back at once.
@@ -78,7 +94,7 @@ window.Hilltop = window.Hilltop || {};
         state.turning = true;
         this.page.turn(1);
       } else if (place + 1 < grid.tiles.length) grid.focus(place + 1);
-      else this.page.tell("That was the last picture of this class.");
+      else this.page.tell(state.view === "disputed" ? "That was the last one." : "That was the last picture of this class.");
       grid.clear();
       if (zoom.isOpen) this.page.showZoom();
     }
@@ -92,10 +108,7 @@ window.Hilltop = window.Hilltop || {};
         : `“${visible(last.class)}” in ${visible(last.images[0])}`}`);
       const sent = this.page.send([event]);
       if (!this.#isHere(last.at)) return sent.then(() => this.#returnTo(last));
-      last.at.targets.forEach((place, order) => {
-        Object.assign(state.page.pairs[place], { answer: last.at.before[order], waiting: false });
-        grid.update(place);
-      });
+      last.at.targets.forEach((place, order) => this.#show(place, last.at.before[order], false));
       grid.clear();
       grid.focus(last.at.targets[0]);
       if (zoom.isOpen) this.page.showZoom();
@@ -120,5 +133,5 @@ window.Hilltop = window.Hilltop || {};
     }
   }
 
-  Object.assign(window.Hilltop, { Answering, modeOf });
+  Object.assign(window.Hilltop, { Answering, classOf, modeOf });
 })();

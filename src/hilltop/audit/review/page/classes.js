@@ -3,7 +3,7 @@
 window.Hilltop = window.Hilltop || {};
 
 (() => {
-  const { about, hoped, make, number, percent, plural, visible } = window.Hilltop;
+  const { about, hoped, make, number, plural, visible } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
 
   class ClassList {
@@ -130,7 +130,8 @@ window.Hilltop = window.Hilltop || {};
     // The class before or behind the current one; only worthwhile ones if asked for.
     neighbour(step, worthwhile = false) {
       let place = this.places.get(this.current) + step;
-      while (worthwhile && this.classes[place] && !this.classes[place].worthwhile) place += step;
+      const fits = (one) => this.#isOffered(one) && (one.worthwhile || !worthwhile);
+      while (this.classes[place] && !fits(this.classes[place])) place += step;
       return this.classes[place] || null;
     }
 
@@ -138,11 +139,18 @@ window.Hilltop = window.Hilltop || {};
       return this.classes[this.places.get(chosen)] || null;
     }
 
-    // How often the reviewer agrees with pairs that are known and stand among the others.
-    agree(agreement) {
-      this.agreement = agreement ? `. You agree with ${agreement.agreed} of ${agreement.answered} known pairs`
-        + ` (90%: ${percent(agreement.low)} to ${percent(agreement.high)})` : "";
-      this.#totals();
+    // Whether classes that one is not asked about are left out.
+    narrow(mine = false) {
+      this.mine = mine;
+      this.#filter();
+    }
+
+    get first() {
+      return this.classes.find((one) => this.#isOffered(one)) ?? this.classes[0];
+    }
+
+    #isOffered(one) {
+      return !this.mine || one.part !== false;
     }
 
     // Whether the audit expects no missing label, and no answer has changed that.
@@ -160,7 +168,7 @@ window.Hilltop = window.Hilltop || {};
       const among = this.nothing ? ", none expected" : ` of about ${about(sum("expected"))} expected`;
       const summary = this.summary ? `. ${this.summary}` : "";
       byId("totals").textContent = `${number(sum("present"))} found${among},`
-        + ` ${number(sum("mine"))} answered by you${this.agreement || ""}${summary}`;
+        + ` ${number(sum("mine"))} answered by you${summary}`;
     }
 
     // Show all classes again. Not left to the browser, which empties the field without a word.
@@ -172,7 +180,8 @@ window.Hilltop = window.Hilltop || {};
     #filter() {
       const wanted = this.filter.value.trim().toLowerCase();
       this.buttons.forEach((button, place) => {
-        button.parentElement.hidden = !this.classes[place].name.toLowerCase().includes(wanted);
+        const one = this.classes[place];
+        button.parentElement.hidden = !this.#isOffered(one) || !one.name.toLowerCase().includes(wanted);
       });
       byId("none-found").hidden = this.buttons.some((button) => !button.parentElement.hidden);
     }

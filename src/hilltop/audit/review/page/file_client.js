@@ -46,7 +46,14 @@ window.Hilltop = window.Hilltop || {};
   function answers(reviewer) {
     const mine = eventsOf(reviewer);
     const undone = new Set(mine.filter((event) => event.undo).map((event) => event.action));
-    return mine.filter((event) => !event.undo && !undone.has(event.action));
+    return mine.filter((event) => event.answer && !undone.has(event.action));
+  }
+
+  // What a reviewer wrote about a pair last.
+  function written(reviewer, name, image) {
+    const mine = eventsOf(reviewer).filter((event) => event.class === name && event.image === image && "comment" in event);
+    const text = mine[mine.length - 1]?.comment;
+    return text ? [{ reviewer, text }] : [];
   }
 
   function summary(one, reviewer) {
@@ -92,7 +99,7 @@ window.Hilltop = window.Hilltop || {};
       class: summary(one, reviewer), view: "ranked", start: from, total: one.pairs.length,
       pairs: one.pairs.slice(from, from + count).map((pair) => ({
         ...pair, picture: pair.row in data.pictures, answer: said.get(pair.image) || null,
-        others: null, other_count: 0,
+        others: null, other_count: 0, comments: written(reviewer, one.name, pair.image),
       })),
     };
   }
@@ -101,11 +108,7 @@ window.Hilltop = window.Hilltop || {};
     const events = eventsOf(reviewer);
     const content = { kind: "hilltop answers", audit: data.audit, reviewer, events };
     const blob = new Blob([JSON.stringify(content, null, 1)], { type: "application/json" });
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = `answers-${reviewer.replace(/[^A-Za-z0-9._-]+/g, "-")}.json`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    window.Hilltop.saveAs(blob, `answers-${reviewer.replace(/[^A-Za-z0-9._-]+/g, "-")}.json`);
     own.saved.push(...events.map((event) => event.id));
     keep();
   }

@@ -4,7 +4,7 @@ window.Hilltop = window.Hilltop || {};
 
 (() => {
   const MARKS = { present: "✓", absent: "✕", unsure: "?" };
-  const { WORDS, chips, fileName, make, percent, visible } = window.Hilltop;
+  const { WORDS, chips, comments, fileName, make, percent, visible } = window.Hilltop;
 
   class Grid {
     constructor(element, { picture, opened, moved, clicked }) {
@@ -55,14 +55,17 @@ window.Hilltop = window.Hilltop || {};
       tile.classList.toggle("waiting", Boolean(pair.waiting));
       tile.querySelector(".mark").textContent = pair.answer ? MARKS[pair.answer] : "";
       tile.querySelector(".others").replaceChildren(...this.#others(pair));
+      tile.querySelector(".comments").replaceChildren(...comments(pair.comments));
       const others = (pair.others || []).map((one) => `${one.reviewer} says ${WORDS[one.answer]}`);
       tile.setAttribute("aria-label", [
+        pair.class === undefined ? "" : `${visible(pair.class)}?`,
         visible(pair.image),
         pair.probability === null ? "" : `probability ${percent(pair.probability)}${this.chance}`,
         pair.labels.length ? `known labels ${pair.labels.map(visible).join(", ")}` : "no known labels",
         pair.answer ? `answered ${WORDS[pair.answer]}` : "not answered",
         pair.waiting ? "waiting to be saved" : "",
         ...others,
+        ...(pair.comments || []).map((one) => `${visible(one.reviewer)} writes: ${visible(one.text)}`),
       ].filter(Boolean).join(", "));
     }
 
@@ -212,7 +215,8 @@ window.Hilltop = window.Hilltop || {};
       if (pair.probability !== null) caption.append(make("span", "chance", `${percent(pair.probability)}${this.chance}`));
       const known = make("span", "chips");
       known.append(...chips(pair.labels));
-      tile.append(frame, caption, known, make("span", "others"));
+      const asks = pair.class === undefined ? [] : [make("b", "asks", `${visible(pair.class)}?`)];
+      tile.append(frame, ...asks, caption, known, make("span", "others"), make("span", "comments"));
       return tile;
     }
 
@@ -230,11 +234,13 @@ window.Hilltop = window.Hilltop || {};
 
     #others(pair) {
       if (pair.others) {
-        return pair.others.map((one) => {
+        const said = pair.others.map((one) => {
           const conflict = pair.answer && [pair.answer, one.answer].sort().join() === "absent,present";
           const text = `${visible(one.reviewer)}: ${WORDS[one.answer]}`;
           return make("span", conflict ? "other conflict" : "other", text);
         });
+        if (pair.ruling) said.push(make("span", "other ruling", `${visible(pair.ruling.reviewer)} decided: ${WORDS[pair.ruling.answer]}`));
+        return said;
       }
       if (!pair.other_count) return [];
       const people = pair.other_count === 1 ? "1 other" : `${pair.other_count} others`;

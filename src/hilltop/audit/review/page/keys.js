@@ -8,7 +8,7 @@ window.Hilltop = window.Hilltop || {};
   const byId = (id) => document.getElementById(id);
 
   // `can` holds what the page can do: answer, undo, move, turn, step, zoom, close, find, help, invert,
-  // split, examples, resize.
+  // split, examples, resize, comment, like, search, people.
   // `whole` has the keys while one picture is shown with all its classes.
   function listenToKeys(grid, zoom, whole, can) {
     function pressed(event) {
@@ -41,6 +41,8 @@ window.Hilltop = window.Hilltop || {};
       else if ((key === " " || key === "Enter") && !event.target.closest("button")) can.zoom();
       else if (letter === "i" && !zoom.isOpen) can.invert();
       else if (letter === "d") can.split();
+      else if (letter === "c") can.comment();
+      else if (letter === "l") can.like();
       else if (letter === "e" && !zoom.isOpen) can.examples();
       else if (zoom.isOpen && (key === "+" || key === "-")) zoom.closer(key === "+" ? 1.5 : 1 / 1.5);
       else if (key === "+" || key === "-") can.resize(key === "+" ? 1 : -1);
@@ -57,6 +59,7 @@ window.Hilltop = window.Hilltop || {};
       } else if (ARROWS.includes(key)) whole.move(key);
       else if (key === "Enter") { if (!event.repeat) whole.rest(); }
       else if (letter === "a") byId("add-class").focus();
+      else if (letter === "c") can.comment();
       else if (key === "PageDown" || key === "PageUp") whole.turn(key === "PageDown" ? 1 : -1);
       else return false;
       return true;
@@ -66,6 +69,8 @@ window.Hilltop = window.Hilltop || {};
       const { key } = event;
       if (key.toLowerCase() === "z") can.undo();
       else if (key === "?") can.help();
+      else if (key.toLowerCase() === "f" && !zoom.isOpen) can.search();
+      else if (key.toLowerCase() === "t" && !zoom.isOpen) can.people();
       else if (key === "PageDown") can.turn(1);
       else if (key === "PageUp") can.turn(-1);
       else if (key === "]") can.step(1);

@@ -3,8 +3,8 @@
 
 (() => {
   const {
-    Answering, Away, ClassList, Grid, Queue, Reviewer, Taken, Whole, Zoom, asked, client, modeOf,
-    showEmpty, showPager, visible,
+    Answering, Away, ClassList, CommentBox, Grid, PictureSearch, Queue, Reviewer, Taken, Team, Whole,
+    Zoom, asked, classOf, client, modeOf, number, showEmpty, showPager, visible, withComment,
   } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
   const COUNT = 48;
@@ -17,7 +17,7 @@
   const say = (text) => { byId("live").textContent = text; };
   const tell = (text) => { say(text); window.Hilltop.showTold(text); };
   const current = () => classes.get(state.number);
-  const ofClass = (view) => (view === "image" ? "ranked" : view);
+  const ofClass = (view) => (view === "image" || view === "disputed" ? "ranked" : view);
   const grid = new Grid(byId("grid"), {
     picture: client.picture,
     opened: () => openZoom(),
@@ -32,7 +32,29 @@
   const reviewer = new Reviewer({ given: () => begin() });
   const answers = new Answering({
     state, grid, whole, zoom, classes, say, tell, open, openImage, turn, showZoom,
+    me: () => reviewer.name,
     send: (events) => queue.add(reviewer.name, events),
+  });
+  const search = new PictureSearch({
+    picture: client.picture,
+    changed: () => {
+      classes.narrow(search.asked.mine);
+      open(state.number, search.like && ["image", "disputed"].includes(state.view) ? "ranked" : state.view);
+    },
+    closed: () => toPictures(),
+  });
+  const team = new Team({
+    name: () => reviewer.name, assigned: begin, taken: begin, closed: () => toPictures(), tell,
+  });
+  const comments = new CommentBox({
+    kept: (pair, text) => {
+      answers.comment(pair, text);
+      pair.about.comments = withComment(pair.comments, reviewer.name, text);
+      if (whole.isOpen) whole.show(whole.page, whole.at);
+      else grid.update(grid.at);
+      if (zoom.isOpen) showZoom();
+    },
+    closed: () => { if (!zoom.isOpen) toPictures(); },
   });
 
   // ---- loading -------------------------------------------------------------------------------
@@ -45,18 +67,25 @@
       client.views = started.views || client.views;
       classes.describe(started.summary);
       classes.show(started.classes);
-      whole.offer(started.names || []);
-      classes.agree(started.agreement);
+      team.names = started.names || [];
+      whole.offer(team.names);
+      search.offer(started.columns ?? null);
+      search.share(started.part);
+      classes.narrow(search.asked.mine);
+      state.alike = started.alike;
+      byId("like-this").hidden = !started.alike;
+      byId("people").hidden = !client.team;
+      showDisputed(started.disputes);
       byId("reviewer").textContent = reviewer.name;
       document.title = `Review of ${started.labels}`;
       showQueue();
       queue.flush();
       const { name, view } = wanted();
-      const first = started.classes.find((one) => one.name === name) || classes.classes[0];
+      const first = started.classes.find((one) => one.name === name) || classes.first;
       if (first) await open(first.number, view);
       else showEmpty("There are no candidates: no label seems to be missing.");
     } catch (error) {
-      if (error instanceof Taken) reviewer.ask(error.message);
+      if (error instanceof Taken) reviewer.ask(error.message, Boolean(client.nameWish));
       else later(error, begin);
     }
   }
@@ -66,9 +95,10 @@
     if (view === "image") return openImage(start);
     const ticket = ++loading;
     try {
-      const page = await client.pairs({
-        number: chosen, view, start, count: COUNT, reviewer: reviewer.name,
-      });
+      const wanted = { start, count: COUNT, reviewer: reviewer.name };
+      if (view === "disputed") await queue.flush();
+      const page = await (view === "disputed" ? client.disputes(wanted)
+        : client.pairs({ number: chosen, view, search: search.asked, ...wanted }));
       if (ticket !== loading) return;
       Object.assign(state, { number: chosen, view, page, fault: "", turning: false });
       showPage(place);
@@ -82,7 +112,8 @@
     const ticket = ++loading;
     try {
       await queue.flush();
-      const page = await client.image({ place, reviewer: reviewer.name });
+      const { like, ...asked } = search.asked;
+      const page = await client.image({ place, reviewer: reviewer.name, search: asked });
       if (ticket !== loading) return;
       Object.assign(state, { number: classes.current, view: "image", page: null, fault: "", turning: false });
       showView("image");
@@ -105,18 +136,14 @@
   function showPage(place) {
     const { page, view } = state;
     page.pairs.forEach((pair) => {
-      const waiting = queue.answer(reviewer.name, page.class.name, pair.image, modeOf(view));
+      const waiting = queue.answer(reviewer.name, classOf(page, pair), pair.image, modeOf(state));
       if (waiting !== undefined) Object.assign(pair, { answer: waiting, waiting: true });
     });
-    classes.update(page.class);
-    classes.choose(page.class.number);
-    const name = visible(page.class.name);
-    const [before, behind] = asked(view);
-    byId("question").replaceChildren(before, window.Hilltop.make("b", "", name), behind);
     byId("purpose").parentElement.hidden = client.views.length < 2 || view === "wrong";
-    byId("picked").textContent = name;
+    if (view === "disputed") showDisputed(page.open);
+    else showClass(page);
     showView(view);
-    showPager(page);
+    showPager(page, search.isOn);
     window.Hilltop.showExamples(page, client.picture);
     showSummary();
     remember();
@@ -127,6 +154,24 @@
     if (zoom.isOpen) showZoom();
   }
 
+  function showClass(page) {
+    classes.update(page.class);
+    classes.choose(page.class.number);
+    const name = visible(page.class.name);
+    const [before, behind] = asked(state.view);
+    byId("question").replaceChildren(before, window.Hilltop.make("b", "", name), behind);
+    byId("picked").textContent = name;
+  }
+
+  // How many pairs people disagree on, of all classes.
+  function showDisputed(count = 0) {
+    byId("disputed-count").textContent = count ? number(count) : "";
+    if (state.view !== "disputed") return;
+    byId("question").replaceChildren("Who is right?");
+    byId("picked").textContent = "Classes";
+    if (state.page) state.page.open = count;
+  }
+
   function showView(view) {
     window.Hilltop.showViews(client.views, view);
     classes.ask(view === "wrong");
@@ -134,6 +179,7 @@
   }
 
   function showSummary() {
+    if (state.view === "disputed") return window.Hilltop.showDisputedHead(state.page);
     window.Hilltop.showFigures(current(), state.view);
     window.Hilltop.showHint(current(), state.view, classes.neighbour(1, true));
   }
@@ -143,7 +189,7 @@
     window.Hilltop.showQueue(queue, state.fault, { retry: () => queue.flush(), forget });
     state.page?.pairs.forEach((pair, place) => {
       if (pair.waiting && !queue.has(pair.waiting)) {
-        const still = queue.answer(reviewer.name, state.page.class.name, pair.image, modeOf(state.view));
+        const still = queue.answer(reviewer.name, classOf(state.page, pair), pair.image, modeOf(state));
         pair.waiting = still !== undefined;
         grid.update(place);
       }
@@ -151,11 +197,14 @@
   }
 
   function stored(reply) {
-    classes.agree(reply.agreement);
     reply.classes.forEach((summary) => classes.update(summary));
-    reply.others.forEach(({ class: name, image, others }) => {
+    showDisputed(reply.disputes);
+    if (state.view === "disputed") return showSummary();
+    reply.others.forEach(({ class: name, image, others, comments: written }) => {
       const place = state.page?.class.name === name ? state.page.pairs.findIndex((one) => one.image === image) : -1;
-      if (place >= 0) { state.page.pairs[place].others = others; grid.update(place); }
+      if (place < 0) return;
+      Object.assign(state.page.pairs[place], { others, comments: written });
+      grid.update(place);
     });
     if (state.page && reply.classes.some((one) => one.number === state.number)) showSummary();
   }
@@ -195,7 +244,31 @@
 
   function zoomed() {
     const chance = state.view === "wrong" ? "Probability that it is wrong" : "Probability";
-    return [state.page.pairs[grid.at], asked(state.view).join(visible(state.page.class.name)), chance];
+    const pair = state.page.pairs[grid.at];
+    return [pair, asked(state.view).join(visible(classOf(state.page, pair))), chance];
+  }
+
+  // The pair with the focus is what a comment is about.
+  function comment() {
+    const { row, image } = whole.isOpen ? whole.page : state.page?.pairs[grid.at] ?? {};
+    const about = whole.isOpen ? whole.page.items[whole.at] : state.page?.pairs[grid.at];
+    if (!about) return;
+    const name = whole.isOpen ? about.class : classOf(state.page, about);
+    comments.open({ class: name, image, row, comments: about.comments, about }, reviewer.name);
+  }
+
+  function like() {
+    const pair = state.page?.pairs[grid.at];
+    if (!pair || !state.alike) return;
+    if (zoom.isOpen) zoom.close();
+    if (pair.class !== undefined) state.number = team.names.indexOf(pair.class);
+    search.alike(pair);
+  }
+
+  function toPictures() {
+    if (document.querySelector("dialog[open]")) return;
+    if (whole.isOpen) whole.focus(whole.at);
+    else grid.focus(grid.at, { scroll: false });
   }
 
   function openZoom() {
@@ -220,8 +293,7 @@
     // On a narrow window the list covers the pictures.
     byId("main").inert = shown && getComputedStyle(byId("show-classes")).display !== "none";
     if (shown) classes.filter.focus();
-    else if (whole.isOpen) whole.focus(whole.at);
-    else if (document.activeElement === document.body) grid.focus(grid.at, { scroll: false });
+    else if (whole.isOpen || document.activeElement === document.body) toPictures();
   }
 
   // ---- wiring --------------------------------------------------------------------------------
@@ -236,8 +308,12 @@
     invert: () => grid.invert(),
     split: () => grid.split(),
     resize,
+    comment,
+    like,
+    search: () => byId("find").hidden || search.open(),
+    people: () => client.team && team.open(),
     examples: () => byId("examples").classList.toggle("large"),
-    close: () => { showClasses(false); grid.clear(); },
+    close: () => { showClasses(false); if (!search.close()) grid.clear(); },
   });
   document.querySelectorAll("button[data-answer]").forEach((button) => {
     button.addEventListener("click", () => answers.give(button.dataset.answer));
@@ -249,6 +325,8 @@
   on("undo", () => answers.undo());
   on("select", () => { grid.selecting = !grid.selecting; grid.clear(); });
   on("zoom-button", openZoom);
+  on("comment-button", comment);
+  on("like-this", like);
   on("invert", () => grid.invert());
   byId("purpose").addEventListener("change", (event) => classes.order(event.target.value));
   on("previous", () => turn(-1));
@@ -262,7 +340,7 @@
   byId("filter").addEventListener("keydown", (event) => {
     if (event.key === "Escape") { classes.findAll(); showClasses(false); grid.focus(grid.at); }
   });
-  byId("keys").addEventListener("close", () => grid.focus(grid.at, { scroll: false }));
+  byId("keys").addEventListener("close", () => toPictures());
   window.addEventListener("beforeunload", (event) => {
     if (queue?.waiting.length || client.unsaved?.()) event.preventDefault();
   });

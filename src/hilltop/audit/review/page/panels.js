@@ -6,6 +6,11 @@ window.Hilltop = window.Hilltop || {};
   const { about, hoped, make, number, percent, plural, visible } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
   const TOLD_MS = 5000;
+  const NONE = {
+    wrong: "This class has no labels.",
+    planned: "The plan asks for no picture of this class.",
+    disputed: "Nobody disagrees: there is nothing to decide.",
+  };
 
   function figure(caption, value, detail) {
     const block = make("div");
@@ -86,6 +91,7 @@ window.Hilltop = window.Hilltop || {};
   function showExamples({ class: summary, examples = [] }, picture) {
     const strip = byId("examples");
     strip.hidden = !examples.length;
+    if (strip.hidden) return;
     strip.setAttribute("aria-label", `Labelled examples of ${visible(summary.name)}: show them larger or smaller`);
     strip.replaceChildren(make("span", "", "Labelled"), ...examples.map(({ row, image }) => {
       const shown = make("img");
@@ -119,14 +125,23 @@ window.Hilltop = window.Hilltop || {};
     );
   }
 
-  function showPager({ start, total, pairs, view, end = start + pairs.length }) {
+  function showDisputedHead({ open, total, pairs, may_rule: mayRule, adjudicators }) {
+    const named = adjudicators.length ? `${adjudicators.map(visible).join(" or ")} decides; here you change your own answer`
+      : "";
+    byId("hint").hidden = true;
+    byId("figures").replaceChildren(
+      figure("To decide", number(open), `of ${plural(total, "disagreement", "disagreements")}`),
+      ...(pairs.length ? [figure("Your answer", mayRule ? "decides" : "is one of several", named && !mayRule ? named : "")] : []),
+    );
+  }
+
+  function showPager({ start, total, pairs, view, end = start + pairs.length }, narrowed) {
     byId("pager").hidden = start === 0 && total <= end;
     byId("where").textContent = `${number(start + 1)} to ${number(end)} of ${number(total)}`;
     byId("previous").disabled = start === 0;
     byId("next").disabled = end >= total;
-    const none = view === "wrong" ? "This class has no labels." : view === "planned" ? "The plan asks for no picture of this class." : view === "disputed" ? "Reviewers do not disagree on any picture of this class."
-      : "There are no candidates for this class.";
-    showEmpty(pairs.length ? "" : none);
+    const none = NONE[view] ?? "There are no candidates for this class.";
+    showEmpty(pairs.length ? "" : narrowed ? "No picture of this class fits the search." : none);
   }
 
   function showEmpty(text) {
@@ -177,7 +192,7 @@ window.Hilltop = window.Hilltop || {};
   }
 
   Object.assign(window.Hilltop, {
-    asked, listenToSize, showEmpty, showExamples, showFigures, showHint, showImageHead, showPager, showQueue,
+    asked, listenToSize, showDisputedHead, showEmpty, showExamples, showFigures, showHint, showImageHead, showPager, showQueue,
     showTold, showViews,
   });
 })();

@@ -41,8 +41,8 @@ window.Hilltop = window.Hilltop || {};
     answer(reviewer, name, image, mode) {
       const undone = new Set(this.waiting.filter((one) => one.event.undo).map((one) => one.event.action));
       const fitting = this.waiting.filter(({ reviewer: who, event }) =>
-        who === reviewer && event.class === name && event.image === image && !undone.has(event.action)
-        && (mode !== "random" || event.mode === "random"));
+        who === reviewer && event.answer && event.class === name && event.image === image
+        && !undone.has(event.action) && (mode === "ranked" || event.mode === mode));
       return fitting.length ? fitting[fitting.length - 1].event.answer : undefined;
     }
 

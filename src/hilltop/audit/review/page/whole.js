@@ -3,7 +3,7 @@
 window.Hilltop = window.Hilltop || {};
 
 (() => {
-  const { fileName, make, percent, visible } = window.Hilltop;
+  const { comments, fileName, make, percent, visible } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
   const SAYS = {
     label: { present: "keep", absent: "strike", unsure: "unsure" },
@@ -40,14 +40,15 @@ window.Hilltop = window.Hilltop || {};
       }));
     }
 
-    show(page) {
+    // `place`: the row that gets the focus; without it the first open one.
+    show(page, place = null) {
       this.page = page;
       this.#showPicture(page);
       byId("whole-name").replaceChildren(fileName(visible(page.image)));
       byId("add-class").value = byId("add-fault").textContent = "";
       this.#list();
       const open = page.items.findIndex((item) => !item.label && !item.answer);
-      this.focus(open < 0 ? 0 : open);
+      this.focus(place ?? Math.max(0, open));
     }
 
     #showPicture({ picture, row }) {
@@ -163,7 +164,7 @@ window.Hilltop = window.Hilltop || {};
         return button;
       }));
       const others = (item.others || []).map((one) => make("small", "other", `${visible(one.reviewer)}: ${SAYS[kind][one.answer]}`));
-      row.append(make("span", "item-name", visible(item.class)), ...others, make("span", "chance", chance), buttons);
+      row.append(make("span", "item-name", visible(item.class)), ...others, make("span", "chance", chance), buttons, ...comments(item.comments));
       return row;
     }
   }

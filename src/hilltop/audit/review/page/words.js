@@ -36,6 +36,24 @@ window.Hilltop = window.Hilltop || {};
       : [make("span", "chip none", "no known labels")];
   }
 
+  // Offer what was made as a file.
+  function saveAs(blob, name) {
+    const link = make("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  // What people wrote about a pair, each with a name.
+  function comments(written = []) {
+    return written.map(({ reviewer, text }) => {
+      const one = make("span", "comment");
+      one.append(make("b", "", `${visible(reviewer)}: `), visible(text));
+      return one;
+    });
+  }
+
   const number = (value) => Math.round(value).toLocaleString("en-GB");
   const about = (value) => (value < 1 ? "under 1" : number(value));
   // What may be found of a class: nothing, where the labels show no sign that any is missing.
@@ -43,5 +61,7 @@ window.Hilltop = window.Hilltop || {};
     : `none expected, ${most < 1 ? "hardly one" : `at most ${number(most)}`}`);
   const plural = (count, one, many) => `${number(count)} ${count === 1 ? one : many}`;
 
-  Object.assign(window.Hilltop, { WORDS, about, chips, fileName, hoped, make, number, percent, plural, visible });
+  Object.assign(window.Hilltop, {
+    WORDS, about, chips, comments, fileName, hoped, make, number, percent, plural, saveAs, visible,
+  });
 })();

@@ -1,9 +1,9 @@
 "use strict";
-// The large picture, and the small windows: keys and the name of the reviewer.
+// The large picture, with all that is known and was said of it.
 window.Hilltop = window.Hilltop || {};
 
 (() => {
-  const { chips, percent, visible, WORDS } = window.Hilltop;
+  const { chips, comments, make, percent, visible, WORDS } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
 
   class Zoom {
@@ -92,6 +92,12 @@ window.Hilltop = window.Hilltop || {};
         : `${chance}: ${percent(pair.probability)}`;
       byId("zoom-name").textContent = visible(pair.image);
       byId("zoom-labels").replaceChildren(...chips(pair.labels));
+      byId("zoom-about").replaceChildren(...Object.entries(pair.about || {}).map(([column, cell]) => {
+        const one = make("span");
+        one.append(make("i", "", `${visible(column)} `), visible(cell));
+        return one;
+      }));
+      byId("zoom-comments").replaceChildren(...comments(pair.comments));
     }
 
     close() {
@@ -107,40 +113,5 @@ window.Hilltop = window.Hilltop || {};
     }
   }
 
-  // Ask who is reviewing; the browser keeps the name.
-  class Reviewer {
-    constructor({ given }) {
-      this.name = "";
-      this.given = given;
-      this.dialog = byId("who");
-      byId("who-form").addEventListener("submit", (event) => this.#take(event));
-      byId("reviewer").addEventListener("click", () => this.ask());
-      this.dialog.addEventListener("cancel", (event) => { if (!this.name) event.preventDefault(); });
-      try { this.name = localStorage.getItem("hilltop-reviewer") || ""; } catch { /* asked then */ }
-    }
-
-    // `fault`: why the name of before will not do.
-    ask(fault = "") {
-      byId("name").value = this.name;
-      byId("name-fault").textContent = fault;
-      if (fault) this.name = "";
-      this.dialog.showModal();
-      byId("name").select();
-    }
-
-    #take(event) {
-      event.preventDefault();
-      const name = byId("name").value.trim().normalize("NFC");
-      if (!name) {
-        byId("name-fault").textContent = "Please give a name.";
-        return;
-      }
-      this.name = name;
-      try { localStorage.setItem("hilltop-reviewer", name); } catch { /* asked again next time */ }
-      this.dialog.close();
-      this.given();
-    }
-  }
-
-  Object.assign(window.Hilltop, { Zoom, Reviewer });
+  window.Hilltop.Zoom = Zoom;
 })();

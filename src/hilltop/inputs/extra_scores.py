@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,24 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.checks import pluralize
 from hilltop.data.array_files import read_npz
 from hilltop.data.data_errors import data_error
 from hilltop.data.scores import ScoreTable
 from hilltop.data.small_files import read_cells
 
 _CLOSEST = 1e-6
-
-
-def describe_weights(weights: npt.NDArray[np.float64], classes: Sequence[str]) -> str:
-    """Say for how many classes extra scores count; see :func:`hilltop.missing.combine_scores`."""
-    used = int((weights > 0.05).sum())
-    if not used:
-        return "the extra scores are of no use for any class"
-    return (
-        f"the extra scores count for {pluralize(used, 'class', 'classes')},"
-        f" most for {classes[int(weights.argmax())]!r}"
-    )
 
 
 def read_extra_scores(
