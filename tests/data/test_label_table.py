@@ -133,8 +133,8 @@ class TestCollector:
         table = collector.table(unlisted=U)
         assert table.labels_of(0) == ("a", "b")
         (note,) = table.notes
-        assert note.startswith("2 image ids stand in more than one record")
-        assert "1 of them has different labels there, the first is 'i'" in note
+        assert note.startswith("2 image names are in several rows")
+        assert "1 of them has different labels there; the first is 'i'" in note
 
     def test_twenty_faults_are_enough(self) -> None:
         collector = self.collector()

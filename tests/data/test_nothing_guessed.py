@@ -56,6 +56,10 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "texts beside empty cells": ("image,cat,notes\na,1,\nb,0,blurry\nc,1,dark\nd,1,night\n", {}, "--ignore-columns"),
     "texts in every row": ("image,cat,notes\na,1,sharp\nb,0,blurry\n", {}, {"a": "cat", "b": ""}),
     "numbers of rows": ("id,image,cat\n1,a,1\n2,b,0\n", {}, {"a": "cat", "b": ""}),
+    "one column that is empty": ("image,cat\na,\nb,\n", {"empty": "absent"}, "--class-columns"),
+    "no name above 0 and 1": ("image,cat,\na,1,0\nb,0,1\n", {}, "1 column has no name"),
+    "numbers of rows without a name": (",image,cat\n0,a,1\n1,b,0\n", {}, {"a": "cat", "b": ""}),
+    "rows left out up to no end": ("image,cat\na,1\nb,0\n", {"skip_rows": "3-999999999"}, {"a": "cat"}),
     # Labels
     "a stray semicolon": ("image,tags\na,\"cat, dog\"\nb,\"cat, dog\"\nc,cat;\n", {}, "one label or several"),
     "a stray bar among lists": ('image,tags\na,"[""cat""]"\nb,cat|dog\n', {}, "'cat|dog'"),
@@ -183,6 +187,7 @@ def frames() -> dict[str, tuple[Any, dict[str, Any], Said]]:
         "columns called by number": (make({**ids, 0: [1, 0], 1: [0, 1]}), {}, {"a": "0", "b": "1"}),
         "two columns of one name": (make([["a", 1, 0]], columns=["image", "cat", "cat"]), {}, "two columns are called 'cat'"),
         "bytes": (make({**ids, "tags": [b"cat", b"dog"]}), {}, "b'cat' in row 1"),
+        "a row of nothing": (make({"image": ["a", None], "tags": ["cat", None]}), {}, "line 2: the image name is empty"),
         "no column": (make(), {}, "no columns of images and labels"),
         "no row": (make({"image": [], "tags": []}), {}, {}),
     }  # fmt: skip

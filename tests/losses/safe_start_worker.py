@@ -19,11 +19,11 @@ def main() -> None:
     assert loss.safe_start is not None
     generator = torch.Generator().manual_seed(rank)
     for step in range(80):
-        drop = 0.2 * step * (1 + rank)  # one process comes down in half the time
+        drop = min(0.1 * step * (1 + rank), 4.0)  # one process comes down in half the time
         share = torch.rand(64, 20, generator=generator)
         targets = (share < 0.02 * (1 + rank)).float()
         present = (share < 0.04 * (1 + rank)).float()  # half of the labels are missing
-        logits = torch.randn(64, 20, generator=generator) + 6 * present - drop
+        logits = torch.randn(64, 20, generator=generator) / 2 + 3.5 * present - drop
         loss(logits.requires_grad_(), targets).backward()
         stages.append(int(loss.safe_start.stage))
     torch.save((stages, loss.safe_start.sums), Path(sys.argv[1]) / f"{rank}.pt")

@@ -23,7 +23,7 @@ from hilltop.data import (
     write_labels,
 )
 from hilltop.data.class_names import write_class_map
-from hilltop.data.formats import named_table, open_source
+from hilltop.data.formats import can_patch, named_table, open_source
 from hilltop.data.layout import Layout
 from hilltop.data.summary import likely_renames, statistics_row, summarise
 
@@ -61,7 +61,8 @@ class Inspect:
             check_written(self, self.write_class_map)
         table, layout = read_with_layout(self.labels, self.format, self.reading)
         summary = summarise(table)
-        print(f"{layout.describe()}\n")
+        changed = "can be changed in place" if can_patch(self.labels, layout) else "read only"
+        print(f"{layout.describe()}; {changed}\n")
         print(summary)
         if self.write_class_map is not None:
             write_class_map(table, self.write_class_map, likely_renames(table))

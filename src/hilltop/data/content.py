@@ -194,6 +194,11 @@ class Source:
         name = self._encoding or ("utf-16" if raw.startswith(_UTF_16) else "utf-8")
         return raw.decode(name, errors="replace").removeprefix("\ufeff")
 
+    @cached_property
+    def start(self) -> str:
+        """The first character of the text that is no space."""
+        return self.head.lstrip()[:1]
+
     @property
     def encoding(self) -> str:
         """The encoding of the text; a byte order mark is part of its name."""

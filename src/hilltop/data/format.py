@@ -223,7 +223,9 @@ class Format:
         features: Reads the features that such a file holds beside the labels.
         splits: The parts of a data set, of which one is read.
         general: Whether it is tried only where no other format matches.
+        files: Whether a file can be read.
         folders: Whether a folder can be read.
+        begins: Characters, of which a file begins with one; empty where it may be any.
         file_names: Whether images are named by their files, endings included.
         boxes: Whether files of others say where objects are, which a table does not hold.
         suffixes: Endings of files that are written in this format unless another one is named.
@@ -242,10 +244,20 @@ class Format:
     features: Callable[[Source, Layout], InFile] | None = None
     splits: Callable[[Source], Iterable[str]] | None = None
     general: bool = False
+    files: bool = True
     folders: bool = False
+    begins: str = ""
     file_names: bool = False
     boxes: bool = False
     suffixes: tuple[str, ...] = ()
+
+    def recognises(self, source: Source) -> bool:
+        """Whether a file or folder is unmistakably of this format."""
+        if self.matches is None or not (self.folders if source.is_folder else self.files):
+            return False
+        if self.begins and not source.is_folder and source.start not in self.begins:
+            return False
+        return self.matches(source)
 
     @property
     def writes(self) -> bool:

@@ -247,9 +247,7 @@ def _found_layout(
     source: Source, options: ReadOptions, classes: Sequence[str] | None
 ) -> Layout | Ambiguous:
     matching = (
-        [format for format in _ALL if format.matches is not None and format.matches(source)]
-        if source.frame is None
-        else []
+        [format for format in _ALL if format.recognises(source)] if source.frame is None else []
     )
     special = [format for format in matching if not format.general]
     matching = special or matching
@@ -345,6 +343,12 @@ def read(source: Source | Any, layout: Layout) -> LabelTable:
         return FORMATS[layout.format].read(opened, layout)
     except UnicodeEncodeError:
         raise _half_a_character(opened.path) from None
+
+
+def can_patch(path: Path, layout: Layout) -> bool:
+    """Whether labels can be changed in a file without writing all of it anew."""
+    read_only = (*PACKED_SUFFIXES, ".xls", ".xlsb", ".ods")
+    return FORMATS[layout.format].patch is not None and path.suffix.lower() not in read_only
 
 
 def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[Change]) -> Patched:

@@ -789,27 +789,51 @@ class Collector:
             source=self.errors.path,
             line_of=(lambda entry: int(lines[entry])) if lines.any() else None,
             step=Step("read", {"file": str(self.errors.path), **step}),
-            notes=[*notes, *self._repetitions()],
+            notes=[*notes, *self._repetitions(columns, states)],
         )
 
-    def _repetitions(self) -> list[str]:
-        """What to say of images that have more than one record."""
-        said: dict[int, list[set[tuple[int, int]]]] = {}
-        ends = [start for _, start in self._records[1:]] + [len(self._entries)]
-        for (row, start), end in zip(self._records, ends, strict=False):
-            entries = self._entries[start:end]
-            said.setdefault(row, []).append({(column, state) for _, column, state, _ in entries})
-        repeated = {row: sets for row, sets in said.items() if len(sets) > 1}
-        if not repeated:
-            return []
-        differ = [row for row, sets in repeated.items() if any(one != sets[0] for one in sets)]
-        stand = pluralize(len(repeated), "image id stands", "image ids stand")
-        text = f"{stand} in more than one record; the labels are merged."
-        if differ:
-            example = list(self._images)[differ[0]]
-            have = pluralize(len(differ), "of them has", "of them have")
-            text += f" {have} different labels there, the first is {example!r}."
-        return [text]
+    def _repetitions(self, columns: Ints, states: Ints) -> list[str]:
+        """What to note of images that have more than one record."""
+        rows = np.array([row for row, _ in self._records], dtype=np.int64)
+        starts = [start for _, start in self._records]
+        records = np.searchsorted(starts, np.arange(len(columns)), side="right") - 1
+        return duplicate_ids(pa.array(self._images, pa.string()), rows, records, columns, states)
+
+
+def duplicate_ids(
+    images: pa.Array, row_ids: Ints, rows: Ints, columns: Ints, states: Any
+) -> list[str]:
+    """What to note of images that are in several rows of a file, whose labels are merged.
+
+    Args:
+        images: All images.
+        row_ids: The image of each row.
+        rows: The row of each entry.
+        columns: Its class.
+        states: Its state, or one for all.
+    """
+    counts = np.bincount(row_ids, minlength=len(images))
+    twice = np.flatnonzero(counts > 1)
+    if not len(twice):
+        return []
+    state = np.broadcast_to(np.asarray(states), np.shape(rows))
+    order = np.argsort(rows, kind="stable")
+    starts = np.searchsorted(rows[order], np.arange(len(row_ids) + 1))
+    said: dict[int, set[frozenset[tuple[int, int]]]] = {}
+    for row in np.flatnonzero(counts[row_ids] > 1)[:_COMPARED].tolist():
+        at = order[starts[row] : starts[row + 1]]
+        pairs = frozenset(zip(columns[at].tolist(), state[at].tolist(), strict=True))
+        said.setdefault(int(row_ids[row]), set()).add(pairs)
+    differ = [image for image, sets in said.items() if len(sets) > 1]
+    stand = pluralize(len(twice), "image name is", "image names are")
+    text = f"{stand} in several rows; the labels are merged."
+    if differ:
+        have = pluralize(len(differ), "of them has", "of them have")
+        text += f" {have} different labels there; the first is {images[differ[0]].as_py()!r}."
+    return [text]
+
+
+_COMPARED = 20_000
 
 
 def ascending(names: pa.Array) -> bool:

@@ -32,7 +32,7 @@ _COLUMNS = {State.PRESENT: "present", State.ABSENT: "absent", State.UNKNOWN: "un
 
 def matches(source: Source) -> bool:
     """Whether this is a Parquet file with our own metadata."""
-    return source.is_file and source.suffix == ".parquet" and _metadata(source) is not None
+    return source.suffix == ".parquet" and _metadata(source) is not None
 
 
 def write(table: LabelTable, path: Path, lossy: bool) -> Layout:

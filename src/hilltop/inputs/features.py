@@ -356,7 +356,7 @@ def _read_in_file(path: Path) -> Features:
     source = Source(path)
     for name in known if path.is_file() else []:
         format = FORMATS[name]
-        if format.features is not None and format.matches is not None and format.matches(source):
+        if format.features is not None and format.recognises(source):
             found = format.features(source, plain_layout(name, ReadOptions()))
             return Features(path, pa.array(found.images, pa.string()), found.values)
     raise data_error(

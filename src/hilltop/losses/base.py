@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import torch
+import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor, nn
 
 from hilltop.checks import check_choice, check_same_shape, check_whole, invalid_targets_message
@@ -289,16 +290,31 @@ class Loss(nn.Module):
         if self.safe_start is not None:
             self.safe_start.read_stage()
 
-    def cross_entropy(self, batch: PairBatch) -> Tensor:
-        """Return binary cross-entropy of every entry, with which :class:`SafeStart` begins."""
-        logits, targets = batch.logits.to(compute_dtype(batch.logits)), batch.targets
+    def cross_entropy(
+        self, batch: PairBatch, *, shift: Tensor | None = None, push: Tensor | None = None
+    ) -> Tensor:
+        """Return binary cross-entropy, reduced, with the weights of this loss.
+
+        Args:
+            batch: The pairs.
+            shift: Subtracted from all logits by :class:`SafeStart`.
+            push: Added to every entry.
+        """
+        logits = batch.logits.to(compute_dtype(batch.logits))
+        targets = batch.targets.to(logits.dtype)
+        weight, pos_weight = (self._buffers.get(name) for name in ("class_weight", "pos_weight"))
+        if batch.complete and shift is None and self.reduction == "mean":  # as in torch, to the bit
+            return F.binary_cross_entropy_with_logits(
+                logits, targets, weight, pos_weight=pos_weight
+            )
         known = targets == targets  # NaN differs from itself
-        entries = torch.nn.functional.binary_cross_entropy_with_logits(
-            torch.where(known, logits, 0.0),
-            torch.where(known, targets, 0).to(logits.dtype),
-            reduction="none",
+        logits = torch.where(known, logits if shift is None else logits - shift, 0.0)
+        targets = torch.where(known, targets, 0.0)
+        entries = F.binary_cross_entropy_with_logits(
+            logits, targets, weight, pos_weight=pos_weight, reduction="none"
         )
-        return torch.where(known, entries, 0.0)
+        entries = entries if push is None else entries + push
+        return self.reduce(torch.where(known, entries, 0.0), batch)
 
     def init_loss(self) -> Loss:
         """Return the loss whose best constant a head should start at."""
@@ -383,7 +399,8 @@ def _check_inputs(logits: Tensor, targets: Tensor, verified: Tensor | None) -> N
         raise ArgumentTypeError(f"targets must be a real tensor, but got {_kind(targets)}.")
     if targets.shape != logits.shape:
         check_same_shape("targets", targets.shape, "logits", logits.shape)
-    check_device("targets", targets, logits)
+    if targets.device != logits.device:
+        check_device("targets", targets, logits)
     if verified is None:
         return
     if not isinstance(verified, Tensor) or verified.dtype != torch.bool:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
 from hilltop.checks import check_kind, check_number
@@ -23,18 +22,11 @@ from hilltop.losses.base import (
     compute_dtype,
     traced,
 )
-from hilltop.losses.corrections import Correction, EmaTeacher, PseudoAbove, SelectiveCorrection
+from hilltop.losses.corrections import Correction, EmaTeacher, SelectiveCorrection
 from hilltop.losses.engine import kernel
-from hilltop.losses.terms import (
-    KernelTerm,
-    NegativeTerm,
-    PositiveTerm,
-    Term,
-    computes_as_declared,
-)
+from hilltop.losses.terms import KernelTerm, NegativeTerm, PositiveTerm
 
 ClassWeight = Tensor | Sequence[float] | float
-_NEVER = PseudoAbove(math.inf)
 _NO_WEIGHTS = kernel.LossWeights()
 
 
@@ -164,15 +156,18 @@ class MultiLabelLoss(Loss):
         found: Tensor = (pseudo > keep) & (batch.targets == 0)
         return found
 
+    def cross_entropy(
+        self, batch: PairBatch, *, shift: Tensor | None = None, push: Tensor | None = None
+    ) -> Tensor:
+        """Return binary cross-entropy, reduced, with the weights and targets of this loss."""
+        self._check_weights(batch.logits)
+        if self.label_smoothing:
+            smoothed = batch.targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
+            batch = batch._replace(targets=smoothed)
+        return super().cross_entropy(batch, shift=shift, push=push)
+
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the equation, entry by entry; unknown entries are 0."""
-        return self._sum_terms(batch, equation=True)
-
-    def cross_entropy(self, batch: PairBatch) -> Tensor:
-        """Return cross-entropy of every entry, with the weights of this loss."""
-        return self._sum_terms(batch, equation=False)
-
-    def _sum_terms(self, batch: PairBatch, *, equation: bool) -> Tensor:
         self._check_weights(batch.logits)
         logits = batch.logits.to(compute_dtype(batch.logits))
         targets = batch.targets.to(logits.dtype)
@@ -186,10 +181,7 @@ class MultiLabelLoss(Loss):
             targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
         if known is not None:
             targets = torch.where(known, targets, 0.0)
-        if equation:
-            loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
-        else:
-            loss_pos, loss_neg = F.softplus(-logits), F.softplus(logits)
+        loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
         if self.pos_weight is not None:
             loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
         # y l+ + (1 - y) l-, exact at 0 and 1, in one operator instead of four.
@@ -216,60 +208,37 @@ class MultiLabelLoss(Loss):
 
     def evaluate(self, batch: PairBatch) -> Tensor:
         """Return the reduced loss: by the compiled kernel on the CPU, or by the formula."""
-        weights = self._buffers["class_weight"], self._buffers["pos_weight"]
-        form = None
-        if kernel.runs_on(batch.logits, batch.targets, *weights):
-            form = self._kernel_form(batch)
-        return super().evaluate(batch) if form is None else self._evaluate_by_kernel(form, batch)
-
-    def _kernel_form(self, batch: PairBatch) -> kernel.LossForm | None:
-        """Return this loss for the kernel, or None if the kernel cannot express it."""
-        classes = batch.logits.shape[-1] if batch.logits.ndim else 1
-        parts: dict[str, Any] = self._modules  # for a small batch, attribute look-ups count
-        correction, own_pseudo = parts.get("correction"), parts.get("pseudo_positive")
-        positive, negative = _form(parts["positive"], classes), _form(parts["negative"], classes)
-        above: PseudoAbove | None = _NEVER
-        pseudo, adds = positive, False
-        if correction is not None:
-            if own_pseudo is not None:
-                pseudo = _form(own_pseudo, classes)
-            above = _pseudo_above(correction, batch.epoch)
-            adds = isinstance(correction, SelectiveCorrection) and correction.adds_pseudo_labels
-        if positive is None or negative is None or pseudo is None or above is None:
-            return None
-        verified, own_verified = None, parts.get("verified_negative")
-        if own_verified is not None:
-            verified = _form(own_verified, classes)
-            if verified is None or verified.by_class:
-                return None
-        if own_pseudo is not None and pseudo.by_class:
-            return None
-        return kernel.LossForm(
-            positive, negative, pseudo, verified, above.logit, self.label_smoothing, adds
-        )
-
-    def _evaluate_by_kernel(self, form: kernel.LossForm, batch: PairBatch) -> Tensor:
         logits, targets, verified = batch.logits, batch.targets, batch.verified
+        class_weight, pos_weight = self._buffers["class_weight"], self._buffers["pos_weight"]
+        form = None
+        if kernel.runs_on(logits, targets, class_weight, pos_weight):
+            form = self._kernel_form(batch)
+        if form is None:
+            return super().evaluate(batch)
         needs_grad = torch.is_grad_enabled() and logits.requires_grad
-        inputs = kernel.LossInputs(
-            logits.float().contiguous(),
-            targets.float().contiguous(),
-            None if verified is None else verified.contiguous(),
-        )
-        if isinstance(self.correction, SelectiveCorrection):
+        plain, labels = logits.float().contiguous(), targets.float().contiguous()
+        selected = None
+        correction = self._modules.get("correction")
+        if isinstance(correction, SelectiveCorrection):
             self.check_targets(targets)  # or wrong targets would be remembered
-            given = PairBatch(inputs.logits.detach(), inputs.targets, *batch[2:])
-            selected = self.correction.selected(given, learning=needs_grad)
-            inputs = inputs._replace(selected=selected.contiguous())
+            given = PairBatch(plain.detach(), labels, *batch[2:])
+            selected = correction.selected(given, learning=needs_grad).contiguous()
         entries, count = targets.numel(), 1
         if self.reduction == "mean":
             count = entries
         elif self.reduction == "batchmean":
             count = max(1, targets.shape[:-1].numel())
+        weights = _NO_WEIGHTS
+        by_class = form.positive.by_class or form.negative.by_class
+        if class_weight is not None or pos_weight is not None or by_class:
+            weights = self._kernel_weights(form, logits)
         found = kernel.loss_and_grad(
             form,
-            inputs,
-            self._kernel_weights(form, logits),
+            plain,
+            labels,
+            weights,
+            verified=None if verified is None else verified.contiguous(),
+            selected=selected,
             want_entries=self.reduction == "none",
             needs_grad=needs_grad,
             grad_scale=1 / count,
@@ -282,19 +251,50 @@ class MultiLabelLoss(Loss):
                 found.grad.mul_(entries / count)
         value = found.entries
         if value is None:
-            value = inputs.targets.new_full((), found.total / count)
+            value = labels.new_full((), found.total / count)
         return kernel.with_gradient(logits, value, found.grad)
+
+    def _kernel_form(self, batch: PairBatch) -> kernel.LossForm | None:
+        """Return this loss for the kernel, or None if the kernel cannot express it."""
+        classes = batch.logits.shape[-1] if batch.logits.ndim else 1
+        parts: dict[str, Any] = self._modules  # for a small batch, attribute look-ups count
+        forms: list[KernelTerm | None] = []
+        for name in ("positive", "negative", "pseudo_positive", "verified_negative"):
+            part = parts.get(name)
+            forms.append(None if part is None else part.kernel_form(classes))
+            if part is None:
+                continue
+            if forms[-1] is None or part._forward_hooks or part._forward_pre_hooks:
+                return None
+        positive, negative, pseudo, verified = forms
+        assert positive is not None
+        assert negative is not None
+        if (pseudo is not None and pseudo.by_class) or (verified is not None and verified.by_class):
+            return None
+        above, adds, correction = math.inf, False, parts.get("correction")
+        if correction is not None:
+            if not correction.runs_in_kernel or correction._forward_hooks:
+                return None
+            if isinstance(correction, SelectiveCorrection):  # the kernel is told what was selected
+                adds = correction.adds_pseudo_labels
+            else:
+                limit = correction.pseudo_above()
+                if limit is None:
+                    return None
+                if limit.start_epoch == 0 or int(batch.epoch) >= limit.start_epoch:
+                    above = limit.logit
+        pseudo = positive if pseudo is None else pseudo
+        return kernel.LossForm(
+            positive, negative, pseudo, verified, above, self.label_smoothing, adds
+        )
 
     def _kernel_weights(self, form: kernel.LossForm, logits: Tensor) -> kernel.LossWeights:
         """Return class weights, and the numbers of terms that differ between classes."""
-        weights = (self._buffers["class_weight"], self._buffers["pos_weight"])
-        if weights == (None, None) and not form.positive.by_class and not form.negative.by_class:
-            return _NO_WEIGHTS
         self._check_weights(logits)
         classes = logits.shape[-1] if logits.ndim else 1
         class_weight, pos_weight = (
             None if weight is None else weight.float().expand(classes).contiguous()
-            for weight in weights
+            for weight in (self.class_weight, self.pos_weight)
         )
         return kernel.LossWeights(
             class_weight,
@@ -345,24 +345,6 @@ def check_separable(loss: object) -> MultiLabelLoss:
             " loss of one entry is not defined."
         )
     return loss
-
-
-def _form(term: Term, classes: int) -> KernelTerm | None:
-    return term.kernel_form(classes) if computes_as_declared(term, "kernel_form") else None
-
-
-def _pseudo_above(correction: Correction, epoch: Tensor | int) -> PseudoAbove | None:
-    """Return the logit above which entries are pseudo labels now; None if it is more complex."""
-    if type(correction).extra_loss is not Correction.extra_loss:
-        return None
-    if isinstance(correction, SelectiveCorrection):  # the kernel is told what was selected
-        return _NEVER if computes_as_declared(correction, "select") else None
-    if not computes_as_declared(correction, "pseudo_above"):
-        return None
-    above = correction.pseudo_above()
-    if above is None or above.start_epoch == 0 or int(epoch) >= above.start_epoch:
-        return above
-    return _NEVER
 
 
 def _weight_buffer(name: str, weight: ClassWeight | None) -> Tensor | None:

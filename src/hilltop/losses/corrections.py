@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,16 @@ class Correction(nn.Module):
     independent_rows: bool = False
     """Whether the correction of an entry depends on that entry and the epoch alone. False is the
     safe answer: it looks at whole batches, or remembers."""
+
+    runs_in_kernel: bool = False
+    """Whether ``select`` or ``pseudo_above`` says all that the correction does."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Note whether the class, or one that it inherits from, can run in the kernel."""
+        super().__init_subclass__(**options)
+        simple = bool(vars(cls).keys() & {"select", "pseudo_above"})
+        if simple or vars(cls).keys() & {"forward", "extra_loss"}:
+            cls.runs_in_kernel = simple and "extra_loss" not in vars(cls)
 
     def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``(keep, pseudo)``: weights for the negative term and for that of pseudo labels.

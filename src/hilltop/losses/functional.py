@@ -25,6 +25,9 @@ def focal_negative(logits: Tensor, gamma: float, detach_weight: bool) -> Tensor:
     if gamma == 0:
         return loss
     weighed = logits.detach() if detach_weight else logits
+    if gamma == 2:  # the gradient of a product takes less time than that of a power
+        probs = torch.sigmoid(weighed)
+        return probs * probs * loss
     if gamma >= 1:
         return torch.sigmoid(weighed) ** gamma * loss
     # The gradient of a power below 1 is infinite where the sigmoid underflows to zero.
@@ -50,7 +53,7 @@ def mse_negative(logits: Tensor) -> Tensor:
 def hill_negative(logits: Tensor, lam: float) -> Tensor:
     r"""Return :math:`(\lambda - p)\,p^2`."""
     probs = torch.sigmoid(logits)
-    return (lam - probs) * probs.square()
+    return (lam - probs) * (probs * probs)  # quicker than square(), whose gradient is a power's
 
 
 def scar_negative(logits: Tensor, log_lost: Tensor) -> Tensor:

@@ -16,57 +16,59 @@ from hilltop.errors import HilltopWarning
 if TYPE_CHECKING:
     from hilltop.losses.base import Loss, PairBatch
 
-# Chosen on splits of training rows (reproduction/safe_start.py --choose), by the cells of COCO and
-# the sets that end below cross-entropy and by the mean gain.
-_PUSH = 3.0  # bound of the push, in label rates; of 0.3, 1, 3, 6, 10 and 20
-_PATIENCE = 50  # steps of plain cross-entropy before the shift; of 0, 50, 100, 200 and never
-_ENOUGH_TOP = 75  # most confident entries to see before anything is decided; of 75 and 150
-_MOST_LABELLED = (
-    0.7  # labelled share of them below which labels are missing; of 0.7, 0.8, 0.85 and 0.9
-)
+# Chosen on splits of training rows (reproduction/safe_start.py --choose): first that no cell ends
+# more than 0.5 mAP below cross-entropy, then the mean gain.
+_PATIENCE = 50  # steps of plain cross-entropy; of 0, 20, 50, 100 and 200
+_SLOW = 0.25  # unlabelled entries above one half after them, from which on the head is too slow
+_LEARNED = 0.9  # labelled share of the top from which on the labels are learned as they are
+_MISSING = 0.7  # labelled share of the top below which labels are missing
 _LEAST_LIFT = 5.0  # the same share in label rates: below it the model knows too little to judge
-_TOP = 10  # one such entry for so many images of a batch
+_OVERCONFIDENT = 0.2  # probability of the top above its labelled share: the model cannot be trusted
+_PUSH = 3.0  # bound of the push, in label rates; of 0.3, 1, 3, 6, 10 and 20
+_TOP = 10  # the top: one most confident entry for so many images of a batch
 _WINDOW = 100.0  # how many of them are remembered
 _FOLLOW = 0.3  # how far a batch moves the shift towards its own
 _CLOSE = 0.5  # shift at which the head counts as being at the label rate
-_MOST_ABOVE_HALF = 2.0  # unlabelled entries above one half at the end, in label rates
-_READ_EVERY = 32  # steps, on devices for which the host would have to wait
-_RUNNING, _OVER, _CROSS_ENTROPY = 1, 2, 3
+_MOST_ABOVE_HALF = 2.0  # unlabelled entries above one half there, in label rates
+_WAITING, _SHIFTED, _EQUATION, _CROSS_ENTROPY = range(4)
 _LOG = logging.getLogger(__name__)
 
 
 class SafeStart(nn.Module):
-    r"""Cross-entropy, until the head is at the label rate and labels turn out to be missing.
+    r"""Cross-entropy to the bit, until something shows that the equation is better.
 
-    The first 50 steps are cross-entropy to the bit. Most loops bring the predictions down to the
-    label rate within them. In a slower one cross-entropy goes on with the common bias profiled out:
+    A loss that forgives confident negatives (Hill, SPLC) helps where labels are missing, and hurts
+    where they are complete or where the model is not yet right about what it is confident of. From
+    torch's own start, every class begins at probability one half. There such a loss can leave
+    unlabelled entries that overshoot. So training begins with ``BCEWithLogitsLoss``, and each of
+    two things needs evidence. Both are judged by the *top*: the most confident entries, one for ten
+    images of every batch, and how many of the last 100 of them are labelled.
 
-    .. math:: L = \mathrm{BCE}(x - \delta,\, y) + g\,(\bar x - b), \qquad
-              \overline{\sigma(x - \delta)} = \pi, \quad b = \log\frac{\pi}{1 - \pi}, \quad
-              g = \min(\sigma(b + \delta) - \pi,\; 3\,\pi)
+    1. **The head is slow.** If, after 50 steps, a quarter of the unlabelled entries is still above
+       one half, and less than 90% of the top is labelled, cross-entropy goes on with the common
+       bias profiled out:
 
-    :math:`\pi` is the share of labels so far, :math:`\delta` the one shift of all logits at which
-    the mean probability is that share, followed over batches. From torch's own start every class
-    begins at probability one half. There a loss whose gradient vanishes near 1 can leave unlabelled
-    entries that overshoot, and with a small learning rate cross-entropy spends all of training on
-    bringing logits down. With the shift entries are ranked as if the head had started at the label
-    rate, and a small push on the mean logit brings it there. From the first step on the shift costs
-    up to 14 mAP in loops that do not need it.
+       .. math:: L = \mathrm{BCE}(x - \delta,\, y) + g\,(\bar x - b), \qquad
+                 \overline{\sigma(x - \delta)} = \pi, \quad b = \log\frac{\pi}{1 - \pi}, \quad
+                 g = \min(\sigma(b + \delta) - \pi,\; 3\,\pi)
 
-    A loss that forgives confident negatives helps where labels are missing and hurts where they are
-    complete. The labelled share of the most confident entries, one for ten images of every batch,
-    tells which: cross-entropy ranks labels first, so that an unlabelled entry among them is
-    probably a missing label. Once 75 of them were seen, the shift is below 0.5 and at most twice
-    the label rate of the unlabelled entries are above one half, it is decided for good:
-
-    - if less than 70% of the last 100 are labelled, yet five times as many as of all entries,
-      labels are missing, and from this step on the loss is its own equation, to the bit;
-    - otherwise, and for a loss that weighs confident negatives more than cross-entropy does (ASL),
-      it is cross-entropy, which a record of Python's ``logging`` under ``hilltop`` says.
+       :math:`\pi` is the share of labels so far, :math:`\delta` the one shift of all logits at
+       which the mean probability is that share, followed over batches. Entries are then ranked as
+       if the head had started at the label rate, and a small push on the mean logit brings it
+       there. A model that has learned the labels by then gains nothing and may lose 3 mAP.
+    2. **Labels are missing.** Once the shift is below 0.5 and the unlabelled entries above one half
+       are at most twice the labels, it is decided for good. Cross-entropy ranks labels first, so
+       that an unlabelled entry of the top is probably a missing label. If less than 70% of the top
+       is labelled, yet five times as many as of all entries, and its mean probability is at most
+       0.2 above that share, then from this step on the loss is its own equation, to the bit.
+       Otherwise, and for a loss that weighs confident negatives more than cross-entropy does (ASL),
+       it is cross-entropy, which a record of Python's ``logging`` under ``hilltop`` says.
 
     A model that :func:`init_head` prepared for this loss needs no safe start and gets none. Should
     the equation saturate after a safe start, which :class:`CollapseWatch` notices, cross-entropy
     takes over for good. The state is in buffers: it is saved, resumed and compiled with the loss.
+    On the CPU the host knows every decision at once. On other devices both losses are computed
+    until the host learns of it, in steps in which the watch looks, or in :meth:`Loss.set_epoch`.
     With many processes all see the sums over their batches and decide alike, so each of them has to
     call the loss in every training step.
     """
@@ -77,45 +79,47 @@ class SafeStart(nn.Module):
     def __init__(self) -> None:
         """Begin with the first training step."""
         super().__init__()
-        self.register_buffer("stage", torch.tensor(_RUNNING))
-        # Labels, known entries, shift; labelled, all and ever seen top entries; moving share of
-        # unlabelled entries above one half; steps.
+        self.register_buffer("stage", torch.tensor(_WAITING))
+        # Labels, known entries, shift, moving share of unlabelled entries above one half; of the
+        # top: labels, probabilities, entries; steps.
         self.register_buffer("sums", torch.zeros(8))
-        # As stage, and whether the loss is its equation: known without waiting for a device.
-        self.known_stage, self.over = _RUNNING, False
-        self._steps = 0
+        self.known_stage = _WAITING  # as stage, without waiting for a device
         self.register_load_state_dict_pre_hook(_over_if_unknown)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_post_hook(_read_stage)  # type: ignore[no-untyped-call]
+
+    @property
+    def over(self) -> bool:
+        """Whether the loss is its equation."""
+        return self.known_stage == _EQUATION
 
     def restart(self) -> None:
         """Begin anew, for another run of training, unless it was left out."""
         if self.sums.any():
             self.sums.zero_()
-            self._enter(_RUNNING)
+            self._enter(_WAITING)
 
     def skip(self) -> None:
         """Leave the safe start out: the head was set to the label rate."""
         self.sums.zero_()
-        self._enter(_OVER)
+        self._enter(_EQUATION)
 
     def hand_back(self) -> None:
-        """Go on with cross-entropy for good: the equation saturated."""
+        """Go on with cross-entropy for good, unless it was left out: the equation saturated."""
         if self.sums.any():
             self._enter(_CROSS_ENTROPY)
 
     def _enter(self, stage: int) -> None:
         self.stage.fill_(stage)
-        self.read_stage(quiet=True)
+        self.known_stage = stage
 
-    def read_stage(self, *, quiet: bool = False) -> None:
-        """Note the stage, so that no step needs to ask for it."""
+    def read_stage(self) -> None:
+        """Note the stage, so that no step needs to ask for it, and log what was decided."""
         before, self.known_stage = self.known_stage, int(self.stage)
-        self.over = self.known_stage == _OVER
-        if self.known_stage == _CROSS_ENTROPY != before and not quiet:
+        if self.known_stage == _CROSS_ENTROPY != before:
             _LOG.warning(
-                "Of the most confident predictions %.0f%% are labelled: this loss stays with"
-                " cross-entropy, which ranks better then. safe_start=False is its equation.",
-                100 * float(self.sums[3] / self.sums[4].clamp(min=1)),
+                "Of the most confident predictions, whose mean probability is %.0f%%, %.0f%% are"
+                " labelled: this loss stays with cross-entropy. safe_start=False is its equation.",
+                *(100 * float(self.sums[part] / self.sums[6].clamp(min=1)) for part in (5, 4)),
             )
 
     def forward(self, loss: Loss, batch: PairBatch) -> Tensor:
@@ -126,65 +130,58 @@ class SafeStart(nn.Module):
             return loss.evaluate(batch)
         batch = batch._replace(complete=loss.check_targets(batch.targets))
         if self.known_stage == _CROSS_ENTROPY:
-            return loss.reduce(loss.cross_entropy(batch), batch)
+            return loss.cross_entropy(batch)
         rate = self._advance(loss, batch)
-        if torch.compiler.is_compiling():
-            start = self._shifted_loss(loss, batch, rate)
-            return torch.where(self.stage == _OVER, loss.evaluate(batch), start)
-        self._steps += 1
-        if logits.is_cpu or self._steps % _READ_EVERY == 0:
+        if logits.is_cpu and not torch.compiler.is_compiling():
             self.read_stage()
-        if self.over:
-            return loss.evaluate(batch)
-        start = self._shifted_loss(loss, batch, rate)
-        if logits.is_cpu:
-            return start
-        return torch.where(self.stage == _OVER, loss.evaluate(batch), start)
+            if self.over:
+                return loss.evaluate(batch)
+            if self.known_stage == _SHIFTED:
+                return self._shifted(loss, batch, rate)
+            return loss.cross_entropy(batch)
+        start = torch.where(
+            self.stage == _SHIFTED, self._shifted(loss, batch, rate), loss.cross_entropy(batch)
+        )
+        return torch.where(self.stage == _EQUATION, loss.evaluate(batch), start)
 
     @torch.no_grad()
     def _advance(self, loss: Loss, batch: PairBatch) -> Tensor:
         """Count a batch, move to the next stage if it is time, and return the label rate."""
-        labels, known, shift, hits, remembered, seen, above, steps = self.sums.unbind()
-        first, counts = known == 0, _summed(_count(batch))
+        labels, known, shift, above, labelled, probs, top, steps = self.sums.unbind()
+        first, counts = known == 0, _summed(_count(batch, shift))
         labels, known = labels + counts[0], known + counts[1]
         rate = (labels / known.clamp(min=1)).clamp(1e-6, 1 - 1e-6)
-        end, top, logits = torch.logit(rate), counts[5], batch.logits.detach().float()
-        # A fixed point whose steps never overshoot. The first batch goes most of the way at once.
-        shift = torch.where(first, counts[6] / counts[1].clamp(min=1) - end, shift)
-        is_known = batch.targets == batch.targets  # NaN differs from itself
-        probs = torch.sigmoid(torch.where(is_known, logits - shift, -math.inf)).sum()
-        mean = _summed(probs) / counts[1].clamp(min=1)
-        step = torch.where(first, 1.0, _FOLLOW) * (torch.logit(mean, eps=1e-6) - end)
-        shift = torch.where(counts[1] > 0, shift + step, shift)
-
+        end, count = torch.logit(rate), counts[1].clamp(min=1)
+        # A fixed point whose steps never overshoot, from where all logits are the same.
+        step = _FOLLOW * (torch.logit(counts[5] / count, eps=1e-6) - end)
+        now = torch.where(first, counts[4] / count - end, shift + step)
+        shift = torch.where(counts[1] > 0, now, shift)
         share = counts[3] / counts[2].clamp(min=1)
         above = torch.where(first, share, above + 0.1 * (share - above))
-        kept = torch.exp(-top / _WINDOW)
-        hits, remembered, seen = kept * hits + counts[4], kept * remembered + top, seen + top
-        now = labels, known, shift, hits, remembered, seen, above, steps + 1
-        self.sums.copy_(torch.stack(now))
+        kept = torch.exp(-counts[8] / _WINDOW)
+        labelled, probs, top = kept * self.sums[4:7] + counts[6:9]
+        steps = steps + 1
+        self.sums.copy_(torch.stack([labels, known, shift, above, labelled, probs, top, steps]))
 
-        missing = (hits < _MOST_LABELLED * remembered) & (hits > _LEAST_LIFT * rate * remembered)
+        share, confidence = labelled / top, probs / top
+        missing = (share < _MISSING) & (share > _LEAST_LIFT * rate)
+        missing &= confidence < share + _OVERCONFIDENT
         down = (shift.abs() < _CLOSE) & (above <= _MOST_ABOVE_HALF * rate)
-        ready = loss.forgives_from_epoch()
-        begun = torch.as_tensor(batch.epoch >= (ready or 0), device=known.device)
-        stage = torch.where(missing & begun & (ready is not None), _OVER, _CROSS_ENTROPY)
-        decided = (seen >= _ENOUGH_TOP) & down & (begun | ~missing)
-        stage = torch.where(decided, stage, _RUNNING)
-        self.stage.copy_(torch.where(self.stage >= _OVER, self.stage, stage))
+        from_epoch = loss.forgives_from_epoch()
+        begun = torch.as_tensor(batch.epoch >= (from_epoch or 0), device=known.device)
+        found = torch.where(missing & (from_epoch is not None), _EQUATION, _CROSS_ENTROPY)
+        slow = (steps == _PATIENCE + 1) & (above >= _SLOW) & (share < _LEARNED)
+        stage = torch.where(slow, _SHIFTED, self.stage)
+        stage = torch.where((steps > _PATIENCE) & down & (begun | ~missing), found, stage)
+        self.stage.copy_(torch.where(self.stage >= _EQUATION, self.stage, stage))
         return rate
 
-    def _shifted_loss(self, loss: Loss, batch: PairBatch, rate: Tensor) -> Tensor:
-        """Return the equation of the class, reduced; unshifted at first and once it is decided."""
-        end = torch.logit(rate)
-        shifted = (self.stage == _RUNNING) & (self.sums[7] > _PATIENCE)
-        shift = torch.where(shifted, self.sums[2], 0.0)
+    def _shifted(self, loss: Loss, batch: PairBatch, rate: Tensor) -> Tensor:
+        """Return the equation of the class, reduced."""
+        end, shift = torch.logit(rate), self.sums[2]
         strength = torch.minimum(torch.sigmoid(end + shift) - rate, _PUSH * rate)
         push = strength * (_mean_logit(batch) - end)
-        entries = loss.cross_entropy(batch.with_logits(batch.logits - shift))
-        if not batch.complete:
-            push = torch.where(batch.targets == batch.targets, push, 0.0)
-        return loss.reduce(entries + push, batch)
+        return loss.cross_entropy(batch, shift=shift, push=push)
 
 
 def _summed(counts: Tensor) -> Tensor:
@@ -194,22 +191,23 @@ def _summed(counts: Tensor) -> Tensor:
     return counts
 
 
-def _count(batch: PairBatch) -> Tensor:
+def _count(batch: PairBatch, shift: Tensor) -> Tensor:
     """Return what :meth:`SafeStart._advance` adds up over processes and steps."""
     logits, targets = batch.logits.detach().float(), batch.targets
-    known = targets == targets
-    unlabelled = targets == 0
-    top = max(1, logits.numel() // (max(1, logits.shape[-1] if logits.ndim else 1) * _TOP))
-    ranked = torch.where(known, logits, -math.inf).flatten().topk(top).indices
-    labelled = torch.where(known, targets, 0).float()
+    known, unlabelled = targets == targets, targets == 0  # NaN differs from itself
+    labels, lowest = torch.where(known, targets, 0).float(), torch.where(known, logits, -math.inf)
+    most = max(1, logits.numel() // (max(1, logits.shape[-1] if logits.ndim else 1) * _TOP))
+    top = lowest.flatten().topk(most)
     return torch.stack([
-        labelled.sum(),
+        labels.sum(),
         known.sum(),
         unlabelled.sum(),
         (unlabelled & (logits > 0)).sum(),
-        labelled.flatten()[ranked].sum(),
-        torch.full((), top, device=logits.device),
         torch.where(known, logits, 0.0).sum(),
+        torch.sigmoid(lowest - shift).sum(),
+        labels.flatten()[top.indices].sum(),
+        torch.sigmoid(top.values).sum(),
+        torch.full((), most, device=logits.device),
     ])  # fmt: skip
 
 
@@ -224,7 +222,7 @@ def _mean_logit(batch: PairBatch) -> Tensor:
 
 def _over_if_unknown(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
     """Take a safe start that a saved state does not know of for over: training was under way."""
-    state.setdefault(f"{prefix}stage", torch.tensor(_OVER))
+    state.setdefault(f"{prefix}stage", torch.tensor(_EQUATION))
     state.setdefault(f"{prefix}sums", torch.zeros(8))
 
 
@@ -279,10 +277,12 @@ class CollapseWatch:
         self.steps += 1
         if self.steps not in self.looks:
             return
+        if torch._C._are_functorch_transforms_active() or _has_no_values(logits):
+            return
+        if start is not None:
+            start.read_stage()
         starting = start is not None and not start.over
         if self.warned or (starting and self.steps < 100):
-            return
-        if torch._C._are_functorch_transforms_active() or _has_no_values(logits):
             return
         problem = _problem(self.steps, *_measure(logits.detach(), targets, self.local).tolist())
         if not problem:

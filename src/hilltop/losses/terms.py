@@ -6,7 +6,6 @@ logit. It knows nothing of targets, epochs or reductions.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from torch import Tensor, nn
@@ -52,6 +51,12 @@ class Term(nn.Module):
     can_saturate: bool = False
     """Whether the gradient vanishes near probability 1, so that entries can get stuck there."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Take back the kernel form of a base class where ``forward`` is written anew."""
+        super().__init_subclass__(**options)
+        if "forward" in vars(cls) and "kernel_form" not in vars(cls):
+            cls.kernel_form = Term.kernel_form  # type: ignore[method-assign]
+
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
         raise NotImplementedError
@@ -75,26 +80,6 @@ class NegativeTerm(Term):
     stresses_confident: bool = False
     """Whether entries near probability 1 weigh more, compared with those near one half, than in
     cross-entropy. Among missing labels that hurts, so that a safe start never ends."""
-
-
-def computes_as_declared(module: nn.Module, method: str) -> bool:
-    """Return whether ``method`` describes what calling the module computes.
-
-    A subclass that overrides ``forward`` alone, or a forward hook, makes it something else.
-    """
-    if module._forward_hooks or module._forward_pre_hooks:
-        return False
-    return _declares(type(module), method)  # type: ignore[arg-type]  # classes are hashable
-
-
-@lru_cache(maxsize=256)
-def _declares(kind: Any, method: str) -> bool:
-    for base in kind.__mro__:
-        if method in vars(base):
-            return True
-        if "forward" in vars(base):
-            return False
-    return False
 
 
 def _kernel_gamma(gamma: float) -> int | None:

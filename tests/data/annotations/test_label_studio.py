@@ -121,8 +121,8 @@ def test_one_image_in_two_tasks_is_merged_and_noted(path: Path) -> None:
     table = read_labels(put(path, [TASKS[0], again]), options=UNKNOWN)
     assert table.dense().tolist() == [[P, P]]
     assert len(table.notes) == 1
-    assert table.notes[0].startswith("1 image id stands in more than one record; the labels")
-    assert "1 of them has different labels there, the first is" in table.notes[0]
+    assert table.notes[0].startswith("1 image name is in several rows; the labels")
+    assert "1 of them has different labels there; the first is" in table.notes[0]
 
 
 def test_the_only_reference_is_the_image(path: Path) -> None:

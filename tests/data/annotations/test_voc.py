@@ -113,8 +113,8 @@ def test_image_sets_say_more_than_xml_files(devkit: Path, main: Path, bare: Path
     assert voc.matches_xml(Source(devkit))
     assert not voc.matches_sets(Source(devkit))
     for path in (main, main / "train.txt", bare / "2008_01.xml"):
-        assert not voc.matches_sets(Source(path))
-        assert not voc.matches_xml(Source(path))
+        assert not voc.FORMAT.recognises(Source(path))
+        assert not voc.XML_FORMAT.recognises(Source(path))
 
 
 def test_a_file_or_an_empty_folder_is_a_fault(bare: Path, tmp_path: Path) -> None:

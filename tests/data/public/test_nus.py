@@ -128,15 +128,15 @@ def test_a_concept_never_becomes_a_path(folder: Path) -> None:
 
 
 def test_only_the_layout_fits(folder: Path, tmp_path: Path) -> None:
-    assert nus.matches(Source(folder))
-    assert not nus.matches(Source(tmp_path))
-    assert not nus.matches(Source(folder / "ImageList" / "Imagelist.txt"))
+    assert nus.FORMAT.recognises(Source(folder))
+    assert not nus.FORMAT.recognises(Source(tmp_path))
+    assert not nus.FORMAT.recognises(Source(folder / "ImageList" / "Imagelist.txt"))
     assert "this is a file, but" in message(folder / "ImageList" / "Imagelist.txt")
     (tmp_path / "empty").mkdir()
     assert "there is no Imagelist.txt" in message(tmp_path / "empty")
     assert len(read_labels(tmp_path, format="nus", options=ALL)) == 3, "looked for in all folders"
     (folder / "ConceptsList" / "Concepts81.txt").unlink()
-    assert not nus.matches(Source(folder))
+    assert not nus.FORMAT.recognises(Source(folder))
     assert "there is no Concepts81.txt" in message(folder)
 
 

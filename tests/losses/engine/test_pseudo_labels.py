@@ -19,7 +19,7 @@ BASES = ["bce", "focal", "focal_margin", "asl", "hill", "released"]
 def corrected(base: str, **options: float) -> MultiLabelLoss:
     name = {} if base == "released" else {"base": base}
     make = splc_released if base == "released" else splc
-    return make(**name, start_epoch=0, reduction="none", **options)  # type: ignore[arg-type]
+    return make(**name, start_epoch=0, reduction="none", safe_start=False, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

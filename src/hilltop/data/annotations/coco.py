@@ -174,7 +174,7 @@ class CocoParts:
 
 def has_parts(source: Source) -> bool:
     """Whether the file holds COCO's lists, or begins like it and then breaks off."""
-    if not source.is_file or not source.head.lstrip().startswith("{"):
+    if source.start != "{":
         return False
     try:
         content = source.json
@@ -492,6 +492,7 @@ FORMAT = Format(
     read=read_coco,
     write=write_coco,
     patch=patch_coco,
+    begins="{",
     file_names=True,
     boxes=True,
 )
@@ -503,6 +504,7 @@ LVIS = Format(
     unlisted=State.UNKNOWN,
     write=write_lvis,
     patch=patch_lvis,
+    begins="{",
     file_names=True,
     boxes=True,
 )

@@ -33,7 +33,7 @@ _ROOT = re.compile(r"(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<annotations[\s>]", re.DOT
 
 def matches(source: Source) -> bool:
     """Whether this is XML whose outermost element is ``annotations``."""
-    return source.is_file and _ROOT.match(source.head) is not None
+    return _ROOT.match(source.head) is not None
 
 
 def read(source: Source, layout: Layout) -> LabelTable:
@@ -172,6 +172,7 @@ FORMAT = Format(
     read=read,
     write=write,
     patch=patch,
+    begins="<",
     file_names=True,
     boxes=True,
 )

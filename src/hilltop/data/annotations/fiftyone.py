@@ -42,8 +42,7 @@ _EXPECTED = 'names such as "cat", or objects with a "label"'
 
 def matches(source: Source) -> bool:
     """Whether this is a JSON object whose ``labels`` are an object, one key an image."""
-    head = source.head.lstrip()
-    if not head.startswith("{") or '"labels"' not in head or source.suffix in (".jsonl", ".ndjson"):
+    if '"labels"' not in source.head or source.suffix in (".jsonl", ".ndjson"):
         return False
     try:
         content = source.json
@@ -176,5 +175,6 @@ FORMAT = Format(
     write=write,
     patch=patch,
     hand_off=hand_off,
+    begins="{",
     file_names=True,
 )

@@ -48,8 +48,6 @@ _FEWEST_CLASSES = 2
 
 def matches_class_folders(source: Source) -> bool:
     """Whether there are images in at least two folders, and none beside these folders."""
-    if not source.is_folder:
-        return False
     splits = _splits(source.path)
     parts = list(splits.values()) or [source.path]
     inside = folders_in(source.path)
@@ -142,6 +140,7 @@ CLASS_FOLDERS = Format(
     read=read_class_folders,
     splits=lambda source: _splits(source.path),
     general=True,
+    files=False,
     folders=True,
     file_names=True,
 )
@@ -154,8 +153,6 @@ _PEEKED = 20
 
 def matches_sidecar(source: Source) -> bool:
     """Whether most images of the folder, or of one in it, have a text file of words."""
-    if not source.is_folder:
-        return False
     pairs = _pairs(source.path)
     images = sum(len(image_files_in(folder)) for folder in _places(source.path))
     if not images or 2 * len(pairs) <= images:
@@ -337,6 +334,7 @@ SIDECAR = Format(
     read=read_sidecar,
     write=write_sidecar,
     patch=patch_sidecar,
+    files=False,
     folders=True,
     file_names=True,
 )

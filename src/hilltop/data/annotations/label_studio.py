@@ -63,9 +63,7 @@ JsonObject = dict[str, Any]
 
 def matches(source: Source) -> bool:
     """Whether the first task has data and annotations, or the flat form names its annotation."""
-    if not source.is_file:
-        return False
-    if not source.head.lstrip().startswith("["):
+    if source.start != "[":
         first_line = source.head.partition("\n")[0]
         return {cell.strip(' "\r') for cell in first_line.split(",")} >= _FLAT
     try:

@@ -62,8 +62,6 @@ _SAFE_NAME = re.compile(r"(\w[\w-]{0,99})(?:\.(?:jpg|jpeg|png))?", re.ASCII)
 
 def matches_sets(source: Source) -> bool:
     """Whether there are image sets with a file for each class and split."""
-    if not source.is_folder:
-        return False
     try:
         by_split = _class_files(files_in(_find_sets(source.path)))
     except DataError:
@@ -251,8 +249,6 @@ def _check_same_images(path: Path, images: list[str], listed: list[str], found: 
 
 def matches_xml(source: Source) -> bool:
     """Whether the folder holds VOC's XML files."""
-    if not source.is_folder:
-        return False
     try:
         root = _find_devkit(source.path)
     except DataError:
@@ -558,6 +554,7 @@ FORMAT = Format(
     write=write_sets,
     patch=patch_sets,
     splits=_set_splits,
+    files=False,
     folders=True,
 )
 XML_FORMAT = Format(
@@ -568,6 +565,7 @@ XML_FORMAT = Format(
     write=write_xml,
     patch=patch_xml,
     splits=_xml_splits,
+    files=False,
     folders=True,
     boxes=True,
 )

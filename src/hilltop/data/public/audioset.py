@@ -44,7 +44,7 @@ class _Segment:
 
 def matches(source: Source) -> bool:
     """Whether AudioSet's header stands among the first lines."""
-    return source.is_file and _HEADER.search(source.head) is not None
+    return _HEADER.search(source.head) is not None
 
 
 def detect(

@@ -214,7 +214,7 @@ _MEKA = re.compile(r"-C\s+(-?[0-9]{1,6})\b")
 
 def matches_mulan(source: Source) -> bool:
     """Whether the file begins with ``@relation``."""
-    return source.is_file and _START.match(source.head) is not None
+    return _START.match(source.head) is not None
 
 
 def detect_mulan(
@@ -383,6 +383,7 @@ MULAN = Format(
     name="mulan",
     summary="Mulan or MEKA: an ARFF file of features and labels, and an XML file of label names.",
     matches=matches_mulan,
+    begins="@%",
     detect=detect_mulan,
     read=read_mulan,
     features=features_mulan,
@@ -409,7 +410,7 @@ def matches_libsvm(source: Source) -> bool:
     """Whether the first line, perhaps behind a header, is numbers and ``number:value``."""
     lines = [line.strip() for line in source.head.split("\n")[:3]]
     body = lines[1:] if _SVM_HEADER.fullmatch(lines[0]) else lines
-    return source.is_file and bool(body) and _SVM_LINE.fullmatch(body[0]) is not None
+    return bool(body) and _SVM_LINE.fullmatch(body[0]) is not None
 
 
 def read_libsvm(source: Source, layout: Layout) -> LabelTable:

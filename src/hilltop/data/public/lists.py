@@ -35,9 +35,8 @@ from hilltop.data.format import (
     check_present_only,
     plain_layout,
 )
-from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.label_table import LabelTable, State, Step, duplicate_ids
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.tables.read import duplicate_ids
 from hilltop.data.tables.words import find_meanings, image_candidates, names_a_column
 
 BESIDE = ".classes.txt"
@@ -96,7 +95,7 @@ def matches_numbers(source: Source) -> bool:
     first = _LINE.fullmatch(source.head.partition("\n")[0].rstrip("\r"))
     if first is None or not first[2] or names_a_column(first[1]):
         return False
-    if not source.is_file or source.suffix in (".xlsx", ".xls", ".ods", ".parquet"):
+    if source.suffix in (".xlsx", ".xls", ".ods", ".parquet"):
         return False
     named = source.path.with_name(f"{source.path.name}{BESIDE}").is_file()
     return named or any(

@@ -41,9 +41,7 @@ _ZERO, _ONE, _END = b"01\n"
 
 def matches(source: Source) -> bool:
     """Whether there are a concept list, an image list and a folder of ground truth."""
-    return (
-        source.is_folder and _concept_file(source.path) is not None and bool(_splits(source.path))
-    )
+    return _concept_file(source.path) is not None and bool(_splits(source.path))
 
 
 def read(source: Source, layout: Layout) -> LabelTable:
@@ -159,5 +157,6 @@ FORMAT = Format(
     matches=matches,
     read=read,
     splits=lambda source: _all_splits(source.path),
+    files=False,
     folders=True,
 )

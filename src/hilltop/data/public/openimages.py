@@ -35,7 +35,7 @@ _BOX = "XMin"
 def matches(source: Source) -> bool:
     """Whether the four columns of Open Images are there."""
     names = [cell.strip(' "\r') for cell in source.head.partition("\n")[0].split(",")]
-    return source.is_file and {IMAGE, SOURCE, LABEL, CONFIDENCE} <= set(names)
+    return {IMAGE, SOURCE, LABEL, CONFIDENCE} <= set(names)
 
 
 def detect(

@@ -16,6 +16,7 @@ import math
 import re
 import tokenize
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source, parse_json
 from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.layout import ask
-from hilltop.data.tables.words import names_a_column
+from hilltop.data.tables.words import count_values, names_a_column
 from hilltop.errors import ArgumentTypeError, DataError, MissingExtra
 
 SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods", ".xlsb")
@@ -116,6 +117,7 @@ class Table:
         places: Number of each column in the file.
         unnamed: Columns without a name below a header that names others.
         words: Columns whose different cells are known already.
+        counted: The same for how often values stand in them.
     """
 
     path: Path
@@ -126,6 +128,7 @@ class Table:
     places: tuple[int, ...] = ()
     unnamed: frozenset[int] = frozenset()
     words: dict[int, pa.DictionaryArray] = field(default_factory=dict)
+    counted: dict[int, Counter[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -172,6 +175,10 @@ class Table:
         """What the layout calls a column: its name, or its number where that is not unique."""
         return self.names[index] if self.names.count(self.names[index]) == 1 else str(index)
 
+    def called(self, indices: Iterable[int]) -> tuple[str, ...]:
+        """What the layout calls some columns."""
+        return tuple(map(self.name, indices))
+
     def distinct(self, index: int) -> pa.DictionaryArray:
         """The cells of a column of text, stripped, each different one once with its places."""
         if index not in self.words:
@@ -196,6 +203,12 @@ class Table:
             for word, count in zip(found.dictionary.to_pylist(), counts, strict=True)
             if count
         }
+
+    def values(self, index: int) -> Counter[str]:
+        """How often each value stands in a column, in canonical form."""
+        if index not in self.counted:
+            self.counted[index] = count_values(self.counts(index))
+        return self.counted[index]
 
     def rows_with(self, index: int, word: str, most: int = 3) -> list[int]:
         """Row numbers in the file of the first cells that hold a text."""
@@ -277,7 +290,7 @@ def _apply_header(cells: Cells, header_row: int | None, skipped: frozenset[int])
     if skipped:
         keep[:] = [cells.row_of(first + row) not in skipped for row in range(len(keep))]
     used = [at for at, name in enumerate(names) if name or (_filled_mask(columns[at]) & keep).any()]
-    filled = np.zeros(len(keep), dtype=bool)
+    filled = np.full(len(keep), cells.names is not None)  # other rows are no blank lines
     for at in used:
         filled |= _filled_mask(columns[at])
         if filled.all():

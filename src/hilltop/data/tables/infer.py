@@ -58,10 +58,10 @@ from hilltop.data.tables.words import (
     is_no_class,
     is_single_name,
     is_state_name,
-    is_value,
     number_in,
     numbered_group,
     odd_values_question,
+    odd_words,
     parse_values,
 )
 
@@ -233,6 +233,7 @@ def parse_rows(said: str | None, found: _Found) -> tuple[int, ...] | None:
     if said is None:
         return None
     rows: set[int] = set()
+    last = found.cells.row_of(len(found.cells) - 1) if len(found.cells) else 0
     for part in [] if said.lower() == _NONE else said.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
         if match is None:
@@ -242,7 +243,7 @@ def parse_rows(said: str | None, found: _Found) -> tuple[int, ...] | None:
                 found.options,
                 skip_rows="1",
             )
-        rows |= set(range(int(match[1]), int(match[2] or match[1]) + 1))
+        rows |= set(range(int(match[1]), min(int(match[2] or match[1]), last) + 1))
     return tuple(sorted(rows))
 
 
@@ -255,12 +256,10 @@ def _is_header(found: _Found, rows: Sequence[Sequence[str]], at: int) -> bool | 
         return True
     said = parse_values(found.options, found.source.path)
     for column, cell in zip(found.cells.columns, row, strict=False):
-        if not cell or is_value(canonical(cell), {}, None) or number_in(cell) is not None:
+        if not cell or not odd_words([canonical(cell)]) or number_in(cell) is not None:
             continue
         below = {canonical(word or "") for word in pc.unique(column[at + 1 :]).to_pylist()} - {""}
-        if below and all(
-            is_value(word, said, None) or number_in(word) is not None for word in below
-        ):
+        if below and all(number_in(word) is not None for word in odd_words(below, said)):
             return True
     return None
 
@@ -362,11 +361,7 @@ def _all_files(table: Table, at: int) -> bool:
 def _all_distinct(table: Table, at: int) -> bool:
     found = table.distinct(at)
     words = found.dictionary.to_pylist()
-    return (
-        "" not in words
-        and len(words) == len(table)
-        and not all(is_value(canonical(word), {}, None) for word in words)
-    )
+    return "" not in words and len(words) == len(table) and bool(odd_words(table.values(at)))
 
 
 def _label_columns(
@@ -398,8 +393,8 @@ def _label_columns(
     group = numbered_group(names)
     if group:
         columns = [table.names.index(name) for name in group]
-        words = {word for at in columns for word in _words(table, at)} - EMPTY
-        values = {word for word in words if is_value(word, {}, None)}
+        words = {word for at in columns for word in table.values(at)} - EMPTY
+        values = words - {*odd_words(words)}
         if words and values == words:
             return "wide", _class_columns(found, table, others, closed)
         if len(table) and (values or not words):
@@ -419,15 +414,17 @@ def _label_columns(
         return _shape(found, table, wordy[0], others, format)
     rest = [at for at in others if at not in labelled]
     if labelled:
-        silent = all(word in EMPTY for at in labelled for word in _words(table, at))
+        silent = all(word in EMPTY for at in labelled for word in table.values(at))
         if format is None and not (silent and not _class_columns(found, table, rest, closed)):
             _ask_binary(found, table, labelled[:1])
         return _shape(found, table, labelled[0], others, format)
     chosen = _class_columns(found, table, others, closed)
     if found.is_uneven:
-        chosen = [at for at in chosen if any(word in PRESENT | ZERO for word in _words(table, at))]
+        chosen = [at for at in chosen if any(word in PRESENT | ZERO for word in table.values(at))]
     if chosen and format is None:
-        if len(others) == 1 and found.header_row is None and found.cells.names is None:
+        silent = bool(len(table)) and EMPTY.issuperset(table.values(others[0]))
+        headless = found.header_row is None and found.cells.names is None
+        if len(others) == 1 and (silent or headless):
             _ask_binary(found, table, chosen)
         return "wide", chosen
     return _ask_labels(found, table, image, others, format)
@@ -435,7 +432,7 @@ def _label_columns(
 
 def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
     """Ask about columns that may hold labels, but have 0 and 1: class numbers, or classes."""
-    name = ",".join(table.name(at) for at in columns)
+    name = ",".join(table.called(columns))
     found.ask(
         f"Column {table.names[columns[0]]!r} may hold labels, but has only values such as 0, 1, x"
         f" and empty cells. Pass --label-columns {name} if these are labels or"
@@ -456,18 +453,18 @@ def _shape(
 
 def _ask_words(found: _Found, table: Table, others: list[int]) -> bool:
     """Ask about columns that all hold the same few words: a value for each class."""
-    words = Counter(word for at in others for word in _words(table, at).elements())
-    alike = [at for at in others if set(_words(table, at)) & set(words)]
+    words = Counter(word for at in others for word in table.values(at).elements())
+    alike = [at for at in others if set(table.values(at)) & set(words)]
     few = len(words) <= 5 and len(alike) > 1 and all(len(word) <= 12 for word in words)
     shared = few and any(
-        set(_words(table, one)) & set(_words(table, other)) - {""}
+        set(table.values(one)) & set(table.values(other)) - {""}
         for one in others
         for other in others
         if one < other
     )
     if shared:
-        odd = {word: count for word, count in words.items() if not is_value(word, {}, None)}
-        names = [table.name(at) for at in others]
+        odd = {word: words[word] for word in odd_words(words)}
+        names = table.called(others)
         found.questions.append(odd_values_question(odd, names, [], no_class=False, votes=False))
     return shared
 
@@ -506,20 +503,12 @@ def _state_column(found: _Found, table: Table, labels: int, others: Sequence[int
     return named[0] if len(named) == 1 and not is_list(table.columns[labels]) else None
 
 
-def _words(table: Table, at: int) -> Counter[str]:
-    """How often each word of a column occurs, in canonical form."""
-    counted: Counter[str] = Counter()
-    for word, count in table.counts(at).items():
-        counted[canonical(word)] += count
-    return counted
-
-
 def _holds_values(found: _Found, table: Table, at: int) -> bool:
     """Whether a column holds nothing but 1, 0, -1, yes, no, x and empty cells."""
     if is_list(table.columns[at]):
         return False
     said = parse_values(found.options, found.source.path)
-    return all(is_value(word, said, None) for word in _words(table, at))
+    return not odd_words(table.values(at), said)
 
 
 def _class_columns(
@@ -539,15 +528,15 @@ def _class_columns(
     for at in others:
         if is_no_class(table.names[at]) or is_list(table.columns[at]):
             continue
-        if at in table.unnamed and _are_row_numbers(table, at):
+        if at == 0 and at in table.unnamed and _are_row_numbers(table, at):
             continue  # as pandas writes them
-        words = _words(table, at)
+        words = table.values(at)
         # A column without any value or empty cell is no class; other cells beside these are asked
         # about, be they few or many. So are numbers that may be votes or confidences.
-        values = [word for word in words if is_value(word, said, options.label_threshold)]
-        if values or not words or _are_votes(words):
+        odd = odd_words(words, said, options.label_threshold)
+        if len(odd) < len(words) or not words or _are_votes(words):
             chosen.append(at)
-            sure |= len(values) == len(words) or values != [""]
+            sure |= not odd or {*words} - {*odd} != {""}
     return [] if not sure or all(is_state_name(table.names[at]) for at in chosen) else chosen
 
 
@@ -576,19 +565,17 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
     odd: Counter[str] = Counter()
     where: dict[int, str] = {}
     for at in columns:
-        for word, count in _words(table, at).items():
-            if not is_value(word, said, options.label_threshold):
-                odd[word] += count
-                where.setdefault(at, word)
+        values = table.values(at)
+        for word in odd_words(values, said, options.label_threshold):
+            odd[word] += values[word]
+            where.setdefault(at, word)
     # Columns with texts that are few, or hold no value beside them, are likely no classes.
-    beside = Counter(word for at in where for word in _words(table, at) if word not in odd)
-    no_class = 2 * len(where) < len(columns) or (
-        len(where) < len(columns) and not set(beside) - {""}
-    )
+    beside = {word for at in where for word in table.values(at) if word not in odd}
+    no_class = 2 * len(where) < len(columns) or (len(where) < len(columns) and beside <= {""})
     counts: Counter[str] = Counter()
     for at in columns:
         if not (no_class and at in where):
-            counts.update(_words(table, at))
+            counts.update(table.values(at))
     if not columns:
         found.ask(
             "No column besides the images holds 1, 0, -1, yes, no or x. Pass --class-columns"
@@ -606,7 +593,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
         found.questions.append(
             odd_values_question(
                 odd,
-                [table.name(at) for at in where],
+                table.called(where),
                 sorted(set(rows))[:5],
                 no_class=no_class,
                 votes="0" in counts or "1" in counts,
@@ -615,7 +602,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
     names = [table.names[at] for at in columns]
     closed = layout.classes
     missing = closed is not None and len(set(closed) - set(names)) > 0 and len(names) < len(closed)
-    nameless = [table.name(at) for at in columns if at in table.unnamed]
+    nameless = table.called(at for at in columns if at in table.unnamed)
     if nameless and options.class_columns is None:
         found.ask(
             f"{pluralize(len(nameless), 'column has', 'columns have')} no name but hold values of a"
@@ -625,12 +612,13 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
         )
     meanings = find_meanings(counts, options, said, silent=missing and bool(len(table)))
     found.questions += meanings.questions
-    used = {layout.image_column, *(table.name(at) for at in columns)}
-    ignored = [name for at, name in enumerate(table.names) if table.name(at) not in used]
+    called = table.called(columns)
+    used = {layout.image_column, *called}
+    ignored = [name for name in table.called(range(len(table.names))) if name not in used]
     return replace(
         layout,
         unlisted=meanings.unlisted,
-        label_columns=tuple(table.name(at) for at in columns),
+        label_columns=called,
         values=tuple(meanings.values.items()),
         words=tuple(word for word in meanings.values if word in counts),
         ignored=tuple(ignored),
@@ -690,26 +678,25 @@ def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> 
     if delimiter != MULTI_HOT and options.unlisted is None:
         found.questions.append(unlisted_question())
     used = {layout.image_column, table.name(state) if state is not None else None}
-    used |= {table.name(at) for at in columns} | set(beside.values())
+    called = table.called(columns)
+    used |= {*called, *beside.values()}
     return replace(
         layout,
         unlisted=unlisted,
-        label_columns=tuple(table.name(at) for at in columns),
+        label_columns=called,
         state_column=None if state is None else table.name(state),
         absent_column=beside["absent"],
         unknown_column=beside["unknown"],
         delimiter=delimiter,
         values=tuple(values.items()),
-        ignored=tuple(name for at, name in enumerate(table.names) if table.name(at) not in used),
+        ignored=tuple(one for one in table.called(range(len(table.names))) if one not in used),
     )
 
 
 def _state_values(found: _Found, table: Table, state: int, options: ReadOptions) -> dict[str, str]:
     said = parse_values(options, found.source.path)
-    counts = _words(table, state)
-    odd = Counter(
-        {word: n for word, n in counts.items() if not is_value(word, said, options.label_threshold)}
-    )
+    counts = table.values(state)
+    odd = {word: counts[word] for word in odd_words(counts, said, options.label_threshold)}
     if odd:
         word = next(iter(odd))
         rows = _rows_of(table, state, word)

@@ -37,8 +37,8 @@ from hilltop.data.tables.cells import (
     parse_labels,
     parse_list,
 )
-from hilltop.data.tables.read import cell_state, open_table
-from hilltop.data.tables.words import canonical
+from hilltop.data.tables.read import open_table
+from hilltop.data.tables.words import canonical, cell_states
 from hilltop.errors import MissingExtra
 
 _BOM = "\ufeff"
@@ -222,13 +222,13 @@ class _TablePatch:
 
     def _state_words(self, columns: Sequence[int]) -> dict[State, str]:
         """How the file writes each state: the commonest word for it."""
-        known, counts = dict(self.layout.values), dict[State, dict[str, int]]()
+        counts = dict[State, dict[str, int]]()
         for at in columns:
-            for cell, count in self.table.counts(at).items():
-                state = cell_state(canonical(cell), known, None)
+            found = self.table.counts(at)
+            for cell, state in cell_states(found, self.layout.values, None).items():
                 if state is not None:
                     seen = counts.setdefault(state, {})
-                    seen[cell] = seen.get(cell, 0) + count
+                    seen[cell] = seen.get(cell, 0) + found[cell]
         words = {State.PRESENT: "1"}
         for word in ("", "0", "-1"):
             meaning = self.layout.state_of(word)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hilltop.checks import pluralize
 from hilltop.data.content import Source
 from hilltop.data.data_errors import ErrorCollector, data_error, unknown_class
-from hilltop.data.label_table import LabelTable, State, Step
+from hilltop.data.label_table import LabelTable, State, Step, duplicate_ids, entries_of
 from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
 from hilltop.data.tables.cells import (
     Cells,
@@ -27,7 +27,7 @@ from hilltop.data.tables.cells import (
     read_cells,
     with_comment_row,
 )
-from hilltop.data.tables.words import ANY, canonical, number_in
+from hilltop.data.tables.words import cell_states
 
 Ints = npt.NDArray[np.int64]
 _AGAINST_READERS = (
@@ -181,26 +181,24 @@ class _Reader:
 
     def _cell_states(self, at: int, counts: dict[str, int]) -> npt.NDArray[np.int8]:
         found = self.table.distinct(at)
-        meaning, wrong = [], []
-        known = dict(self.layout.values)
-        occurs = np.bincount(codes_of(found), minlength=len(found.dictionary)).tolist()
-        for code, cell in enumerate(found.dictionary.to_pylist()):
-            word = canonical(cell)
-            state = cell_state(word, known, self.layout.threshold)
-            counts[word] = counts.get(word, 0) + occurs[code]
-            if state is None and occurs[code]:
-                wrong.append(cell)
-            meaning.append(State.UNKNOWN if state is None else state)
-        errors = ErrorCollector(self.path)
-        for cell in wrong:
-            for row in self.table.rows_with(at, cell):
-                errors.add(
-                    f"column {self.table.names[at]!r} holds {cell!r:.40}, and nothing says what"
-                    " that means. Correct it, or pass --values.",
-                    line=row,
-                )
-        errors.check()
-        states = np.array([int(state) for state in meaning] or [0], dtype=np.int8)
+        occurs = self.table.counts(at)
+        meaning = cell_states(
+            found.dictionary.to_pylist(), self.layout.values, self.layout.threshold
+        )
+        for word, count in self.table.values(at).items():
+            counts[word] = counts.get(word, 0) + count
+        wrong = [cell for cell, state in meaning.items() if state is None and cell in occurs]
+        if wrong:
+            errors = ErrorCollector(self.path)
+            for cell in wrong:
+                for row in self.table.rows_with(at, cell):
+                    errors.add(
+                        f"column {self.table.names[at]!r} holds {cell!r:.40}, and nothing says what"
+                        " that means. Correct it, or pass --values.",
+                        line=row,
+                    )
+            errors.check()
+        states = np.array([state or 0 for state in meaning.values()] or [0], dtype=np.int8)
         return np.asarray(states[codes_of(found)], dtype=np.int8)
 
     # Lists and single labels
@@ -318,10 +316,10 @@ class _Reader:
         errors = ErrorCollector(self.path)
         closed = self.layout.classes
         width = len(closed) if closed is not None else len(next(filter(None, lists), []))
-        known = dict(self.layout.values)
         states = np.full((len(lists), width), self.layout.unlisted, dtype=np.int8)
         for row, values in enumerate(lists):
-            found = [cell_state(canonical(word), known, None) for word in values or ()]
+            meaning = cell_states(values or (), self.layout.values, None)
+            found = [meaning[word] for word in values or ()]
             if len(found) != width or None in found:
                 errors.add(
                     f"expected a list of {pluralize(width, 'value', 'values')}, one for each class,"
@@ -336,19 +334,6 @@ class _Reader:
         return self._from_entries(names, rows, columns, states[rows, columns])
 
 
-def cell_state(word: str, known: dict[str, str], threshold: float | None) -> State | None:
-    """The state that a cell stands for; None if nothing says it."""
-    if word in known and known[word] not in ("empty", "label"):
-        return State.parse(known[word])
-    if threshold is not None and word:
-        number = number_in(word)
-        if number is not None:
-            return State.PRESENT if number >= threshold else State.UNKNOWN
-    if known.get(word) == "empty" and "" in known:
-        return State.parse(known[""])
-    return State.parse(known[ANY]) if ANY in known else None
-
-
 def _has(words: pa.DictionaryArray, word: str) -> bool:
     return bool(pc.any(pc.equal(words.dictionary, word)).as_py())
 
@@ -357,12 +342,9 @@ def _spread(lists: pa.ListArray, codes: Ints) -> tuple[Ints, pa.DictionaryArray]
     """Row and word of every element, where rows share lists by their number."""
     words = lists.flatten().dictionary_encode()
     inner = codes_of(words)
-    lengths = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]
-    each = lengths[codes]
-    rows = np.repeat(np.arange(len(codes)), each)
-    before = np.cumsum(each) - each
-    at = np.repeat(starts[codes] - before, each) + np.arange(len(rows))
+    ends = np.cumsum(lists.value_lengths().to_numpy(zero_copy_only=False))
+    at, lengths = entries_of(np.concatenate([[0], ends]).astype(np.int64), codes)
+    rows = np.repeat(np.arange(len(codes)), lengths)
     return rows, pa.DictionaryArray.from_arrays(pa.array(inner[at]), words.dictionary)
 
 
@@ -371,31 +353,3 @@ def _natural_order(name: str) -> tuple[list[str | int], str]:
     parts: list[str | int] = list(re.split("([0-9]{1,9})", name))
     parts[1::2] = map(int, parts[1::2])
     return parts, name
-
-
-def duplicate_ids(
-    images: pa.Array, row_ids: Ints, rows: Ints, columns: Ints, states: Any
-) -> list[str]:
-    """What to note of images that are in several rows, whose labels are merged."""
-    counts = np.bincount(row_ids, minlength=len(images))
-    twice = np.flatnonzero(counts > 1)
-    if not len(twice):
-        return []
-    state = np.broadcast_to(np.asarray(states), np.shape(rows))
-    order = np.argsort(rows, kind="stable")
-    starts = np.searchsorted(rows[order], np.arange(len(row_ids) + 1))
-    said: dict[int, set[frozenset[tuple[int, int]]]] = {}
-    for row in np.flatnonzero(counts[row_ids] > 1)[:_COMPARED].tolist():
-        at = order[starts[row] : starts[row + 1]]
-        pairs = frozenset(zip(columns[at].tolist(), state[at].tolist(), strict=True))
-        said.setdefault(int(row_ids[row]), set()).add(pairs)
-    differ = [image for image, sets in said.items() if len(sets) > 1]
-    stand = pluralize(len(twice), "image name is", "image names are")
-    text = f"{stand} in several rows; the labels are merged."
-    if differ:
-        have = pluralize(len(differ), "of them has", "of them have")
-        text += f" {have} different labels there; the first is {images[differ[0]].as_py()!r}."
-    return [text]
-
-
-_COMPARED = 20_000

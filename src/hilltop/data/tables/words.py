@@ -7,7 +7,8 @@ never assumed: the user says it, and every open word is asked for at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -124,7 +125,8 @@ SPREADSHEET_ERRORS = frozenset(
     ["#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#null!", "#num!", "#n/d"]
 )
 ANY = "*"
-_STATES = tuple(state.name.lower() for state in State)
+_STATE_OF = {state.name.lower(): state for state in State}
+_STATES = tuple(_STATE_OF)
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
@@ -146,6 +148,33 @@ def canonical(cell: str) -> str:
         return text
     number = float(plain) / (100 if text.endswith("%") else 1)
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def count_values(counts: Mapping[str, int]) -> Counter[str]:
+    """The counts of cells as counts of their canonical forms."""
+    found: Counter[str] = Counter()
+    for cell, count in counts.items():
+        found[canonical(cell)] += count
+    return found
+
+
+def cell_states(
+    cells: Iterable[str], values: Iterable[tuple[str, str]], threshold: float | None
+) -> dict[str, State | None]:
+    """The state that each of some cells stands for; None if nothing says it."""
+    known = dict(values)
+    return {cell: _cell_state(canonical(cell), known, threshold) for cell in cells}
+
+
+def _cell_state(word: str, known: Mapping[str, str], threshold: float | None) -> State | None:
+    meaning = known.get(word)
+    if meaning in _STATE_OF:
+        return _STATE_OF[meaning]
+    if threshold is not None and word and (number := number_in(word)) is not None:
+        return State.PRESENT if number >= threshold else State.UNKNOWN
+    if meaning == "empty" and "" in known:
+        return _STATE_OF[known[""]]
+    return _STATE_OF[known[ANY]] if ANY in known else None
 
 
 def number_in(word: str) -> float | None:
@@ -190,11 +219,16 @@ class ValueMeanings:
     questions: list[Question] = field(default_factory=list)
 
 
-def is_value(word: str, said: Mapping[str, str], threshold: float | None) -> bool:
-    """Whether a word in canonical form is a value that a class column may hold."""
-    if word in PRESENT or word in ZERO or word in EMPTY or word == MINUS_ONE or word in said:
-        return True
-    return word in _STATES or (threshold is not None and number_in(word) is not None) or ANY in said
+_VALUES = PRESENT | ZERO | EMPTY | {MINUS_ONE, *_STATES}
+
+
+def odd_words(
+    words: Iterable[str], said: Mapping[str, str] | None = None, threshold: float | None = None
+) -> list[str]:
+    """Words in canonical form that are no values that a class column may hold."""
+    known = _VALUES if said is None else _VALUES | {*said}
+    odd = [] if ANY in known else [word for word in words if word not in known]
+    return odd if threshold is None else [word for word in odd if number_in(word) is None]
 
 
 def find_meanings(

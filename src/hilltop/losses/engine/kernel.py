@@ -42,18 +42,6 @@ class LossForm(NamedTuple):
     adds_pseudo_labels: bool = False
 
 
-class LossInputs(NamedTuple):
-    """Contiguous CPU tensors: logits and targets in float32, marks in bool.
-
-    ``selected`` are entries that count as labels or not at all, see ``adds_pseudo_labels``.
-    """
-
-    logits: Tensor
-    targets: Tensor
-    verified: Tensor | None = None
-    selected: Tensor | None = None
-
-
 class LossWeights(NamedTuple):
     """Numbers for each class, in float32: weights, and what terms with ``by_class`` need."""
 
@@ -102,10 +90,7 @@ def runs_on(logits: Tensor, *others: Tensor | None) -> bool:
 
 def with_gradient(logits: Tensor, value: Tensor, grad: Tensor | None) -> Tensor:
     """Return a value that autograd gives this gradient by the logits."""
-    if grad is None:
-        return value
-    loss: Tensor = _WithGradient.apply(logits, (value, grad))
-    return loss
+    return value if grad is None else _WithGradient.apply(logits, (value, grad))
 
 
 class _WithGradient(torch.autograd.Function):
@@ -146,39 +131,20 @@ class _Final(torch.autograd.Function):
         )
 
 
+_INT, _FLOAT, _POINTER = ctypes.c_int32, ctypes.c_float, ctypes.c_void_p
+
+
 class _Term(ctypes.Structure):
-    _fields_ = (
-        ("kind", ctypes.c_int32),
-        ("gamma", ctypes.c_int32),
-        ("detach_weight", ctypes.c_int32),
-        ("by_class", ctypes.c_int32),
-        ("sign", ctypes.c_float),
-        ("offset", ctypes.c_float),
-        ("shift", ctypes.c_float),
-        ("quadratic", ctypes.c_float),
-        ("cubic", ctypes.c_float),
-        ("scale", ctypes.c_float),
-        ("keep", ctypes.c_float),
-        ("lost", ctypes.c_float),
-        ("constant", ctypes.c_float),
-    )
+    _fields_ = [(name, _INT) for name in ("kind", "gamma", "detach_weight", "by_class")]
+    _fields_ += [(name, _FLOAT) for name in ("sign", "offset", "shift", "quadratic", "cubic")]
+    _fields_ += [(name, _FLOAT) for name in ("scale", "keep", "lost", "constant")]
 
 
 class _Loss(ctypes.Structure):
-    _fields_ = (
-        ("positive", _Term),
-        ("negative", _Term),
-        ("pseudo", _Term),
-        ("confirmed", _Term),
-        ("constants", ctypes.c_void_p),
-        ("keeps", ctypes.c_void_p),
-        ("losts", ctypes.c_void_p),
-        ("has_confirmed", ctypes.c_int32),
-        ("pseudo_above", ctypes.c_float),
-        ("smoothing", ctypes.c_float),
-        ("adds_pseudo_labels", ctypes.c_int32),
-        ("grad_scale", ctypes.c_float),
-    )
+    _fields_ = [(name, _Term) for name in ("positive", "negative", "pseudo", "confirmed")]
+    _fields_ += [(name, _POINTER) for name in ("constants", "keeps", "losts")]
+    _fields_ += [("has_confirmed", _INT), ("pseudo_above", _FLOAT), ("smoothing", _FLOAT)]
+    _fields_ += [("adds_pseudo_labels", _INT), ("grad_scale", _FLOAT)]
 
 
 class Total(ctypes.Structure):
@@ -236,15 +202,29 @@ def _compiled(name: str, pointers: int) -> Callable[..., None]:
 
 def loss_and_grad(
     form: LossForm,
-    inputs: LossInputs,
+    logits: Tensor,
+    targets: Tensor,
     weights: LossWeights,
     *,
+    verified: Tensor | None = None,
+    selected: Tensor | None = None,
     want_entries: bool,
     needs_grad: bool,
     grad_scale: float = 1.0,
 ) -> KernelResult:
-    """Compute the sum of a loss made of terms, and its gradient multiplied by ``grad_scale``."""
-    logits, targets, verified, selected = inputs
+    """Compute the sum of a loss made of terms, and its gradient multiplied by ``grad_scale``.
+
+    Args:
+        form: The loss.
+        logits: Contiguous, in float32, as ``targets``.
+        targets: Numbers in [0, 1] or NaN.
+        weights: Numbers for each class.
+        verified: Contiguous marks of verified entries.
+        selected: Entries that count as labels or not at all, see ``adds_pseudo_labels``.
+        want_entries: Whether the loss of every entry is wanted.
+        needs_grad: Whether the gradient is.
+        grad_scale: A factor on the gradient.
+    """
     entries = torch.empty_like(logits) if want_entries else None
     grad = torch.empty_like(logits) if needs_grad else None
     # Without weights the kernel need not know where a row ends: one long row is fastest.
@@ -253,7 +233,6 @@ def loss_and_grad(
     call, parameters = _compiled("hilltop_loss_and_grad", 9), _parameters(form, grad_scale)
     if weights[2] is not None or weights[3] is not None:
         parameters = _with_numbers(parameters, weights[2], weights[3])
-
     by_class = _addresses(weights[0], weights[1]) if weighted else (None, None)
 
     def work(start: int, length: int, total: Total) -> None:
@@ -269,7 +248,9 @@ def count_loss_and_grad(
     left_ratio: Fraction,
     restore_prob: float,
     share: float,
-    inputs: LossInputs,
+    logits: Tensor,
+    targets: Tensor,
+    verified: Tensor | None,
     *,
     needs_grad: bool,
 ) -> KernelResult:
@@ -279,10 +260,11 @@ def count_loss_and_grad(
         left_ratio: The 1 - r of the rule.
         restore_prob: Probability that a lost label was put back.
         share: How much of the loss is the likelihood; the rest is cross-entropy.
-        inputs: A batch of images, one a row, with targets 1, 0 or NaN.
+        logits: Images, one a row, contiguous, in float32, as ``targets``.
+        targets: 1, 0 or NaN.
+        verified: Contiguous marks of verified entries.
         needs_grad: Whether the gradient is needed.
     """
-    logits, targets, verified, _ = inputs
     rows, classes = logits.shape
     grad = torch.empty_like(logits) if needs_grad else None
     hard = torch.empty(rows, dtype=torch.bool)

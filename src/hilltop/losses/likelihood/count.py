@@ -143,9 +143,14 @@ class CountLikelihood(Loss):
         logits, targets = (part.reshape(shape).contiguous() for part in parts)
         verified = None if batch.verified is None else batch.verified.reshape(shape).contiguous()
         share = min(1.0, int(batch.epoch) / self.warmup_epochs) if self.warmup_epochs else 1.0
-        rule, inputs = self.rule, kernel.LossInputs(logits, targets, verified)
         found = kernel.count_loss_and_grad(
-            rule.left_ratio, rule.restore_prob, share, inputs, needs_grad=needs_grad
+            self.rule.left_ratio,
+            self.rule.restore_prob,
+            share,
+            logits,
+            targets,
+            verified,
+            needs_grad=needs_grad,
         )
         if found.invalid:
             self.check_targets(batch.targets)
