@@ -42,9 +42,22 @@ class Claims:
     scale: Floats
     between: Floats
 
-    def about_new_images(self, share: float) -> Claims:
-        """The same about the distribution of the images, but for a probability (normal)."""
-        return replace(self, mean=self.mean + ndtri(share) * self.between)
+    def about_new_images(self, delta: float, asked: int, left: float) -> Claims:
+        r"""The same about the distribution of the images, by the normal approximation.
+
+        With the standard deviations b of D over the choice of images and s of what is found out of
+        D by the questions, D is reduced by :math:`z_\delta (\sqrt{b^2 + s^2} - s)`: together with
+        :math:`z_\delta s`, which the bets need, it is the quantile of both errors.
+
+        Args:
+            delta: Probability with which a promise may be broken.
+            asked: Number of questions.
+            left: Factor of the variance of what they find out.
+        """
+        share = self.weight / max(float(self.weight.max(initial=0.0)), _TINY)
+        found = self.scale * np.sqrt(left / np.maximum(asked * share, 1.0))
+        margin = ndtri(delta) * (np.hypot(self.between, found) - found)
+        return replace(self, mean=self.mean + margin)
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,6 @@ _HOPES = (200, 500, 1000, 2000, 5000)
 _DRAWS, _QUANTILES, _CURVE = 16, 101, 24
 _SURE = 1e-6
 _KS_1_PERCENT = 1.63
-_IMAGE_SHARE = 0.3  # of delta, for the choice of images
 _OTHER_POPULATION = 5.0  # standard errors
 
 
@@ -415,7 +414,6 @@ class PromiseTest:
         """
         people, rng = case.people, np.random.default_rng(0)
         tags, found = np.append(people.tags(case.grid), np.nan), {}
-        claims = case.claims()
         for number in sorted({min(number, int(people.open.sum())) for number in numbers}):
             if number <= case.order.answered:
                 continue
@@ -427,7 +425,7 @@ class PromiseTest:
                 told = min(number, case.order.known) if case.order.exact else 0
                 present[:told] = case.order.present[:told]
                 order = _Order(places, present, (number,), number)
-                problems.append((claims, case.draws(order)))
+                problems.append((case.claims(order=order), case.draws(order)))
             chosen = [case.chosen(one) for one in proven(problems, case.delta)]
             median = float(np.median([tags[-1 if at is None else at] for at in chosen]))
             found[number] = None if np.isnan(median) else median
@@ -679,22 +677,31 @@ class _Case:
 
     @property
     def delta(self) -> float:
-        """What is left of the risk for the bets."""
-        return (1 - self.confidence) * (1 - _IMAGE_SHARE * (self.over == "new"))
+        """Probability with which the promise may be broken."""
+        return 1 - self.confidence
 
-    def claims(self, levels: Floats | None = None, limits: Ints | None = None) -> Claims:
+    def claims(
+        self,
+        levels: Floats | None = None,
+        limits: Ints | None = None,
+        order: _Order | None = None,
+    ) -> Claims:
         """Whether the levels, or what is wanted, are reached at thresholds, or at all of them."""
+        order = self.order if order is None else order
         limits = np.arange(len(self.grid)) if limits is None else limits
         levels = np.full(len(limits), self.wanted) if levels is None else levels
+        misfit = self._misfit(order)
         if self.per == "image":
             claims = self.tally.image_claims(self.metric, levels, limits)
         else:
-            weights = self.order.weights
-            least = None if weights is None else float(weights.min())
-            claims = self.tally.claims(self.metric, levels, limits, self._misfit(), least)
-        if self.over == "new":
-            return claims.about_new_images(_IMAGE_SHARE * (1 - self.confidence))
-        return claims
+            least = None if order.weights is None else float(order.weights.min())
+            claims = self.tally.claims(self.metric, levels, limits, max(1.0, misfit), least)
+        if self.over == "these":
+            return claims
+        total = self.tally.images if self.per == "image" else int(self.people.open.sum())
+        asked = max(order.ends, default=0)
+        left = max(1 - asked / max(total, 1), 0.0) * min(1.0, misfit)
+        return claims.about_new_images(self.delta, asked, left)
 
     def draws(
         self, order: _Order | None = None, levels: Floats | None = None, limits: Ints | None = None
@@ -738,16 +745,16 @@ class _Case:
         missed = split(np.where(np.isnan(known), 1.0, known))[1]
         return image_means(metric, *split(probs), number), image_means(metric, hits, missed, number)
 
-    def _misfit(self) -> float:
-        """How many times their own variance guesses are off, as answers show; at least once."""
-        told = ~np.isnan(self.order.present)
-        if not told.any() or not self.order.exact:
+    def _misfit(self, order: _Order) -> float:
+        """How many times their own variance guesses are off, as answers show."""
+        told = ~np.isnan(order.present)
+        if self.per == "image" or not told.any() or not order.exact:
             return 1.0
-        places = self.order.places[told]
+        places = order.places[told]
         p = self.people.probs.ravel()[places].astype(np.float64)
         w = self.people.weights.ravel()[places].astype(np.float64)
-        seen = ((self.order.present[told] - p) ** 2 / w).sum()
-        return max(1.0, float(seen / max((p * (1 - p) / w).sum(), 1e-9)))
+        seen = ((order.present[told] - p) ** 2 / w).sum()
+        return float(seen / max((p * (1 - p) / w).sum(), 1e-9))
 
     def chosen(self, flags: Flags) -> int | None:
         """The last threshold of an order fixed beforehand up to which all claims are proven.

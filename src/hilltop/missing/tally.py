@@ -17,8 +17,9 @@ from hilltop.missing.logistic import Floats
 Metric = Literal["recall", "precision"]
 Per = Literal["pair", "image"]
 Scores = npt.NDArray[np.floating[Any]]
-GRID = 120
-"""Thresholds that are tried, at equal steps of the expected recall."""
+GRID = 140
+"""Thresholds that are tried, half at equal steps of the expected recall, half at equal ratios of
+the number of tags."""
 EVERYTHING = -1.0
 """A threshold that every probability exceeds."""
 _ENTRIES_AT_ONCE = 2_000_000
@@ -53,8 +54,10 @@ class Population:
         if not len(scores):
             return np.array([EVERYTHING])
         low = np.geomspace(1e-3, 0.02, 12)[:-1]
-        steps = np.concatenate([low, np.linspace(0.02, 0.99, GRID - 12)])
+        steps = np.concatenate([low, np.linspace(0.02, 0.99, GRID // 2 - 12)])
         places = np.minimum(np.searchsorted(reached, steps * reached[-1]), len(scores) - 1)
+        tags = (len(scores) * np.geomspace(1, 1 / 30, GRID // 2)).astype(np.int64)
+        places = np.concatenate([places, np.minimum(len(scores) - tags, len(scores) - 1)])
         lowest = float(np.min(self.scores, where=self.there, initial=np.inf))
         everything = min(EVERYTHING, lowest - 1)
         return np.unique(np.concatenate([[everything], scores[places].astype(np.float64)]))
