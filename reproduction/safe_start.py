@@ -254,6 +254,8 @@ def table(runs: dict[Run, float], names: list[str], seeds: int, stem: str) -> st
     cells = [
         cell for cell in all_cells() if all(len(measured[cell, name]) == seeds for name in names)
     ]
+    if not cells:
+        return "# A swap of one line\n\nNo training loop has been measured with all seeds.\n"
     lines = [
         "# A swap of one line",
         "",

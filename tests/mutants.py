@@ -63,8 +63,8 @@ MUTANTS = (
     ),
     Mutant(
         "training/learner.py",
-        "if ramp else decay)",
-        "if not ramp else decay)",
+        "use_warmup=ramp",
+        "use_warmup=not ramp",
         "tests/training/test_moving_average.py",
     ),
     Mutant("training/recipe.py", "HEAD_RATE = 3e-4", "HEAD_RATE = 1e-3", "tests/test_defaults.py"),

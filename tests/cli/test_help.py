@@ -153,6 +153,7 @@ OLD = {
     "--confidence-cut": ["inspect", "l.csv", "--confidence-cut=0.5"],
     "--blank": ["inspect", "l.csv", "--blank", "absent"],
     "--label-column": ["inspect", "l.csv", "--label-column", "tags"],
+    "--tensorboard": ["train", "l.csv", "--tensorboard"],
 }
 
 

@@ -54,7 +54,7 @@ def test_noisy_labels_of_few_rows_are_held_back_more_than_clear_ones_of_many() -
 
 def test_the_more_rows_there_are_beyond_those_it_was_chosen_by_the_less_is_held_back() -> None:
     few, many = (head_choice.penalty_for(10.0, chosen_by=300, rows=rows) for rows in (300, 1200))
-    assert few == 2 * many
+    assert few > 2 * many > 0.25 * few
 
 
 def test_with_too_few_rows_or_labels_the_usual_penalty_is_taken() -> None:

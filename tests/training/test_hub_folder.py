@@ -54,7 +54,15 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def exported(problem: Path, out: Path, *words: str) -> Path:
-    labels = ["--labels", str(problem / "labels.parquet"), "--epochs", "2", "--seed", "1"]
+    labels = [
+        "--labels",
+        str(problem / "labels.parquet"),
+        "--epochs",
+        "2",
+        "--seed",
+        "1",
+        "--no-report",
+    ]
     assert main(["train", *labels, *words, "--out", str(out / "run"), "--quiet"]) == 0
     assert main(["export", str(out / "run"), "--to", "hub-folder", "--out", str(out / "hub")]) == 0
     return out / "hub"
@@ -92,35 +100,36 @@ def test_a_head_loads_as_its_card_says(
     assert (theirs["tags"] == tags.numpy()).mean() > 0.99  # ties of rounding
 
 
-@pytest.mark.parametrize(
-    "options",
-    [("--model", "resnet10t"), ("--model", "resnet10t", "--normalise"), ("--model", "test_vit")],
-    ids=["plain", "normalised", "one size"],
-)
-def test_an_image_model_loads_with_transformers_and_timm(
-    problem: Path, tmp_path: Path, options: tuple[str, ...]
-) -> None:
-    images = str(problem / "images")
-    words = ("--images", images, "--image-size", "64", "--weights", "none", *options)
-    folder = exported(problem, tmp_path, *words)
-    picture, out = str(problem / "images" / "3.png"), str(tmp_path / "theirs.npz")
-    transformers, timm = snippets(folder)
-    code = (
-        f"from PIL import Image\nimage = Image.open({picture!r})\n{transformers}\n"
-        "first, kind, names = logits.numpy(), model.config.problem_type, model.config.id2label\n"
-        f"{timm}\nnp.savez({out!r}, first=first, second=logits.numpy(), kind=kind,"
-        " names=list(names.values()), tags=tags)"
-    )
-    stranger(code, folder)
-    theirs, trained = np.load(out), load_run(tmp_path / "run")
-    assert str(theirs["kind"]) == "multi_label_classification"
-    assert theirs["names"].tolist() == list(CLASSES)
+def test_image_models_load_with_transformers_and_timm(problem: Path, tmp_path: Path) -> None:
+    images, picture = str(problem / "images"), str(problem / "images" / "3.png")
+    common = ("--images", images, "--image-size", "64", "--weights", "none", "--loss", "bce")
+    kinds = {
+        "plain": ("--model", "test_resnet"),
+        "normalised": ("--model", "test_resnet", "--normalise"),
+        "one size": ("--model", "test_vit"),
+    }
+    code = f"from PIL import Image\nimage = Image.open({picture!r})\n"
+    for number, (name, options) in enumerate(kinds.items()):  # one stranger loads all of them
+        folder = exported(problem, tmp_path / name, *common, *options)
+        transformers, timm = snippets(folder)
+        code += (
+            f"folder = {str(folder)!r}\n{transformers}\n"
+            "first, config = logits.numpy(), model.config\n"
+            f"{timm}\nnp.savez({str(tmp_path / f'{number}.npz')!r}, first=first,"
+            " second=logits.numpy(), kind=config.problem_type,"
+            " names=list(config.id2label.values()), tags=tags)\n"
+        )
+    stranger(code, tmp_path)
     squashed = Image.open(picture).resize((64, 64), Image.Resampling.BILINEAR)
     pixels = torch.from_numpy(np.asarray(squashed, dtype=np.float32) / 255).permute(2, 0, 1)
-    with torch.no_grad():
-        logits = trained.model(pixels[None])
-    np.testing.assert_allclose(theirs["first"], logits, atol=1e-4)
-    np.testing.assert_allclose(theirs["second"], logits, atol=1e-4)
+    for number, name in enumerate(kinds):
+        theirs, trained = np.load(tmp_path / f"{number}.npz"), load_run(tmp_path / name / "run")
+        assert str(theirs["kind"]) == "multi_label_classification"
+        assert theirs["names"].tolist() == list(CLASSES)
+        with torch.no_grad():
+            logits = trained.model(pixels[None])
+        np.testing.assert_allclose(theirs["first"], logits, atol=1e-4)
+        np.testing.assert_allclose(theirs["second"], logits, atol=1e-4)
 
 
 def test_the_card_lists_metrics_with_intervals(problem: Path, tmp_path: Path) -> None:

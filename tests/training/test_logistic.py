@@ -11,6 +11,7 @@ from hilltop.losses.methods.auto import AbsentWeights, Auto
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.training import logistic
 from hilltop.training.folds import assign_folds, cross_validate, out_of_fold_logits
+from hilltop.training.heads import fit_head
 from hilltop.training.logistic import (
     BIAS_ABOVE,
     Entries,
@@ -19,7 +20,7 @@ from hilltop.training.logistic import (
     entry_weights,
     l2_penalty,
 )
-from hilltop.training.recipe import Recipe
+from hilltop.training.recipe import Recipe, shared_slope
 
 
 def made_up(rows: int = 300, width: int = 12) -> tuple[Tensor, Entries]:
@@ -31,12 +32,14 @@ def made_up(rows: int = 300, width: int = 12) -> tuple[Tensor, Entries]:
     return inputs, Entries(targets * total, total, torch.ones(rows, dtype=torch.float64))
 
 
-def solver_of(inputs: Tensor, entries: Entries, tolerance: float = 1e-12) -> LogisticSolver:
+def solver_of(
+    inputs: Tensor, entries: Entries, tolerance: float = 1e-12, slope: float = 1.0
+) -> LogisticSolver:
     classes, width = entries.total.shape[1], inputs.shape[1]
     weight, bias = inputs.new_zeros(classes, width), inputs.new_zeros(classes)
     penalty = l2_penalty(3.0, entries)
     return LogisticSolver(
-        weight, bias, ScaledRows(inputs, None), entries, penalty, tolerance=tolerance
+        weight, bias, ScaledRows(inputs, None), entries, penalty, tolerance=tolerance, slope=slope
     )
 
 
@@ -134,3 +137,42 @@ def test_a_fold_with_many_labels_has_no_lower_scores_for_it() -> None:
     labels = torch.stack([targets[fold_of == fold].mean(dim=0) for fold in range(4)])
     stacked = torch.stack([(one - one.mean(dim=0)).flatten() for one in (by_fold, labels)])
     assert torch.corrcoef(stacked)[0, 1] > -0.3
+
+
+def test_a_slope_makes_weights_larger_and_keeps_ranks_and_mean_probabilities() -> None:
+    inputs, entries = made_up()
+    plain, steep = solver_of(inputs, entries), solver_of(inputs, entries, slope=2.5)
+    for solver in (plain, steep):
+        solver.solve(60)
+    torch.testing.assert_close(steep.weight, 2.5 * plain.weight, atol=1e-5, rtol=1e-5)
+    share = entries.positive.sum(dim=0) / entries.total.sum(dim=0)
+    for solver in (plain, steep):
+        means = (solver.logits.sigmoid() * entries.total).sum(dim=0) / entries.total.sum(dim=0)
+        torch.testing.assert_close(means, share, atol=1e-4, rtol=1e-4)
+        by_hand = inputs @ solver.weight.T + solver.bias
+        torch.testing.assert_close(solver.logits, by_hand, atol=1e-8, rtol=1e-6)
+
+
+def test_the_shared_slope_is_that_of_the_labels() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4000, 5, generator=generator)
+    chance = (3 * logits + torch.linspace(-2, 1, 5)).sigmoid()
+    targets = torch.bernoulli(chance, generator=generator)
+    assert shared_slope(logits, targets) == pytest.approx(3, abs=0.2)
+    unknown = targets.masked_fill(torch.rand(targets.shape, generator=generator) < 0.3, torch.nan)
+    masked = logits.masked_fill(unknown.isnan(), -torch.inf)
+    assert shared_slope(masked, unknown) == pytest.approx(3, abs=0.25)
+
+
+def test_probabilities_of_a_head_whose_penalty_was_chosen_have_the_right_size() -> None:
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(1600, 60, generator=generator)
+    weight = torch.randn(60, 6, generator=generator) * 0.35
+    targets = torch.bernoulli((inputs @ weight - 2).sigmoid(), generator=generator)
+    learned, others = slice(800), slice(800, None)
+    fitted = fit_head(
+        inputs[learned], lambda rows: (targets[rows], None), bce(reduction="sum"), classes=6
+    )
+    logits = fitted.head(inputs[others]).detach()
+    assert 0.8 < shared_slope(logits, targets[others]) < 1.25
+    assert fitted.recipe.slope > 1.2, "without it they would be too small"

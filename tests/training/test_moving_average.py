@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from hilltop.cli.main import main
-from hilltop.training.learner import moving_average
+from hilltop.training.learner import moving_average, update_average
 from hilltop.training.run_folder import RunFolder
 from tests.training.conftest import command
 
@@ -33,10 +33,10 @@ class Counter(nn.Module):
 
 
 def averaged(values: list[float], decay: float) -> list[float]:
-    """The first value is taken over; after n updates the decay is (1 + n) / (10 + n) at most."""
-    average, path = values[0], [values[0]]
-    for updates, value in enumerate(values[1:], start=1):
-        kept = min(decay, (1 + updates) / (10 + updates))
+    """The decay of update n is n / (9 + n) at most."""
+    average, path = values[0], []
+    for update, value in enumerate(values[1:], start=1):
+        kept = min(decay, update / (9 + update))
         average = kept * average + (1 - kept) * value
         path.append(average)
     return path
@@ -46,10 +46,11 @@ def averaged(values: list[float], decay: float) -> list[float]:
 def test_weights_and_buffers_follow_with_a_decay_that_warms_up(decay: float) -> None:
     model = Counter()
     average = moving_average(model, decay)
-    seen: dict[str, list[list[float]]] = {"model": [], "average": []}
+    start = [*model.weight.tolist(), *model.mean.tolist()]
+    seen: dict[str, list[list[float]]] = {"model": [start], "average": []}
     for step in range(12):
         model.move(step)
-        average.update_parameters(model)
+        update_average(average, model)
         for name, one in (("model", model), ("average", average.module)):
             seen[name].append([*one.weight.tolist(), *one.mean.tolist()])
         assert average.module.seen.tolist() == model.seen.tolist(), "whole numbers are copied"
@@ -65,7 +66,7 @@ def test_without_a_ramp_the_decay_counts_from_the_start() -> None:
     expected = model.weight[0].item()
     for step in range(3):
         model.move(step)
-        average.update_parameters(model)
+        update_average(average, model)
         expected = FAST * expected + (1 - FAST) * model.weight[0].item()
         assert average.module.weight[0].item() == pytest.approx(expected)
 
@@ -73,7 +74,7 @@ def test_without_a_ramp_the_decay_counts_from_the_start() -> None:
 def test_the_average_stays_when_the_model_moves_on() -> None:
     model = Counter()
     average = moving_average(model, SLOW)
-    average.update_parameters(model)
+    update_average(average, model)
     before = average.module.weight.clone()
     model.move(5)
     assert torch.equal(average.module.weight, before)

@@ -37,7 +37,12 @@ def table_of(labels: np.ndarray, *, unlisted: State = State.UNKNOWN) -> LabelTab
 
 
 def by_command(
-    folder: Path, features: np.ndarray, labels: np.ndarray, loss: str, model: ModelConfig
+    folder: Path,
+    features: np.ndarray,
+    labels: np.ndarray,
+    loss: str,
+    model: ModelConfig,
+    epochs: int = 20,
 ) -> TrainedModel:
     table = table_of(labels)
     np.savez(folder / "features.npz", ids=np.array(table.images.to_pylist()), X=features)
@@ -50,6 +55,7 @@ def by_command(
         allow_overlap=True,
         features=folder / "features.npz",
         loss=loss,
+        epochs=epochs,
         seed=3,
         report=False,
         model=model,
@@ -83,8 +89,8 @@ def test_a_hidden_layer_is_the_same_by_command_and_estimator(
 ) -> None:
     features, labels = material
     chosen = ModelConfig(model="mlp", hidden=8)
-    model = by_command(tmp_path, features, labels, "hill", chosen).model
-    estimator = HilltopClassifier("hill", hidden=8, random_state=3)
+    model = by_command(tmp_path, features, labels, "hill", chosen, epochs=3).model
+    estimator = HilltopClassifier("hill", hidden=8, epochs=3, random_state=3)
     estimator.fit(features, labels.astype(int))
     torch.testing.assert_close(dict(estimator.head_.state_dict()), dict(model.state_dict()))
 

@@ -82,9 +82,14 @@ def test_a_run_names_its_five_steps_and_keeps_what_came_of_them(
     assert found["select hyperparameters"]["recipe"]["weight_decay"] > 0
     train = read_labels(out / "train_labels.parquet")
     assert found["cross-validate"]["images"] == len(train)
-    # The scores of cross-validation are kept for an audit of the same images.
+    # The scores of cross-validation are kept, and an audit of the same images takes them.
     scores = ScoreTable.load(out / "out_of_fold.npy")
     assert scores.images.equals(train.images)
+    audit = finish(["audit", str(out / "train_labels.parquet"), "--scores", str(out),
+                    "--out", str(tmp_path / "audit")])  # fmt: skip
+    assert "no head is trained" in audit
+    found = json.loads((tmp_path / "audit" / "audit.json").read_text())
+    assert found["summary"] in said, "one model of missing labels for both"
     # Training was finished, calibration was not: a resumed run ends with the same thresholds.
     truth = (out / "last.truth.safetensors").read_bytes()
     (out / "last.truth.safetensors").unlink()

@@ -59,7 +59,8 @@ class Audit:
     images: Path | None = None
     """Folder with the images; without features or scores a backbone takes features from them."""
     scores: Path | None = None
-    """Out-of-sample probabilities, as written by predict."""
+    """Out-of-sample probabilities, as written by predict; or the folder of a run on features of
+    the same images, whose cross-validated scores are used again."""
     extra_scores: Path | None = None
     """Scores of another model, such as another tagger's: .npz with ids, classes and scores."""
     extra_names: Path | None = None
@@ -224,6 +225,11 @@ class Audit:
         from hilltop.training.folds import HeadShards
 
         rows = np.arange(len(table))
+        if self.scores is not None and self.scores.is_dir():
+            from hilltop.training.predict import out_of_sample_scores
+
+            print(f"{self.scores}: its cross-validated scores are used, no head is trained")
+            return Scored(score_blocks(out_of_sample_scores(self.scores), table), rows)
         if self.scores is not None:
             print("scores must come from a model that did not learn from these labels")
             known, seen = ScoreTable.load(self.scores), self.scores.stat()

@@ -65,7 +65,7 @@ RENAMED = {
     "--none-class": "--background-class", "--write-renames": "--write-class-map",
     "--r": "--missing-ratio", "--train-from": "--freeze-below", "--head-start": "--bias-init",
     "--ask-average": "--ema-teacher", "--plant": "--gold", "--also": "--extra-scores",
-    "--also-names": "--extra-names",
+    "--also-names": "--extra-names", "--tensorboard": "--logger=tensorboard",
 }  # fmt: skip
 """Old names of options, with their new ones."""
 START = """Hilltop: multi-label learning when annotators left labels out.

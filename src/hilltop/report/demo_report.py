@@ -33,7 +33,6 @@ Mask = npt.NDArray[np.bool_]
 Probs = npt.NDArray[np.floating[Any]]
 
 _EXAMPLES = 12
-_METRICS = ("mAP", "OF1 at ½", "CF1 at ½", "OF1 found", "CF1 found")
 
 
 @dataclass(frozen=True)
@@ -123,17 +122,22 @@ def write_demo_report(
         test_images: Number of test images, for the text.
         seconds: How long the whole demo took, for the text.
     """
+    best = max(methods, key=lambda method: method.metrics["mAP"])
     sections = [
-        section("Setting", key_numbers(_setting(pairs, test_images)), paragraph(_story(pairs))),
-        _examples(max(methods, key=lambda method: method.metrics["mAP"]), pairs),
+        section(
+            "In one look", key_numbers(_summary(ceiling, methods, audit)), paragraph(_story(pairs))
+        ),
+        _examples(best, pairs),
         missing_section(audit),
-        section("Tags and methods", _result(ceiling, methods, pairs), *_how_to_read(methods)),
+        section("Tags", _tag_table(ceiling, methods), paragraph(_ABOUT_TAGS)),
+        section("Methods", _method_table(ceiling, methods, pairs), *_about_methods(methods)),
         review_section(audit),
         section("Probabilities on the training images", *_histograms(methods, pairs)),
     ]
     lead = (
-        "Pictures drawn by the program, labels removed by the paper's rule, every method trained"
-        f" in the same way, in {seconds:.0f} seconds all together."
+        f"{len(pairs.images):,} pictures drawn by the program, {len(pairs.classes)} classes, labels"
+        " removed by the paper's rule, every method trained in the same way and judged on"
+        f" {test_images:,} other pictures with complete labels; {seconds:.0f} seconds in all."
     )
     write_page(path, title="Training when labels are missing", lead=lead, sections=sections)
     return path
@@ -152,13 +156,20 @@ def result_rows(
     return rows
 
 
-def _setting(pairs: DemoPairs, test_images: int) -> list[tuple[str, str]]:
-    known, missing = int(pairs.known.sum()), int(pairs.missing.sum())
+def _summary(
+    ceiling: DemoMethod, methods: Sequence[DemoMethod], audit: DemoAudit
+) -> list[tuple[str, str]]:
+    """What the rest of the page shows, in numbers."""
+    baseline, default = methods[0], methods[-1]
+    closed = gap_closed(default, baseline, ceiling)
+    first = audit.rows()[0]
+    half, found = f"{baseline.metrics['OF1']:.0%}", f"{default.tags['OF1']:.0%}"
     return [
-        ("training images", f"{len(pairs.images):,}"),
-        ("test images", f"{test_images:,}"),
-        ("classes", f"{len(pairs.classes)}"),
-        ("labels left", f"{100 * known / max(1, known + missing):.0f}%"),
+        ("labels left", f"{audit.labels / (audit.labels + audit.truly_missing):.0%}"),
+        ("F1, BCE at one half", half),
+        ("F1, default and found thresholds", found),
+        ("mAP gap closed by default", "none" if closed is None else percent(closed)),
+        (f"first {first[0]:,} candidates right", percent(first[1])),
     ]
 
 
@@ -173,44 +184,60 @@ def _story(pairs: DemoPairs) -> str:
     )
 
 
-def _how_to_read(methods: Sequence[DemoMethod]) -> list[Html]:
-    baseline = methods[0]
-    tags = (
-        "Tags come from scores by a threshold. At probability one half a model that learned from"
-        " incomplete labels tags too little, because it learned that unlabelled means absent. The"
-        " thresholds that were found belong to the probability of being truly present, which is"
-        " estimated from validation images with the same incomplete labels. All numbers are of the"
-        " last epoch, on test images with complete labels."
-    )
-    why = (
-        f"{baseline.name} takes every missing label for an absent one. Hill reduces the gradient of"
-        " negatives that the model is confident about. SPLC turns confident scores into labels,"
-        " once the model can be asked. Auto, the default, first looks for evidence: heads that are"
-        " cross-validated on a description of the pictures which never saw a label say which"
-        " entries are probably missing labels, and the loss leaves those out."
-    )
-    columns = (
-        f"The gap is that between {baseline.name} on the labels that are left (0%) and on complete"
-        " labels (100%). The last column is about the training images: among the unlabelled pairs"
-        " with the highest probabilities, as many as labels were removed, the share that really are"
-        " removed labels. One seed; how far others differ was not measured here."
-    )
-    below = [one.name for one in methods[1:] if one.metrics["mAP"] < baseline.metrics["mAP"]]
-    if below:
-        columns += f" Below {baseline.name} in this run: {', '.join(below)}."
-    return [paragraph(tags), paragraph(why), paragraph(columns)]
+_ABOUT_TAGS = (
+    "A tag is a score above a threshold. A model that learned from incomplete labels learned that"
+    " unlabelled means absent: at probability one half it tags too little. The thresholds that were"
+    " found belong to the probability of being truly present, estimated from validation images with"
+    " equally incomplete labels. OF1 counts all tags together, CF1 is the mean over classes."
+)
+_WHY = {
+    "BCE": "takes every missing label for an absent one",
+    "Hill": "reduces the gradient of negatives that the model is confident about",
+    "SPLC, as released": "turns confident scores into labels once the model can be asked",
+    "Auto (the default)": (
+        "asks cross-validated heads, on a description of the pictures that never saw a label, which"
+        " entries are probably missing labels, and leaves those out of the loss"
+    ),
+}
 
 
-def _result(ceiling: DemoMethod, methods: Sequence[DemoMethod], pairs: DemoPairs) -> Html:
+def _tag_table(ceiling: DemoMethod, methods: Sequence[DemoMethod]) -> Html:
+    """F1 at one half and at the thresholds that were found."""
+    every = [*methods, ceiling]
+    lines: list[list[str | Html]] = []
+    for one in every:
+        shares = (one.metrics["OF1"], one.tags["OF1"], one.metrics["CF1"], one.tags["CF1"])
+        lines.append([one.name, *(bar(float(share)) for share in shares)])
+    head = ["method", "OF1 at ½", "OF1, found thresholds", "CF1 at ½", "CF1, found thresholds"]
+    best = max(range(len(methods)), key=lambda number: methods[number].tags["OF1"])
+    return table(head, lines, strong=[best])
+
+
+def _method_table(ceiling: DemoMethod, methods: Sequence[DemoMethod], pairs: DemoPairs) -> Html:
     rows = result_rows(ceiling, methods, pairs)
     best = max(range(len(methods)), key=lambda number: rows[number][1][0])
     lines: list[list[str | Html]] = []
     for name, values, closed, found in rows:
-        numbers = [f"{100 * value:.1f}" for value in values]
-        share = "–" if closed is None else bar(closed)  # noqa: RUF001 (a dash for "none")
-        lines.append([name, *numbers, share, "" if found is None else percent(found)])
-    head = ["method", *_METRICS, "gap closed", "labels found"]
-    return table(head, lines, strong=[best])
+        share = "\N{EN DASH}" if closed is None else bar(closed)
+        lines.append(
+            [name, f"{100 * values[0]:.1f}", share, "" if found is None else percent(found)]
+        )
+    return table(["method", "mAP", "gap closed", "labels found"], lines, strong=[best])
+
+
+def _about_methods(methods: Sequence[DemoMethod]) -> list[Html]:
+    baseline = methods[0]
+    why = " ".join(f"{one.name} {_WHY[one.name]}." for one in methods if one.name in _WHY)
+    columns = (
+        f"The gap is that between {baseline.name} on the labels that are left (0%) and on complete"
+        " labels (100%). The last column is about the training images: among the unlabelled pairs"
+        " with the highest probabilities, as many as labels were removed, the share that really are"
+        " removed labels. All numbers are of the last epoch and of one seed."
+    )
+    below = [one.name for one in methods[1:] if one.metrics["mAP"] < baseline.metrics["mAP"]]
+    if below:
+        columns += f" Below {baseline.name} in this run: {', '.join(below)}."
+    return [paragraph(why), paragraph(columns)]
 
 
 def _histograms(methods: Sequence[DemoMethod], pairs: DemoPairs) -> list[Html]:

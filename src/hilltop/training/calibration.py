@@ -57,9 +57,6 @@ def keep_truth(config: TrainConfig, folder: RunFolder, task: Task, last_scores: 
     """
     values = last_scores.numpy().astype(np.float32)
     ScoreTable(task.val.images, task.val.classes, values).save(folder.last_scores)
-    if task.heads is not None:
-        unseen = torch.sigmoid(task.heads.logits).numpy()
-        ScoreTable(task.train.images, task.train.classes, unseen).save(folder.out_of_fold)
     if isinstance(task.train_inputs, FeatureInputs):
         truths = dict.fromkeys(("last", "best"), _by_folds(config, task, task.train_inputs))
     else:
@@ -104,7 +101,6 @@ def score_logits(scores: Tensor) -> Tensor:
 
 def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> MissingLabelModel | None:
     assert task.untrained is not None
-    every = np.arange(len(task.train))
     return truth_of_head(
         inputs.values,
         task.labels,
@@ -113,8 +109,6 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         recipe=task.recipe,
         hidden=config.model.hidden if config.model.model == "mlp" else None,
         evidence=task.evidence,
-        before=None if task.before is None else training_batch(task.before, every)[0],
-        extra_scores=task.extra_scores[0],
     )
 
 

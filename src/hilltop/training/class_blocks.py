@@ -188,9 +188,8 @@ class _Learning:
     ) -> None:
         self.features, self._head, self._table, self._rows = features, head, table, rows
         assert recipe.weight_decay is not None
-        self.decay, self._fold_of, self._folds, self.seed = (
-            recipe.weight_decay, fold_of, folds, seed,
-        )  # fmt: skip
+        self.decay, self.slope = recipe.weight_decay, recipe.slope
+        self._fold_of, self._folds, self.seed = fold_of, folds, seed
         listed, lengths = entries_of(table.indptr, rows)
         present = table.states[listed] == State.PRESENT
         columns = table.columns[listed][present]
@@ -231,7 +230,9 @@ class _Learning:
         heads, width = scoring.shape[1], inputs.shape[1]
         weight, bias = torch.zeros(heads * len(columns), width), torch.zeros(heads * len(columns))
         penalty = l2_penalty(self.decay, entries)
-        solver = LogisticSolver(weight, bias, inputs, entries, penalty, learns=scoring == 0)
+        solver = LogisticSolver(
+            weight, bias, inputs, entries, penalty, learns=scoring == 0, slope=self.slope
+        )
         with step_threads(len(sample.images), width, len(weight)):
             solver.solve()
             more = self._sample(columns, self._corrected, _CORRECTED_LABELLED)
@@ -257,10 +258,14 @@ class _Learning:
         for part in sample.parts(max(1, _CHUNK_ENTRIES // len(weight))):
             entries, inputs = self._entries(columns, part), self._scaled(part.images)
             learns = (self._scoring(part.images) == 0) * entries.rows.unsqueeze(1)
-            logits = torch.addmm(fit_bias, inputs, weight.T)
-            by_weight = _errors(logits.clone(), entries).mul_(learns.unsqueeze(2)).flatten(1)
+            scores = inputs @ weight.T
+            by_weight = (
+                _errors(scores / self.slope + fit_bias, entries)
+                .mul_(learns.unsqueeze(2))
+                .flatten(1)
+            )
             gradient.addmm_(by_weight.T, inputs)
-            shifted = _errors(logits.add_(bias - fit_bias), entries)
+            shifted = _errors(scores.add_(bias), entries)
             surplus += torch.einsum("nhc,nh->hc", shifted, learns).flatten()
             rows = rows + learns.sum(dim=0)
         assert isinstance(rows, Tensor)
@@ -321,7 +326,8 @@ def _unit_files(parts: Path, learning: _Learning, number: int) -> list[Path]:
     """Where heads are kept: names follow from everything that they depend on, about."""
     parts.mkdir(parents=True, exist_ok=True)
     features = learning.features
-    settings = f"{tuple(features.shape)} {learning.decay} {learning.seed} {number}"
+    how = f"{learning.decay} {learning.slope} {learning.seed}"
+    settings = f"{tuple(features.shape)} {how} {number}"
     digest = hashlib.blake2b(settings.encode(), digest_size=8)
     some = features[:: max(1, len(features) // 4096)].contiguous()
     for array in (some.view(torch.uint8).numpy(), learning.images, learning.counts):

@@ -288,8 +288,8 @@ class TrainConfig:
         True
     )
     """Write report.html and curves.png at the end."""
-    tensorboard: bool = False
-    """Write TensorBoard events too."""
+    logger: Literal["csv", "tensorboard", "wandb", "mlflow"] | None = None
+    """Log each epoch there, too."""
     reading: Annotated[ReadOptions, Parameter(name="*")] = field(default_factory=ReadOptions)
     model: Annotated[ModelConfig, Parameter(name="*")] = field(default_factory=ModelConfig)
 
@@ -391,6 +391,9 @@ class TrainConfig:
     def from_dict(cls, values: dict[str, Any], source: str = "configuration") -> TrainConfig:
         """Build from plain values; unknown keys and wrong types are reported together."""
         faults: list[str] = []
+        values = dict(values)
+        if values.pop("tensorboard", False):  # what an earlier release called it
+            values["logger"] = "tensorboard"
         built = build_dataclass(cls, values, "", faults)
         if faults:
             raise ConfigError("\n".join(f"{source}: {fault}" for fault in faults))

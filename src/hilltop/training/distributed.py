@@ -2,51 +2,36 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import importlib
 import os
 import signal
-import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType, ModuleType, TracebackType
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.distributed as dist
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from hilltop.errors import MissingExtra
 
-@contextmanager
-def only_the_version_of(package: str) -> Iterator[None]:
-    """Have imports of a package find nothing but its version, unless it is imported already."""
-    try:
-        version = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        version = None
-    if version is None or package in sys.modules:
-        yield
-        return
-    module = ModuleType(package)
-    module.__version__ = version  # type: ignore[attr-defined]
-    sys.modules[package] = module
-    try:
-        yield
-    finally:
-        del sys.modules[package]
-
-
-with only_the_version_of("torchmetrics"):
-    from lightning_fabric import Fabric
+LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
+_LOGGERS = {
+    "csv": ("lightning_fabric.loggers", "CSVLogger"),
+    "tensorboard": ("lightning_fabric.loggers", "TensorBoardLogger"),
+    "wandb": ("wandb.integration.lightning.fabric", "WandbLogger"),
+    "mlflow": ("lightning.pytorch.loggers", "MLFlowLogger"),
+}
+_PROJECT = "hilltop"
 
 
 def gradient_scaler(fabric: Fabric) -> dict[str, Any]:
     """The scaler of gradients by its name in a checkpoint, where the precision has one."""
     scaler = getattr(fabric.strategy.precision, "scaler", None)
     return {} if scaler is None else {"scaler": scaler}
-
-
-__all__ = ["Fabric", "gradient_scaler", "only_the_version_of"]
 
 
 class Interrupt:
@@ -82,8 +67,14 @@ class Interrupt:
 T = TypeVar("T")
 
 
-def launch(precision: str) -> Fabric:
-    """Start Fabric on what there is; under torchrun, on all of its processes."""
+def launch(precision: str, *, logger: LoggerName | None = None, folder: Path = Path()) -> Fabric:
+    """Start Fabric on what there is; under torchrun, on all of its processes.
+
+    Args:
+        precision: ``auto``, or one of Fabric's.
+        logger: Where metrics are logged beside the run folder.
+        folder: The run folder.
+    """
     if precision == "auto":
         precision = "16-mixed" if torch.cuda.is_available() else "32-true"
     if precision == "32":
@@ -97,9 +88,38 @@ def launch(precision: str) -> Fabric:
         num_nodes=world // local,
         strategy="ddp" if world > 1 else "auto",
         precision=precision,  # type: ignore[arg-type]
+        loggers=[] if logger is None else build_logger(logger, folder),
     )
     fabric.launch()
     return fabric
+
+
+def build_logger(name: LoggerName, folder: Path) -> Any:
+    """Return one of the loggers that Fabric takes.
+
+    CSV files and TensorBoard events are written into the run folder. Weights & Biases and MLflow
+    are set up by their own environment variables (``WANDB_MODE=offline``,
+    ``MLFLOW_TRACKING_URI``); what they write locally is in the run folder too.
+
+    Raises:
+        MissingExtra: The package is not installed.
+    """
+    module, kind = _LOGGERS[name]
+    own = folder.resolve() / "mlflow.db"
+    options: dict[str, Any] = {
+        "csv": {"root_dir": folder, "name": "csv"},
+        "tensorboard": {"root_dir": folder, "name": "tensorboard", "version": ""},
+        "wandb": {"project": _PROJECT, "name": folder.name, "save_dir": folder},
+        "mlflow": {
+            "experiment_name": _PROJECT,
+            "run_name": folder.name,
+            "tracking_uri": os.environ.get("MLFLOW_TRACKING_URI", f"sqlite:///{own}"),
+        },
+    }
+    try:
+        return getattr(importlib.import_module(module), kind)(**options[name])
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"--logger {name}", error.name or name, name) from None
 
 
 def shard(rows: Sequence[int], rank: int, world: int) -> list[int]:

@@ -213,9 +213,11 @@ def _solve(
             weight = head.mean.new_zeros(mine.shape[1] * classes, features.shape[1])
             if start is not None and start.weight is not None:
                 given = start.weight[part.start * classes : part.stop * classes]
-                weight[: len(given)] = given
+                weight[: len(given)] = given * (recipe.slope / start.recipe.slope)
             bias = weight.new_zeros(len(weight))
-            solver = LogisticSolver(weight, bias, inputs, entries, penalty, learns=mine == 0)
+            solver = LogisticSolver(
+                weight, bias, inputs, entries, penalty, learns=mine == 0, slope=recipe.slope
+            )
             with step_threads(rows, features.shape[1], len(weight)):
                 solver.solve()
             # A fold with more labels leaves fewer to learn from: at the log odds of these, its
@@ -250,7 +252,8 @@ def head_solver(
     if heads is not None and heads.recipe.scaling == recipe.scaling and heads.weight is not None:
         inputs = heads.inputs if heads.weight.dtype == layer.weight.dtype else None
         with torch.no_grad():
-            layer.weight.copy_(heads.weight.view(-1, *layer.weight.shape).mean(dim=0))
+            mean = heads.weight.view(-1, *layer.weight.shape).mean(dim=0)
+            layer.weight.copy_(mean * (recipe.slope / heads.recipe.slope))
     entries = entries.to(layer.weight.detach())
     weight = None if bool((entries.rows == 1).all()) else entries.rows
     return LogisticSolver(
@@ -259,6 +262,7 @@ def head_solver(
         inputs or ScaledRows(features, head, weight=weight),
         entries,
         l2_penalty(recipe.weight_decay, entries),
+        slope=recipe.slope,
     )
 
 

@@ -106,6 +106,7 @@ def cross_validate_heads(
     *,
     seed: int,
     recipe: Recipe = HEADS,
+    calibrates: bool = False,
 ) -> CrossValidation | None:
     """Score images by heads of cross-entropy that never saw their labels.
 
@@ -115,13 +116,14 @@ def cross_validate_heads(
         images: Number of images.
         seed: The same seed gives the same scores.
         recipe: How heads are trained, where that was chosen already.
+        calibrates: Whether scores are calibrated by them, too, for which fewer rows will do.
 
     Returns:
-        None where the labels are too few, or every pair is known.
+        None where the labels are too few, or every pair is known and nothing is calibrated.
     """
     targets, observed = labels(torch.arange(images))
     absent = confirmed_absent(targets, observed)
-    if _nothing_to_ask(targets, absent):
+    if not (can_calibrate(targets) if calibrates else not _nothing_to_ask(targets, absent)):
         return None
     return _cross_validate(features(), targets, absent, seed=seed, recipe=recipe)
 
@@ -151,11 +153,14 @@ def tell_loss(
     targets, observed = labels(rows)
     absent = confirmed_absent(targets, observed)
     restored = None if before is None else restored_labels(targets, before(rows)[0])
-    asked, evidence = None, Evidence(None, _nothing_to_ask(targets, absent))
-    if heads is not None:
-        asked = _fitted(heads, targets, absent, restored, extra_scores)
-        evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
-    loss.prepare(dataclasses.replace(stats, evidence=evidence))
+    asked = None if heads is None else _fitted(heads, targets, absent, restored, extra_scores)
+    if loss.wants_evidence:
+        reason = _nothing_to_ask(targets, absent)
+        evidence = Evidence(None, reason)
+        if asked is not None and not reason:
+            evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
+        stats = dataclasses.replace(stats, evidence=evidence)
+    loss.prepare(stats)
     return asked
 
 
@@ -166,7 +171,6 @@ def ask_folds(
     *,
     seed: int,
     restored: Tensor | None = None,
-    extra_scores: Tensor | None = None,
     recipe: Recipe = HEADS,
 ) -> FoldEvidence:
     """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
@@ -177,11 +181,10 @@ def ask_folds(
         absent: True where a person confirmed that a pair is absent.
         seed: The same seed gives the same evidence.
         restored: True for labels that a review put back; they are evidence of missing ones.
-        extra_scores: Logits of another model ``(N, C)``, NaN where it has none.
         recipe: How heads are trained, where that was chosen already.
     """
     heads = _cross_validate(features, targets, absent, seed=seed, recipe=recipe)
-    return _fitted(heads, targets, absent, restored, extra_scores)
+    return _fitted(heads, targets, absent, restored)
 
 
 def _cross_validate(
@@ -198,7 +201,7 @@ def _fitted(
     targets: Tensor,
     absent: Tensor | None,
     restored: Tensor | None,
-    extra_scores: Tensor | None,
+    extra_scores: Tensor | None = None,
 ) -> FoldEvidence:
     logits = with_extra_scores(heads.logits, extra_scores, targets)
     model = MissingLabelModel.fit(logits, targets, verified=absent, restored=restored)
@@ -343,35 +346,6 @@ def fit_head(
                 [0, 1]], dtype=torch.int32)
     """
     recipe.check()
-    with step_threads(recipe.batch_size, features.shape[1], classes):
-        return _fit(
-            features,
-            labels,
-            loss,
-            classes,
-            stats,
-            seed,
-            recipe,
-            hidden,
-            row_weight,
-            stopping,
-            learn_from,
-        )
-
-
-def _fit(
-    features: Features,
-    labels: LabelBatch,
-    loss: Loss,
-    classes: int,
-    stats: LabelStats | None,
-    seed: int,
-    recipe: Recipe,
-    hidden: int | None,
-    row_weight: Tensor | None,
-    stopping: EarlyStopping | None,
-    learn_from: Tensor | None,
-) -> FittedHead:
     chosen = torch.arange(len(features)) if learn_from is None else learn_from
     rows, evidence = len(chosen), None
     learned = features if learn_from is None else take_rows(features, chosen)
@@ -384,40 +358,41 @@ def _fit(
     def batch_labels(batch: Tensor) -> tuple[Tensor, Tensor | None]:
         return labels(chosen[batch])
 
-    recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
-    if stats is not None:
-        evidence = prepare_loss(
-            loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
-        )
-    untrained = copy.deepcopy(loss)
-    plain = loss
-    if row_weight is not None:
-        loss = RowWeighted(loss, row_weight)
-    best = _Best(head, stopping)
-    losses = []
-    entries = None if hidden is not None else entry_weights(loss, *labels(chosen), chosen)
-    if entries is not None and recipe.uses_newton:
-        asked = None if evidence is None else evidence.start_of(plain)
-        solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
-        for _ in range(recipe.epochs):
-            losses.append(solver.step())
-            solver.set_bias()
-            if best.is_over() or bool(solver.done.all()):
-                break
-    else:
-        start_head(head, plain, batch_labels, rows, row_weight=weight)
-        learner = Learner.build(head, loss, recipe, rows=rows)
-        for epoch in range(recipe.epochs):
-            loss.set_epoch(epoch)
-            plan = recipe.epoch_plan(rows, seed, epoch)
-            total = 0.0
-            for batch in (chosen[part] for part in plan):
-                targets, observed = labels(batch)
-                logits = head(features[batch].to(dtype))
-                total += learner.step(logits, targets, observed=observed, index=batch)
-            losses.append(total / sum(map(len, plan)))
-            if best.is_over():
-                break
+    with step_threads(recipe.batch_size, features.shape[1], classes):
+        recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
+        if stats is not None:
+            evidence = prepare_loss(
+                loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
+            )
+        untrained = copy.deepcopy(loss)
+        plain = loss
+        if row_weight is not None:
+            loss = RowWeighted(loss, row_weight)
+        best = _Best(head, stopping)
+        losses = []
+        entries = None if hidden is not None else entry_weights(loss, *labels(chosen), chosen)
+        if entries is not None and recipe.uses_newton:
+            asked = None if evidence is None else evidence.start_of(plain)
+            solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
+            for _ in range(recipe.epochs):
+                losses.append(solver.step())
+                solver.set_bias()
+                if best.is_over() or bool(solver.done.all()):
+                    break
+        else:
+            start_head(head, plain, batch_labels, rows, row_weight=weight)
+            learner = Learner.build(head, loss, recipe, rows=rows)
+            for epoch in range(recipe.epochs):
+                loss.set_epoch(epoch)
+                plan = recipe.epoch_plan(rows, seed, epoch)
+                total = 0.0
+                for batch in (chosen[part] for part in plan):
+                    targets, observed = labels(batch)
+                    logits = head(features[batch].to(dtype))
+                    total += learner.step(logits, targets, observed=observed, index=batch)
+                losses.append(total / sum(map(len, plan)))
+                if best.is_over():
+                    break
     best.restore()
     return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained, recipe)
 
@@ -452,6 +427,11 @@ LEAST_CALIBRATED_ROWS = 20
 FOLDS = 4
 
 
+def can_calibrate(targets: Tensor) -> bool:
+    """Whether there are enough rows to calibrate by, and any label."""
+    return len(targets) >= LEAST_CALIBRATED_ROWS and bool((targets == 1).any())
+
+
 def truth_of_head(
     features: Features,
     labels: LabelBatch,
@@ -462,8 +442,6 @@ def truth_of_head(
     hidden: int | None = None,
     evidence: FoldEvidence | None = None,
     row_weight: Tensor | None = None,
-    before: Tensor | None = None,
-    extra_scores: Tensor | None = None,
 ) -> MissingLabelModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
@@ -479,30 +457,21 @@ def truth_of_head(
         hidden: Width of its hidden layer.
         evidence: What heads of cross-entropy said about these rows already.
         row_weight: How much each row counted ``(N,)``.
-        before: Targets before a review, if there was one ``(N, C)``.
-        extra_scores: Logits of another model ``(N, C)``, where nobody was asked already.
 
     Returns:
         None where there are too few rows or no label at all.
     """
     targets, observed = labels(torch.arange(len(features)))
-    if len(features) < LEAST_CALIBRATED_ROWS or not bool((targets == 1).any()):
+    if not can_calibrate(targets):
         return None
     absent = confirmed_absent(targets, observed)
-    restored = None if before is None else restored_labels(targets, before)
-    usual = recipe.for_evidence if before is None else HEADS  # as the audit of reviewed labels
-    asked = evidence or ask_folds(
-        features,
-        targets,
-        absent,
-        seed=seed,
-        restored=restored,
-        extra_scores=extra_scores,
-        recipe=usual,
-    )
+    asked = evidence or ask_folds(features, targets, absent, seed=seed, recipe=recipe.for_evidence)
     heads = asked.heads
     same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
-    same_penalty = heads is not None and heads.recipe.weight_decay == recipe.weight_decay
+    same_penalty = heads is not None and (heads.recipe.weight_decay, heads.recipe.slope) == (
+        recipe.weight_decay,
+        recipe.slope,
+    )
     alike = recipe.uses_newton and same_scaling and same_penalty
     plain = isinstance(loss, MultiLabelLoss) and loss.correction is None and is_cross_entropy(loss)
     if alike and plain and hidden is None and row_weight is None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import OneCycleLR
-from torch.optim.swa_utils import AveragedModel
 
 from hilltop.errors import ArgumentError, DivergenceError
 from hilltop.losses import LOSSES, Loss, build
@@ -21,6 +21,9 @@ from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
 from hilltop.training.logistic import LogisticSolver
 from hilltop.training.recipe import LabelBatch, Recipe
+
+if TYPE_CHECKING:
+    from timm.utils.model_ema import ModelEmaV3
 
 SMALL_STEP = 1 << 29
 """Products in a step of a head, up to which one thread is as fast as several, or faster."""
@@ -66,35 +69,36 @@ def build_optimizer(
     Parameters of the loss itself, where it has any, learn without a penalty, each at the learning
     rate times the factor that :meth:`Loss.parameter_groups` gives.
     """
-    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    fast = {id(parameter) for parameter in head} if head_rate != 1 else set()
-    groups: list[dict[str, Any]] = []
-    for in_head, rate in ((False, learning_rate), (True, head_rate * learning_rate)):
-        mine = [parameter for parameter in learning if (id(parameter) in fast) == in_head]
-        matrices = [parameter for parameter in mine if parameter.ndim > 1]
-        others = [parameter for parameter in mine if parameter.ndim <= 1]
-        groups.append({"params": matrices, "weight_decay": weight_decay, "lr": rate})
-        groups.append({"params": others, "weight_decay": 0.0, "lr": rate})
-    for parameters, factor in loss.parameter_groups():
-        rate = factor * learning_rate
-        groups.append({"params": parameters, "weight_decay": 0.0, "lr": rate})
-    groups = [group for group in groups if group["params"]]
+    extra = [
+        {"params": parameters, "weight_decay": 0.0, "lr": factor * learning_rate}
+        for parameters, factor in loss.parameter_groups()
+    ]
     if isinstance(model, FeatureHead):
-        return RowAdamW(_with_rows(groups, model.last.weight), lr=learning_rate)
-    fused = all(parameter.device.type in ("cpu", "cuda") for parameter in learning)
-    return Adam(groups, lr=learning_rate, fused=fused)
+        matrices = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+        biases = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
+        last, hidden = (
+            [model.last.weight],
+            [one for one in matrices if one is not model.last.weight],
+        )
+        groups = [
+            {"params": last, "weight_decay": weight_decay, "rows": True},
+            {"params": hidden, "weight_decay": weight_decay},
+            {"params": biases, "weight_decay": 0.0},
+            *extra,
+        ]
+        return RowAdamW([group for group in groups if group["params"]], lr=learning_rate)
+    from timm.optim import param_groups_weight_decay  # type: ignore[attr-defined]
 
-
-def _with_rows(groups: list[dict[str, Any]], matrix: Tensor) -> list[dict[str, Any]]:
-    """The same groups with the matrix that gives the logits in one of its own, size by row."""
-    made = []
-    for group in groups:
-        others = [parameter for parameter in group["params"] if parameter is not matrix]
-        if len(others) < len(group["params"]):
-            made.append({**group, "params": [matrix], "rows": True})
-        if others:
-            made.append({**group, "params": others})
-    return made
+    fast = {id(parameter) for parameter in head} if head_rate != 1 else set()
+    plain = reversed(param_groups_weight_decay(model, weight_decay))
+    both = ((False, learning_rate), (True, head_rate * learning_rate))
+    groups = [
+        {**group, "params": mine, "lr": rate}
+        for (in_head, rate), group in itertools.product(both, plain)
+        if (mine := [one for one in group["params"] if (id(one) in fast) == in_head])
+    ]
+    fused = all(one.device.type in ("cpu", "cuda") for one in model.parameters())
+    return Adam([*groups, *extra], lr=learning_rate, fused=fused)
 
 
 class RowAdamW(Optimizer):
@@ -158,28 +162,26 @@ def build_schedule(optimizer: Optimizer, *, steps: int, warmup: float) -> OneCyc
     return OneCycleLR(optimizer, max_lr=peaks, total_steps=total, pct_start=warmup)
 
 
-def moving_average(model: nn.Module, decay: float, *, ramp: bool = True) -> AveragedModel:
-    """Exponential moving average of weights and buffers.
+def moving_average(model: nn.Module, decay: float, *, ramp: bool = True) -> ModelEmaV3:
+    """Exponential moving average of weights and buffers, by timm.
 
-    With ``ramp`` the decay grows to its value in the first steps, (1 + n) / (10 + n), so that the
-    average does not stay near the random start. Without, the start counts as in the code released
-    with the paper: after the first step the average has moved by ``1 - decay`` of it.
+    With ``ramp`` the decay of update n grows to its value in the first steps, n / (9 + n), so that
+    the average does not stay near the random start. Without, the start counts as in the code
+    released with the paper: after the first step the average has moved by ``1 - decay`` of it.
     """
+    from timm.utils.model_ema import ModelEmaV3
 
-    @torch.no_grad()
-    def update(averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
-        steps = float(count)
-        weight = 1 - (min(decay, (1 + steps) / (10 + steps)) if ramp else decay)
-        for average, value in zip(averages, current, strict=True):
-            if average.is_floating_point():
-                average.lerp_(value.to(average), weight)
-            else:
-                average.copy_(value)
+    average = ModelEmaV3(
+        model, decay, use_warmup=ramp, warmup_gamma=9.0, warmup_power=1.0, update_after_step=-1
+    )
+    average.register_buffer("updates", torch.zeros((), dtype=torch.long))  # a checkpoint keeps it
+    return average
 
-    averaged = AveragedModel(model, multi_avg_fn=update, use_buffers=True)
-    if not ramp:
-        averaged.n_averaged.fill_(1)  # at 0 it would take over the weights after the first step
-    return averaged
+
+def update_average(average: ModelEmaV3, model: nn.Module) -> None:
+    """Move an average towards its model, after a step."""
+    updates = average.get_buffer("updates").add_(1)
+    average.update(model, step=int(updates))
 
 
 _MOST_ENTRIES = 2_000_000  # that are looked at for where the head starts
@@ -211,7 +213,7 @@ class Learner:
     schedule: OneCycleLR | None
     head: Sequence[nn.Parameter] = ()
     body: Sequence[nn.Parameter] = ()
-    average: AveragedModel | None = None
+    average: ModelEmaV3 | None = None
     stepper: Any = None
     head_alone: bool = False
 
@@ -321,7 +323,7 @@ class Learner:
         (self.stepper or self.optimizer).step()
         self.schedule.step()
         if self.average is not None:
-            self.average.update_parameters(self.model)
+            update_average(self.average, self.model)
         return value
 
 

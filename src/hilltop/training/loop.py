@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from hilltop.data.scores import ScoreTable
@@ -28,7 +29,6 @@ from hilltop.training.calibration import (
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import (
-    Fabric,
     Interrupt,
     all_gather,
     all_gather_object,
@@ -71,26 +71,26 @@ def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bo
         fabric: What it runs on.
         calibrate: Whether to find out at the end what scores mean.
     """
-    quiet = not fabric.is_global_zero
-    steps = Steps(folder, quiet=quiet)
+    steps = Steps(folder, quiet=not fabric.is_global_zero)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         task = read_task(config, folder)
+        # Estimates of the true metrics on incomplete labels need it in any case.
+        calibrates = calibrate or lists_positives_alone(task.val)
         with steps.step("select hyperparameters") as found:
             task = select_hyperparameters(config, task)
             found["recipe"] = dataclasses.asdict(task.recipe)
         with steps.step("cross-validate") as found:
-            task = cross_validate_task(config, task, folder)
+            task = cross_validate_task(config, task, folder, calibrate=calibrates)
             found["images"] = 0 if task.heads is None else len(task.heads.logits)
         with steps.step("fit the missing-label model") as found:
             task = fit_missing_labels(config, task)
             found["loss"] = task.loss.describe()
-    reporter = Reporter(config, folder, task, quiet=quiet)
+    reporter = Reporter(config, folder, task, fabric)
     with steps.step("train") as found:
         trained = _train(config, folder, fabric, task, reporter)
         found["epochs"] = config.epochs
-    # Estimates of the true metrics on incomplete labels need it.
-    if calibrate or lists_positives_alone(task.val):
+    if calibrates:
         with steps.step("calibrate") as found:
             trained = _calibrate(config, folder, fabric, task, trained)
             found["images"] = len(task.val)

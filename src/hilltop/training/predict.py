@@ -144,6 +144,30 @@ def predict_run(
     return table, [*broken, *inputs.broken]
 
 
+def out_of_sample_scores(path: Path) -> ScoreTable:
+    """Return scores of the images of a run on features by weights that did not learn from them.
+
+    Training images have those of its cross-validated heads, validation images those of its head.
+
+    Raises:
+        DataError: The run was trained on images, or cross-validated no heads.
+    """
+    folder = RunFolder(path)
+    folder.check()
+    files = (folder.out_of_fold, folder.last_scores)
+    if TrainConfig.from_file(folder.config).kind != "features" or not all(map(Path.exists, files)):
+        raise data_error(
+            path,
+            "this run has no cross-validated scores of all its images, as finished runs on features"
+            " have. Give features, or a file of out-of-sample scores.",
+        )
+    train, val = (ScoreTable.load(file) for file in files)
+    new = pc.invert(pc.is_in(val.images, value_set=train.images))
+    images = pa.concat_arrays([train.images, val.images.filter(new)])
+    own = np.array(val.values)[new.to_numpy(zero_copy_only=False)]
+    return ScoreTable(images, train.classes, np.concatenate([np.array(train.values), own]))
+
+
 def truth_probs(trained: TrainedModel, scores: ScoreTable) -> ScoreTable:
     """The probability that labels are true instead of the scores of the model.
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lightning_fabric import Fabric
+
 from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import read_json
@@ -16,8 +18,9 @@ from hilltop.metrics.epochs import best_epoch, in_per_cent
 from hilltop.progress import ProgressLog, say
 from hilltop.training.calibration import lists_positives_alone, load_truth, usual_weights
 from hilltop.training.config import TrainConfig
+from hilltop.training.recipe import HEADS
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import Task
+from hilltop.training.task import Task, uses_solver
 
 if TYPE_CHECKING:
     from hilltop.report import RunMeaning
@@ -68,21 +71,18 @@ class Steps:
 class Reporter:
     """Logs progress with rate and time left, and what came of each epoch; nothing if quiet."""
 
-    def __init__(self, config: TrainConfig, folder: RunFolder, task: Task, *, quiet: bool) -> None:
+    def __init__(self, config: TrainConfig, folder: RunFolder, task: Task, fabric: Fabric) -> None:
         """Say what is about to happen."""
+        quiet = not fabric.is_global_zero
         self._config, self._folder, self._quiet = config, folder, quiet
         self._task = task
         self._images, self._began = 0, time.perf_counter()
         self._sizes = {"images": len(task.train), "val_images": len(task.val)}
         self._progress: ProgressLog | None = None
         self._said = 0.0
-        self._writer: Any = None
+        self._fabric = fabric
         if quiet:
             return
-        if config.tensorboard:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._writer = SummaryWriter(folder.path / "tensorboard")
         images = pluralize(len(task.train), "image", "images")
         classes = pluralize(len(task.train.classes), "class", "classes")
         self._say(
@@ -93,6 +93,14 @@ class Reporter:
             self._say(
                 f"{config.model.model} starts from random weights, which takes many images and"
                 " epochs; --weights timm, or a file, starts from pretrained ones"
+            )
+        usual = (HEADS.batch_size, HEADS.warmup)
+        if (config.batch_size, config.warmup) != usual and uses_solver(
+            config, task.recipe, task.loss
+        ):
+            self._say(
+                "a linear head of this loss is solved by conjugate gradients: --batch-size and"
+                " --warmup have no effect. Pass --learning-rate to train it by steps."
             )
         if lists_positives_alone(task.val):
             self._say(
@@ -121,9 +129,7 @@ class Reporter:
     def epoch(self, row: dict[str, Any], seconds: float) -> None:
         """Report on a finished epoch."""
         self._folder.event("epoch", epoch=row["epoch"], seconds=round(seconds, 3), mAP=row["mAP"])
-        if self._writer is not None:
-            for name, value in row.items():
-                self._writer.add_scalar(name, value, row["epoch"])
+        self._fabric.log_dict(row, step=row["epoch"])
         now = time.perf_counter()
         if now - self._said < _SECONDS_BETWEEN and row["epoch"] < self._config.epochs:
             return  # epochs that fly by are in metrics.csv
@@ -139,8 +145,8 @@ class Reporter:
         """Write the report and say where it is."""
         if self._progress is not None:
             self._progress.finish()
-        if self._writer is not None:
-            self._writer.close()
+        for logger in self._fabric.loggers:
+            logger.finalize("success")
         unique = sorted(set(broken))
         if unique:
             text = "".join(f"{image}\t{reason}\n" for image, reason in unique)

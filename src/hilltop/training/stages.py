@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from lightning_fabric import Fabric
 
 from hilltop.data import LabelTable, State, Step, read_labels, write_labels
 from hilltop.inputs.features import read_features
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.distributed import Fabric, launch
+from hilltop.training.distributed import launch
 from hilltop.training.learner import step_threads
 from hilltop.training.loop import run
 from hilltop.training.run_folder import RunFolder
@@ -31,7 +32,7 @@ def train(config: TrainConfig, out: Path, *, calibrate: bool = True) -> Path:
     """
     config = config.resolved()
     config.check()
-    fabric = launch(config.precision)
+    fabric = launch(config.precision, logger=config.logger, folder=out)
     folder = RunFolder(out)
     if fabric.is_global_zero:
         folder.create(config.as_dict())
@@ -50,7 +51,8 @@ def resume(path: Path, *, calibrate: bool = True) -> Path:
     folder.check()
     config = TrainConfig.from_file(folder.config)
     config.check_stored(folder.config)
-    return _from_labels(config, folder, launch(config.precision), calibrate)
+    fabric = launch(config.precision, logger=config.logger, folder=path)
+    return _from_labels(config, folder, fabric, calibrate)
 
 
 def _started(folder: RunFolder) -> bool:
@@ -96,7 +98,7 @@ def _add_pseudo_labels(
 ) -> None:
     """Train a first time in the folder's own folder, and label what that model is sure of."""
     first = _first(folder)
-    once = dataclasses.replace(config, pseudo_label=None, report=False)
+    once = dataclasses.replace(config, pseudo_label=None, report=False, logger=None)
     if first.config.is_file():
         resume(first.path, calibrate=False)
     else:

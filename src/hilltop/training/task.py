@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from hilltop.checks import pluralize
@@ -26,6 +27,7 @@ from hilltop.data.review_record import (
     with_answers,
     write_provenance,
 )
+from hilltop.data.scores import ScoreTable
 from hilltop.data.summary import name_mistakes
 from hilltop.errors import DataError, DivergenceError
 from hilltop.inputs.descriptor import describe_inputs
@@ -39,7 +41,7 @@ from hilltop.losses.corrections import EmaTeacher
 from hilltop.models import FeatureHead, build_image_model
 from hilltop.progress import say_of_inputs
 from hilltop.training.config import TrainConfig
-from hilltop.training.distributed import Fabric, all_reduce_sum, shard
+from hilltop.training.distributed import all_reduce_sum, place_in_world, shard
 from hilltop.training.folds import CrossValidation
 from hilltop.training.heads import (
     LEAST_ABSENT,
@@ -151,9 +153,9 @@ class Inputs(Protocol):
 class Task:
     """Labels and inputs for training and validation, what is trained, and what the steps found.
 
-    ``heads`` are cross-validated heads on the training images, and ``can_ask`` is whether these had
-    features for them; ``evidence`` is what the loss was told of missing labels, ``untrained`` the
-    loss before the first step: what scores of the trained model mean is found out by both.
+    ``asked`` is whether images were cross-validated, ``heads`` the heads if there were labels
+    enough, and ``evidence`` the missing-label model that was fitted to their scores; ``untrained``
+    is the loss before the first step: what scores of the trained model mean is found out by both.
     ``before`` holds the training labels before a review, if people answered some of them, and
     ``extra_scores`` logits of another model for training and validation images, if there are any.
     """
@@ -168,7 +170,7 @@ class Task:
     true_labels: LabelTable | None = None
     judged: EmaTeacher | None = None
     heads: CrossValidation | None = None
-    can_ask: bool = False
+    asked: bool = False
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
     before: LabelTable | None = None
@@ -286,23 +288,39 @@ def select_hyperparameters(config: TrainConfig, task: Task) -> Task:
     return replace(task, recipe=recipe)
 
 
-def cross_validate_task(config: TrainConfig, task: Task, folder: RunFolder) -> Task:
-    """Score the training images by heads that never saw their labels, for a loss that asks."""
-    features = _features(config, task.model, task.train_inputs, folder)
-    if not task.loss.wants_evidence or features is None:
+def cross_validate_task(
+    config: TrainConfig, task: Task, folder: RunFolder, *, calibrate: bool
+) -> Task:
+    """Score the training images by heads that never saw their labels, and keep the scores.
+
+    For a loss that asks which labels are missing, and for calibration, which on features goes by
+    the training images.
+    """
+    on_features = isinstance(task.train_inputs, FeatureInputs)
+    if not (task.loss.wants_evidence or (calibrate and on_features)):
         return task
-    recipe = task.recipe.for_evidence if task.before is None else HEADS
+    features = _features(config, task.model, task.train_inputs, folder)
+    if features is None:
+        return task
     heads = cross_validate_heads(
-        features, task.labels, len(task.train), seed=config.seed, recipe=recipe
+        features,
+        task.labels,
+        len(task.train),
+        seed=config.seed,
+        recipe=task.recipe.for_evidence if task.before is None else HEADS,
+        calibrates=calibrate and on_features,
     )
-    return replace(task, heads=heads, can_ask=True)
+    if heads is not None and place_in_world()[0] == 0:
+        scores = torch.sigmoid(heads.logits).numpy()
+        ScoreTable(task.train.images, task.train.classes, scores).save(folder.out_of_fold)
+    return replace(task, heads=heads, asked=True)
 
 
 def fit_missing_labels(config: TrainConfig, task: Task) -> Task:
     """Fit the missing-label model to cross-validated scores, and tell the loss of the labels."""
     stats = label_stats(task.train, config.epochs, before=task.before)
     evidence = None
-    if task.can_ask:
+    if task.asked:
         evidence = tell_loss(
             task.loss,
             stats,

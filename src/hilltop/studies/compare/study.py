@@ -24,7 +24,7 @@ BASELINE = Method("bce")
 # What may differ between calls: where files lie is told by their content, the rest changes nothing.
 _FREE = (
     "labels", "val_labels", "true_labels", "images", "features", "format", "reading", "workers",
-    "report", "tensorboard",
+    "report", "logger",
 )  # fmt: skip
 
 
