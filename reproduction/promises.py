@@ -9,7 +9,7 @@ lost in the same way. A promise is made 100 times: at most 500 images are drawn 
 replacement, questions about them are drawn and answered, and the threshold is judged by the
 complete labels of the pool, which is the distribution that the images come from (``new``), or of
 the images themselves (``these``). Baselines: the same answers without a model (all open pairs are
-equally probable; 20 times, in three ways of losing labels), conformal risk control and RCPS
+equally probable; 20 times, in one way of losing labels), conformal risk control and RCPS
 (Waudby-Smith and Ramdas) of the mean recall of an image, with as many answers spent on completely
 labelled images, and the threshold of who knows the truth. It goes on where it was stopped; K/N
 makes each Nth cell from the Kth on.
@@ -224,7 +224,7 @@ def study(data, out, minutes, part="0/1"):
             continue
         if time.monotonic() > until:
             return
-        kinds = KINDS if way in FIRST_WAYS else KINDS[::2]
+        kinds = KINDS if way == FIRST_WAYS[0] else KINDS[::2]
         found = Cell(x, y, area, way, lose).rows(kinds)
         rows = [{"set": name, "way": way, **row} for row in found]
         with out.open("a") as file:
