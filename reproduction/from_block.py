@@ -9,6 +9,9 @@ them: from these alone thresholds are found. The other rows judge, with complete
 Run it with: python reproduction/from_block.py --slice coco16k_lite0.npz --images images
     --weights efficientnet-lite0-57934424.pth --out runs [--methods bce,hill] [--seeds 0,1]
 
+``bce+pseudo_label`` trains twice. ``--whole`` lets all layers learn, with the paper's augmentation
+and moving average, and ``--figure FILE`` draws what is there over the epochs.
+
 ``auto+boost`` boosts class activations (BoostLU), ``splc_bounded+average`` lets corrections ask the
 moving average. With ``--choosing`` other training rows judge instead, with complete labels: by
 these one may choose.
@@ -30,6 +33,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.scores import ScoreTable
@@ -41,7 +46,15 @@ from hilltop.training.calibration import score_logits
 
 TRAINING = 12_000  # rows of the slice that may be learned from; the others judge
 LISTS = {"0.4": "Y_04left", "single": "Y_single", "complete": "Y_full"}
-METHODS = "bce,hill,splc,splc_bounded,gr,auto,complete"
+METHODS = (
+    "bce,wan,bce_ls,focal_margin,asl_released,hill,splc,splc:equation=true,splc:base=focal,"
+    "role,bce+pseudo_label,gr,auto,complete"
+)
+SHOWN = {
+    "0.4-bce": "BCE", "0.4-hill": "Hill", "0.4-splc": "SPLC", "0.4-splc_released": "SPLC",
+    "0.4-splc-equation=true": "SPLC, Eq. 10", "0.4-auto": "auto", "complete-bce": "complete labels",
+}  # fmt: skip
+"""What the figure calls runs, by the start of their folders."""
 COLUMNS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
 BOOST = 5.0  # as its authors have it
 WHOLE_BATCH = 32  # where all layers learn
@@ -188,6 +201,30 @@ def _run(row: dict[str, str]) -> tuple[int, str, str]:
     return int(row["seed"]), row["level"], row["method"]
 
 
+def draw(folder: Path, path: Path) -> None:
+    """Draw mAP, and the precision of pseudo labels, over the epochs of all runs in a folder."""
+    found: dict[str, list[list[dict[str, float]]]] = {}
+    for file in sorted(folder.glob("*/metrics.csv")):
+        name = SHOWN.get(file.parent.name.rpartition("-")[0])
+        if name is not None:
+            found.setdefault(name, []).append(RunFolder(file.parent).recorded())
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    panels = figure.subplots(1, 2)
+    titles = {"mAP": "mAP", "pseudo_label_precision": "pseudo labels that are right"}
+    for axes, (column, title) in zip(panels, titles.items(), strict=True):
+        for name, runs in found.items():
+            length = min(map(len, runs))
+            values = np.array([[100 * row[column] for row in run[:length]] for run in runs])
+            if np.isfinite(values).any():
+                label = f"{name} ({len(runs)})"
+                epochs, colour = np.arange(1, length + 1), f"C{[*found].index(name)}"
+                axes.plot(epochs, values.mean(axis=0), marker=".", color=colour, label=label)
+        axes.set(xlabel="epoch", title=f"{title}, %")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(0, -0.18), ncols=3)
+    figure.savefig(path, dpi=150)
+
+
 def main() -> None:
     """Make all runs that are not there, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -203,10 +240,14 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--image-size", type=int, default=128)
     parser.add_argument("--train-from", default="blocks.6")
+    parser.add_argument("--figure", type=Path, help="draw what is there, over epochs, and stop")
     parser.add_argument("--whole", action="store_true", help="all layers learn, as in the paper")
     words = parser.parse_args()
     if words.choosing and words.training + words.aside + words.judging > TRAINING:
         parser.error(f"one may choose by the first {TRAINING:,} rows alone; take fewer")
+    if words.figure is not None:
+        draw(words.out / "runs", words.figure)
+        return
     words.out.mkdir(parents=True, exist_ok=True)
     if not (words.out / "judge.parquet").exists():
         write_tables(words.slice, words.out, words)

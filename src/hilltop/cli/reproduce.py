@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import io
+import logging
+import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
@@ -16,12 +20,16 @@ from hilltop.cli.parser import Device, Out
 from hilltop.cli.train import GROUPS, RunOptions
 from hilltop.errors import ArgumentError, HilltopError
 from hilltop.machine import usable_cores
-from hilltop.progress import say
+from hilltop.progress import logger, say
 from hilltop.training.config import TrainConfig
 
 if TYPE_CHECKING:
+    from hilltop.studies.reproduce.plan import Job, Selection
     from hilltop.studies.reproduce.recipe import Recipe
     from hilltop.studies.reproduce.source import Source
+
+MOST_WORKERS = 16
+"""Processes that decode images, as the released code has it, where there are so many cores."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,9 @@ class Reproduce:
     embedded, or a data set of your own: --labels with complete training labels, --val-labels with
     complete labels to judge by, and --features or --images. On images, runs are trained as in the
     paper (recipes/paper.yaml). Every run is kept in OUT and made once. Figures of formulas need
-    none of it.
+    none of it. --methods, --keep and --seeds make some of the runs, or a single one.
 
-    Example: hilltop reproduce coco hill-ablation --root data --dry-run
+    Example: hilltop reproduce coco --root data --methods hill --keep 0.4 --seeds 0
     """
 
     names: tuple[str, ...] = ()
@@ -57,6 +65,10 @@ class Reproduce:
     """What to call your data set in tables; without it the name of the label file."""
     reduced: tuple[str, ...] = ()
     """Reduced label files as LEVEL=FILE, for example 0.4=coco_train_0.4left.txt."""
+    methods: str | None = None
+    """Make the runs of these methods alone, with commas between them, such as hill,bce."""
+    keep: str | None = None
+    """Make the runs on these labels alone: complete, 0.75, 0.4, single."""
     seeds: str = "0,1,2"
     """Seeds with commas between them."""
     out: Out = Path("reproduced")
@@ -69,8 +81,8 @@ class Reproduce:
     device: Device = "auto"
     groups: ClassVar = {
         "What to make": (
-            "all", "list", "root", "source", "open_images", "dry_run", "name", "reduced", "seeds",
-            "jobs",
+            "all", "list", "root", "source", "open_images", "dry_run", "name", "reduced", "methods",
+            "keep", "seeds", "jobs",
         ),
         **GROUPS,
     }  # fmt: skip
@@ -84,10 +96,23 @@ class Reproduce:
         path = self.config
         if path is None and (self.root or self.run_options.images) is not None:
             path = recipe_folder() / PAPER_TRAINING
-        return None if path is None else Reproduce(run_options=TrainConfig.from_file(path))
+        if path is None:
+            return None
+        options = TrainConfig.from_file(path)
+        if path == recipe_folder() / PAPER_TRAINING:
+            # The recipe leaves open what the machine decides.
+            options = dataclasses.replace(options, workers=min(MOST_WORKERS, usable_cores()))
+        return Reproduce(run_options=options)
 
     def run(self) -> dict[str, Any]:
-        """List, or make what was asked for."""
+        """List, or make what was asked for; of several processes the first one speaks."""
+        if os.environ.get("RANK", "0") == "0":
+            return self._run()
+        logger.setLevel(logging.WARNING)
+        with contextlib.redirect_stdout(io.StringIO()):
+            return self._run()
+
+    def _run(self) -> dict[str, Any]:
         from hilltop.studies.reproduce.plan import (
             absent_data,
             check_weights,
@@ -110,9 +135,14 @@ class Reproduce:
         seeds = parse_seeds(self.seeds)
         unnamed = unnamed_data(self.names, recipes)
         sources = self._sources(chosen, unnamed)
-        jobs = plan_jobs(chosen, sources, self.out, seeds)
-        plan = []
-        for line in describe_plan(jobs, measure=self.root is not None):
+        only = self._selection()
+
+        def planned(seeds: Sequence[int]) -> list[Job]:
+            return plan_jobs(chosen, sources, self.out, seeds, only=only)
+
+        jobs, plan = planned(seeds), []
+        by_seeds = {} if self.root is None else {n: planned(range(n)) for n in (1, 3)}
+        for line in describe_plan(jobs, measure=self.root is not None, by_seeds=by_seeds):
             plan.append(line)
             print(line, flush=True)
         if absent := absent_data(chosen, sources, unnamed):
@@ -124,7 +154,9 @@ class Reproduce:
         begun = (self.out / "tables").is_dir() or (self.out / "figures").is_dir()
         check_written(self, self.out / "report.html", force=begun)
         usual = usable_cores() if self.source == "embedded" else 1
-        made = reproduce(chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, say=say)
+        made = reproduce(
+            chosen, sources, self.out, seeds=seeds, jobs=self.jobs or usual, only=only, say=say
+        )
         page = write_reproduction_report(self.out / "report.html", made)
         missing = {item.recipe.name: item.missing for item in made.items if item.missing}
         for item in made.items:
@@ -133,10 +165,22 @@ class Reproduce:
         for name, why in missing.items():
             print(f"{name}: {why}")
         print(f"{made.seconds:.0f} s; {page}, tables and figures beside it")
+        for result in made.results if only is not None else ():
+            print(f"{result.cell}: {result.folder}")
         if made.failed:
             raise HilltopError(made.failed)
         made_names = [item.recipe.name for item in made.items]
         return {"report": page, "made": made_names, "missing": missing}
+
+    def _selection(self) -> Selection | None:
+        """Which runs to make; None for all."""
+        from hilltop.studies.compare.method import parse_methods
+        from hilltop.studies.reproduce.plan import Selection
+
+        if self.methods is None and self.keep is None:
+            return None
+        methods = () if self.methods is None else parse_methods(self.methods)
+        return Selection(methods, tuple(filter(None, (self.keep or "").split(","))))
 
     def _sources(self, recipes: Sequence[Recipe], unnamed: set[str]) -> dict[str, Source]:
         """What tables and figures are made from, by data set; nothing if none of them needs any."""

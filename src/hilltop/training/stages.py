@@ -99,7 +99,9 @@ def _add_pseudo_labels(
     """Train a first time in the folder's own folder, and label what that model is sure of."""
     first = _first(folder)
     once = dataclasses.replace(config, pseudo_label=None, report=False, logger=None)
-    if first.config.is_file():
+    if first.last.is_file() and len(first.recorded()) == once.epochs:
+        pass  # it is finished
+    elif first.config.is_file():
         resume(first.path, calibrate=False)
     else:
         train(once, first.path, calibrate=False)

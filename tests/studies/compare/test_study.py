@@ -150,6 +150,22 @@ def test_pseudo_labels_are_a_second_stage_on_more_labels(base: TrainConfig, tmp_
     assert not list(tmp_path.rglob("resume.safetensors"))
 
 
+def test_the_first_stage_of_pseudo_labels_is_the_run_that_is_there(
+    base: TrainConfig, tmp_path: Path
+) -> None:
+    results = {}
+    for name, methods in (("alone", ["bce+pseudo_label"]), ("both", ["bce+pseudo_label", "bce"])):
+        study = Study(tmp_path / name, base)
+        cells = [Cell(LEFT, Method.parse(method), 0) for method in methods]
+        results[name] = run_study(study, cells, say=quiet)[0]
+    events = [(results["both"].folder / "first" / "events.jsonl").read_text()]
+    events.append((tmp_path / "both" / "runs" / "0.4" / "bce" / "0" / "events.jsonl").read_text())
+    assert events[0] == events[1], "it was not trained again"
+    for file in ("metrics.csv", "first/metrics.csv"):
+        texts = [(result.folder / file).read_text() for result in results.values()]
+        assert texts[0] == texts[1]
+
+
 def test_what_a_reduced_file_does_not_list_is_unknown_even_if_it_says_absent(
     base: TrainConfig, complete: Path, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import timm
 import torch
 
 from hilltop.inputs.synthetic import write_dataset
+from hilltop.training import ModelConfig, TrainConfig
 
 SCRIPT = Path(__file__).parents[3] / "reproduction" / "from_block.py"
 TRAINING, IMAGES, CLASSES = 12_000, 36, 3
@@ -38,7 +39,7 @@ def test_every_method_gets_its_rows_and_is_not_run_twice(
     words = [SCRIPT, "--slice", tmp_path / "slice.npz", "--images", tmp_path / "images"]
     words += ["--weights", tmp_path / "weights.pth", "--out", tmp_path / "runs"]
     words += ["--training", 16, "--aside", 12, "--judging", 8, "--image-size", 64, "--epochs", 2]
-    stopped = tmp_path / "runs" / "complete-bce-0" / "config.yaml"  # in its first epoch
+    stopped = tmp_path / "runs" / "runs" / "complete-bce-0" / "config.yaml"  # in its first epoch
     stopped.parent.mkdir(parents=True)
     stopped.write_text("epochs: 2\n")
     other = "splc:tau=0.7+average+boost"
@@ -56,9 +57,23 @@ def test_every_method_gets_its_rows_and_is_not_run_twice(
     ]
     assert all(0 < float(row["mAP"]) <= 1 for row in rows)
     assert [bool(row["own_OF1"]) for row in rows] == [True, False] * 2
-    config = (tmp_path / "runs" / "0.4-splc-tau=0.7+average+boost-0" / "config.yaml").read_text()
+    folder = tmp_path / "runs" / "runs" / "0.4-splc-tau=0.7+average+boost-0"
+    config = (folder / "config.yaml").read_text()
     assert "ask_average: true" in config
     assert "boost: 5.0" in config
+    picture = tmp_path / "curves.png"
+    monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, "--figure", picture)])
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert picture.stat().st_size > 10_000
+
+
+def test_all_layers_learn_as_in_the_paper() -> None:
+    made = runpy.run_path(str(SCRIPT))["as_in_paper"]
+    made.__globals__["read_labels"] = lambda path: range(3200)  # so many images
+    found = made(TrainConfig(model=ModelConfig(train_from="blocks.6")))
+    assert found.model.train_from is None
+    assert (found.augment, found.model.head_rate, found.ema_choice) == ("paper", 1, "better")
+    assert found.ema == pytest.approx(1 - 1 / 500), "five epochs of a hundred steps"
 
 
 def test_choosing_keeps_away_from_the_rows_that_judge_in_the_end(

@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from hilltop.cli.main import main
-from hilltop.studies.reproduce import dataset_files
+from hilltop.data import read_labels
+from hilltop.studies.reproduce import dataset_files, given_source
+from hilltop.studies.reproduce.recipe import Setting
+from hilltop.training import ModelConfig, TrainConfig
+from tests.forked import run_forked
 from tests.studies.reproduce import official_fakes as fakes
 
 # What makes a run small; everything else is the paper's.
@@ -83,6 +87,56 @@ def test_all_is_made_of_the_data_sets_that_are_there(
     assert "Not there, so left out: NUS-WIDE, VOC and Open Images." in said
 
 
+def test_a_single_run_of_a_table_is_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Released lists for training, the official file for the test images."""
+    root, out = fakes.coco(tmp_path / "data", train_json=False, lists=True), tmp_path / "out"
+    assert run("coco", root, out, "--methods", "hill", "--keep", "0.4") == 0
+    folder = out / "coco" / "runs" / "runs" / "0.4" / "hill" / "0"
+    assert f"0.4 hill seed 0: {folder}" in capsys.readouterr().out
+    assert [path.parent for path in (out / "coco" / "runs").rglob("last.safetensors")] == [folder]
+    assert len(read_labels(folder / "val_labels.parquet")) == 4, "one has no annotation"
+    cells = measured(out, "coco")
+    assert {key for key, value in cells.items() if value} == {
+        ("Hill", f"40% labels left: {metric}") for metric in ("mAP", "CF1", "OF1")
+    }
+    assert run("coco", root, out, "--methods", "bce", "--keep", "0.4") == 0
+    assert measured(out, "coco")["Hill", "40% labels left: mAP"], "what was made before stays"
+    assert run("coco", root, out, "--methods", "gr") == 2
+    assert "--methods gr: no run of these" in capsys.readouterr().err
+    assert run("coco", root, out, "--keep", "0.5") == 2
+    assert "there is 0.4, 0.75, complete, single here" in capsys.readouterr().err
+
+
+def test_several_processes_print_every_line_once(tmp_path: Path) -> None:
+    root, out = fakes.coco(tmp_path / "data"), tmp_path / "out"
+    tiny = ["6" if before == "--batch-size" else word
+            for before, word in zip(["", *TINY], TINY, strict=False)]  # fmt: skip
+    words = ["reproduce", "coco", "--root", root, "--out", out, *tiny, "--methods", "bce,hill"]
+    said = run_forked("-m", "hilltop", *words, "--keep", "single", processes=2)
+    for line in ("COCO, test_resnet", "All of it", "single bce seed 0: ", "tables and figures"):
+        assert said.count(line) == 1, said
+    assert measured(out, "coco")["Hill", "single label: mAP"]
+
+
+def test_weights_of_several_backbones_come_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "weights" / "b").mkdir(parents=True)
+    (tmp_path / "weights" / "a.safetensors").touch()
+    model = ModelConfig(model="a", weights=str(tmp_path / "weights"))
+    base = TrainConfig(val_labels=tmp_path, images=tmp_path, model=model)
+    source = given_source(base, name="mine")
+
+    def weights_of(name: str | None) -> str:
+        config = source.settings(Setting(model=name))
+        assert config is not None
+        return str(Path(config.model.weights).relative_to(tmp_path / "weights"))
+
+    assert weights_of(None) == "a.safetensors"
+    assert weights_of("b") == "b", "the folder of a model"
+    assert weights_of("c") == "c.pth", "which a check before training says is missing"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
@@ -151,12 +205,16 @@ def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
         "COCO, test_resnet: 6 training and 4 test images, 3 classes; 28 runs, 0 finished; 1 epoch"
-        " of 2 steps each, 62 steps to go."
+        " of 2 steps each, 56 steps to go."
     )
     assert lines[1] == "  The paper has 82,081 and 40,137 images, 80 classes."
-    assert "when judged on this device: about 1 min." in lines[2]
+    assert "when judged on this device, " in lines[2]
     assert [line.partition(",")[0] for line in lines[3:9:3]] == ["VOC", "NUS-WIDE"]
-    assert lines[-1] == "All of it, one run after another: about 1 min."
+    assert "with 0 processes to decode images (--workers)" in lines[2]
+    total, one_seed, three_seeds = lines[-3:]
+    assert total == "All of it, one run after another: about 1 min."
+    assert one_seed == "  With --seeds 0: 48 runs, about 1 min."
+    assert three_seeds == "  With --seeds 0,1,2: 144 runs, about 1 min."
     assert not list(out.rglob("runs"))
 
 

@@ -12,7 +12,7 @@ from hilltop.cli.compare import Compare
 from hilltop.cli.main import main, parse
 from hilltop.cli.reproduce import Reproduce
 from hilltop.errors import ArgumentError, ConfigError
-from hilltop.studies.compare import COMPLETE, NAMED, parse_level
+from hilltop.studies.compare import COMPLETE, NAMED, parse_level, parse_methods
 from hilltop.studies.reproduce import Recipe, choose_recipes, read_recipes
 from hilltop.studies.reproduce.figures import FIGURES
 from hilltop.studies.reproduce.recipe import PAPER_TRAINING, recipe_folder
@@ -28,6 +28,18 @@ ITEMS = {
     "focal-margin-gradients", "asl-gradients", "stages", "test-distributions", "missing-by-epoch",
     "examples", "more-examples",
 }  # fmt: skip
+
+
+def test_the_protocol_of_later_methods_can_be_compared_in() -> None:
+    text = (recipe_folder() / "single_positive.yaml").read_text()
+    command = re.search(r"#   hilltop (compare .*?--out cole)", text, re.DOTALL)
+    assert command is not None
+    words = command[1].replace("\\\n#", " ").split()
+    words[words.index("--config") + 1] = str(recipe_folder() / "single_positive.yaml")
+    parsed = parse(words)
+    assert isinstance(parsed, Compare)
+    assert parsed.run_options.learning_rate == 1e-5
+    assert "gr" in [str(method) for method in parse_methods(parsed.methods)]
 
 
 def test_every_table_and_figure_of_the_paper_has_a_recipe() -> None:

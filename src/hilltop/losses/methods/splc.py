@@ -203,8 +203,9 @@ def splc_bounded(
         \qquad t = \max(\tau, \tau_B)
 
     :math:`\tau_B` is the lowest threshold at which the batch has at most as many pseudo labels as
-    labels. On COCO features at a learning rate of 3e-3 the equation, :func:`splc`, takes six pairs
-    for each label, and its mAP is 34.8 where this form has 55.2.
+    labels. On features of 9,000 COCO images at a learning rate of 3e-3 the equation takes 91,493
+    pairs for labels, 14% of them rightly, and its mAP is 38.6 where this form has 46.8 and
+    :func:`splc` 47.2.
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
 
     Args:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import shutil
 import threading
 import time
 import traceback
@@ -28,6 +29,7 @@ from hilltop.inputs.features import Features, read_features
 from hilltop.metrics.epochs import best_epoch, in_per_cent
 from hilltop.studies.compare.study import Cell, Study
 from hilltop.training import TrainConfig, resume, train
+from hilltop.training.distributed import all_gather_object, place_in_world
 from hilltop.training.run_folder import RunFolder
 
 RESULT = "result.json"
@@ -87,10 +89,14 @@ def run_study(
     if done:
         total = pluralize(len(cells), "run", "runs")
         say(f"{pluralize(done, f'of {total} is', f'of {total} are')} finished already")
-    for result in _ended(study, waiting, min(jobs, max(1, len(waiting)))):
-        results[result.cell] = result
-        done += 1
-        say(f"[{done:>{len(str(len(cells)))}}/{len(cells)}] {_line(result)}")
+    # What others begin with comes first.
+    stages = [[cell for cell in waiting if (cell.method.pseudo_label is not None) == again]
+              for again in (False, True)]  # fmt: skip
+    for stage in filter(None, stages):
+        for result in _ended(study, stage, min(jobs, len(stage))):
+            results[result.cell] = result
+            done += 1
+            say(f"[{done:>{len(str(len(cells)))}}/{len(cells)}] {_line(result)}")
     return [results[cell] for cell in cells]
 
 
@@ -114,7 +120,7 @@ def _ended(study: Study, cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
     if jobs == 1:
         with _held(study.base):
             for cell in cells:
-                yield _run_cell(cell, study.config(cell), study.run_folder(cell))
+                yield _run_cell(study, cell)
         return
     # A fresh interpreter for each process: forking one that runs threads of torch can hang.
     context = multiprocessing.get_context("spawn")
@@ -124,10 +130,7 @@ def _ended(study: Study, cells: Sequence[Cell], jobs: int) -> Iterator[Result]:
         jobs, context, initializer=_start, initargs=(threads, study.base, started)
     )
     try:
-        pending: set[Future[Result]] = {
-            pool.submit(_run_cell, cell, study.config(cell), study.run_folder(cell))
-            for cell in cells
-        }
+        pending: set[Future[Result]] = {pool.submit(_run_cell, study, cell) for cell in cells}
         while pending:
             ended, pending = wait(pending, return_when=FIRST_COMPLETED)
             for future in ended:
@@ -180,9 +183,14 @@ def _held(base: TrainConfig) -> Iterator[None]:
     del held
 
 
-def _run_cell(cell: Cell, config: TrainConfig, folder: Path) -> Result:
+def _run_cell(study: Study, cell: Cell) -> Result:
     """Train or resume one cell, with what it prints in its own folder, and record how it ended."""
+    config, folder = study.config(cell), study.run_folder(cell)
     folder.mkdir(parents=True, exist_ok=True)
+    begun = RunFolder(folder).config.is_file()
+    all_gather_object([])  # of several processes none begins before all have looked
+    if cell.method.pseudo_label is not None and not begun and place_in_world()[0] == 0:
+        _take_first_stage(study, cell)
     began = time.perf_counter()
     error = ""
     with (
@@ -191,19 +199,33 @@ def _run_cell(cell: Cell, config: TrainConfig, folder: Path) -> Result:
         contextlib.redirect_stderr(output),
     ):
         try:
-            if RunFolder(folder).config.is_file():
+            if begun:
                 resume(folder, calibrate=False)
             else:
                 train(config, folder, calibrate=False)
         except HilltopError as problem:
             error = str(problem)
         except Exception as problem:  # a fault of ours must not take the other runs with it
+            if place_in_world()[1] > 1:  # the other processes would wait for this one for ever
+                raise
             error = f"{type(problem).__name__}: {problem}"
             traceback.print_exc()
     result = _result(cell, folder, error, time.perf_counter() - began)
     keys = ("last", "best", "error", "seconds")
     atomic_write(folder / RESULT, json.dumps({key: getattr(result, key) for key in keys}) + "\n")
     return result
+
+
+def _take_first_stage(study: Study, cell: Cell) -> None:
+    """Begin pseudo labels with the run that is their first stage, where it is there."""
+    first, known = study.run_folder(cell.first_stage), read_result(study, cell.first_stage)
+    aside = study.run_folder(cell) / "first"
+    if known is None or not known.finished or aside.exists():
+        return
+    aside.mkdir()
+    for path in first.iterdir():
+        if path.is_file() and path.name not in (RESULT, "output.txt"):
+            shutil.copy2(path, aside / path.name)
 
 
 def _result(cell: Cell, folder: Path, error: str, seconds: float) -> Result:
@@ -213,7 +235,7 @@ def _result(cell: Cell, folder: Path, error: str, seconds: float) -> Result:
     rows: list[dict[str, Any]] = run.recorded()
     best = dict(best_epoch(rows))
     for state in folder.rglob(run.state.name):
-        state.unlink()  # three times the size of the model, and of no more use
+        state.unlink(missing_ok=True)  # three times the size of the model, and of no more use
     return Result(cell, folder, rows[-1], best, seconds=round(seconds, 3))
 
 

@@ -36,6 +36,11 @@ class Cell:
     method: Method
     seed: int
 
+    @property
+    def first_stage(self) -> Cell:
+        """The run that is the first of the two stages of pseudo labels."""
+        return dataclasses.replace(self, method=dataclasses.replace(self.method, pseudo_label=None))
+
     def __str__(self) -> str:
         """Return what a person calls it."""
         return f"{self.level.name} {self.method} seed {self.seed}"

@@ -14,11 +14,11 @@ import torch
 
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable
-from hilltop.errors import DataError, HilltopWarning
+from hilltop.errors import ArgumentError, DataError, HilltopWarning
 from hilltop.inputs.image_files import find_images
 from hilltop.losses import build
 from hilltop.models import build_image_model
-from hilltop.studies.compare import Cell, Study
+from hilltop.studies.compare import Cell, Method, Study
 from hilltop.studies.compare.runs import read_result
 from hilltop.studies.reproduce.dataset_files import data_title
 from hilltop.studies.reproduce.recipe import Recipe, Setting
@@ -41,6 +41,7 @@ class Job:
         setting: How they differ from the usual runs.
         study: Their folder and settings.
         cells: The runs.
+        others: Runs that are not made now, but shown where earlier calls made them.
     """
 
     data: str
@@ -48,12 +49,57 @@ class Job:
     setting: Setting
     study: Study
     cells: tuple[Cell, ...]
+    others: tuple[Cell, ...] = ()
 
     @property
     def waiting(self) -> list[Cell]:
         """Runs that are not finished."""
         results = {cell: read_result(self.study, cell) for cell in self.cells}
         return [cell for cell, result in results.items() if not (result and result.finished)]
+
+    def epochs(self) -> int:
+        """Epochs to go. Stage one of pseudo labels is another run, where that is there."""
+        waiting, epochs = self.waiting, self.study.base.epochs
+        again = [cell for cell in waiting if cell.method.pseudo_label is not None]
+        alone = [cell for cell in again if cell.first_stage not in self.cells]
+        return epochs * (len(waiting) + len(alone))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some of the runs behind tables and figures.
+
+    Attributes:
+        methods: Their methods; all without any.
+        levels: Names of the levels of their labels; all without any.
+    """
+
+    methods: tuple[Method, ...] = ()
+    levels: tuple[str, ...] = ()
+
+    def has(self, cell: Cell) -> bool:
+        """Whether a run is among them; a loss alone stands for it with any options."""
+        alike = [cell.method, Method(cell.method.loss, (), cell.method.pseudo_label)]
+        named = not self.methods or any(method in self.methods for method in alike)
+        return named and (not self.levels or cell.level.name in self.levels)
+
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Raise if a method or level is none of those that there are.
+
+        Raises:
+            ArgumentError: No run has it.
+        """
+        levels = sorted({cell.level.name for cell in cells})
+        for level in self.levels:
+            if level not in levels:
+                raise ArgumentError(f"--keep {level}: there is {', '.join(levels) or 'none'} here.")
+        for method in self.methods:
+            if not any(Selection((method,), self.levels).has(cell) for cell in cells):
+                there = sorted({str(cell.method) for cell in cells})
+                raise ArgumentError(
+                    f"--methods {method}: no run of these tables and figures has it; there are"
+                    f" {', '.join(there) or 'none'}."
+                )
 
 
 @dataclass(frozen=True)
@@ -69,8 +115,18 @@ def plan_jobs(
     sources: Mapping[str, Source],
     out: Path,
     seeds: Sequence[int],
+    *,
+    only: Selection | None = None,
 ) -> list[Job]:
-    """Everything that recipes need, source by source; a run that several need is there once."""
+    """Everything that recipes need, source by source; a run that several need is there once.
+
+    Args:
+        recipes: Tables and figures.
+        sources: Data sets.
+        out: Where runs lie.
+        seeds: Of the runs of tables; other backbones and figures take the first.
+        only: Which of these runs to make; all without it.
+    """
     jobs = []
     for data, source in sources.items():
         parts = [recipe.on(data) for recipe in recipes]
@@ -85,23 +141,31 @@ def plan_jobs(
             cells = [cell for part in filled for cell in part.cells(levels, chosen, setting)]
             if config is not None and cells:
                 study = Study(out / source.folder / str(setting), config)
-                jobs.append(Job(data, source, setting, study, tuple(dict.fromkeys(cells))))
+                every = tuple(dict.fromkeys(cells))
+                made = tuple(cell for cell in every if only is None or only.has(cell))
+                others = tuple(cell for cell in every if cell not in made)
+                jobs.append(Job(data, source, setting, study, made, others))
+    if only is not None:
+        only.check([cell for job in jobs for cell in (*job.cells, *job.others)])
     return jobs
 
 
-def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
+def describe_plan(
+    jobs: Sequence[Job], *, measure: bool, by_seeds: Mapping[int, Sequence[Job]] | None = None
+) -> Iterator[str]:
     """Yield lines on what would be trained: runs, images, steps and, if measured, hours.
 
     Args:
         jobs: What there is to do.
         measure: Whether to time a few steps of each model on this device.
+        by_seeds: The same for other numbers of seeds, whose hours are said too.
     """
-    total, paces = 0.0, dict[ModelConfig, Pace]()
+    paces = dict[ModelConfig, Pace]()
     for job in jobs:
         config, waiting = job.study.base, job.waiting
         train, val = job.source.complete_labels(), job.source.test_labels()
         steps = math.ceil(len(train) / config.batch_size)
-        epochs = sum(config.epochs * _stages(cell) for cell in waiting)
+        epochs = job.epochs()
         runs = pluralize(len(job.cells), "run", "runs")
         length = pluralize(config.epochs, "epoch", "epochs")
         yield (
@@ -117,15 +181,30 @@ def describe_plan(jobs: Sequence[Job], *, measure: bool) -> Iterator[str]:
             if config.model not in paces:
                 paces[config.model] = measure_pace(config, train)
             pace = paces[config.model]
-            judged = len(val) * (2 if config.ema else 1)  # the average and the plain model
-            seconds = epochs * (len(train) * pace.train + judged * pace.judge)
-            total += seconds
+            loaders = pluralize(config.workers, "process", "processes")
             yield (
                 f"  An image takes {_short(pace.train)} in training and {_short(pace.judge)} when"
-                f" judged on this device: about {_hours(seconds)}."
+                f" judged on this device, with {loaders} to decode images (--workers): about"
+                f" {_hours(_seconds_of(job, paces))}."
             )
+    total = sum(_seconds_of(job, paces) for job in jobs)
     if total:
         yield f"All of it, one run after another: about {_hours(total)}."
+        for number, others in (by_seeds or {}).items():
+            runs = pluralize(sum(len(job.waiting) for job in others), "run", "runs")
+            seconds = sum(_seconds_of(job, paces) for job in others)
+            seeds = ",".join(map(str, range(number)))
+            yield f"  With --seeds {seeds}: {runs}, about {_hours(seconds)}."
+
+
+def _seconds_of(job: Job, paces: Mapping[ModelConfig, Pace]) -> float:
+    """Seconds that the runs of a job take, by the pace of their model, if it is known."""
+    pace = paces.get(job.study.base.model)
+    if pace is None or job.source.only_read:
+        return 0.0
+    train, val = len(job.source.complete_labels()), len(job.source.test_labels())
+    judged = val * (2 if job.study.base.ema else 1)  # the average and the plain model
+    return job.epochs() * (train * pace.train + judged * pace.judge)
 
 
 def absent_data(
@@ -227,11 +306,6 @@ def _decoding(config: TrainConfig, train: LabelTable, augment: str | None) -> fl
         else:
             training_pixels(image, size, augment=augment, seed=0, epoch=0, row=0)
     return (time.perf_counter() - began) / max(1, len(rows))
-
-
-def _stages(cell: Cell) -> int:
-    """How often a run trains: twice with pseudo labels."""
-    return 1 if cell.method.pseudo_label is None else 2
 
 
 def _stopped(setting: Setting) -> str:

@@ -147,8 +147,8 @@ class Recipe:
             for row in self.rows
         ]
         baselines = [(levels[column.level], BASELINE) for column in columns]
-        chosen_methods = [*methods, *baselines, *([(COMPLETE, BASELINE)] if columns else [])]
-        return [Cell(level, method, seed) for seed in seeds for level, method in chosen_methods]
+        every = [*methods, *baselines]
+        return [Cell(level, method, seed) for seed in seeds for level, method in every]
 
     def run(self, name: str, levels: typing.Mapping[str, Level], seed: int) -> tuple[Setting, Cell]:
         """The run behind a name in a figure, and how it is trained."""

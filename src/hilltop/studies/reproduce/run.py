@@ -14,7 +14,7 @@ from hilltop.data.files import atomic_write
 from hilltop.errors import HilltopError
 from hilltop.report.paper_figures import render_figure
 from hilltop.report.tables import Sheet, write_rows, write_sheets
-from hilltop.studies.compare import COMPLETE, Result, Results, run_study, write_tables
+from hilltop.studies.compare import COMPLETE, Cell, Result, Results, run_study, write_tables
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.compare.runs import failed_runs, read_result
 from hilltop.studies.reproduce.dataset_files import data_title
@@ -26,7 +26,7 @@ from hilltop.studies.reproduce.paper_comparison import (
     statistics_sheet,
 )
 from hilltop.studies.reproduce.paper_values import read_paper_values
-from hilltop.studies.reproduce.plan import Job, plan_jobs
+from hilltop.studies.reproduce.plan import Job, Selection, plan_jobs
 from hilltop.studies.reproduce.recipe import Recipe
 from hilltop.studies.reproduce.source import Source, all_levels, source_of
 from hilltop.studies.reproduce.table_layouts import paper_sheet
@@ -76,6 +76,7 @@ def reproduce(
     *,
     seeds: Sequence[int],
     jobs: int,
+    only: Selection | None = None,
     say: Say = print,
 ) -> Reproduction:
     """Make tables and figures in ``out``.
@@ -91,10 +92,11 @@ def reproduce(
         out: Where to write ``tables``, ``figures`` and the runs.
         seeds: Every run of a table is made once for each; figures take the first.
         jobs: How many runs at the same time.
+        only: Which runs to make; the others are shown where earlier calls made them.
         say: Takes one line for each run that ends.
     """
     began = time.perf_counter()
-    planned = plan_jobs(recipes, sources, out, seeds)
+    planned = plan_jobs(recipes, sources, out, seeds, only=only)
     measured, every = _train(planned, jobs, say)
     items = tuple(_make(recipe, sources, measured, out, seeds) for recipe in recipes)
     return Reproduction(
@@ -113,7 +115,8 @@ def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, l
     measured: dict[str, Measured] = {}
     every: list[Result] = []
     for job in planned:
-        done = _finished(job) if job.source.only_read else _run(job, jobs, say)
+        read = job.source.only_read
+        done = _finished(job, job.cells + job.others) if read else _run(job, jobs, say)
         before = measured.get(job.data) or Measured(facts=job.source.facts())
         results = {**before.results, job.setting: Results(done)}
         measured[job.data] = Measured(results, before.facts)
@@ -122,13 +125,14 @@ def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, l
 
 
 def _run(job: Job, jobs: int, say: Say) -> list[Result]:
-    done = run_study(job.study, list(job.cells), jobs=jobs, say=say)
+    done = run_study(job.study, list(job.cells), jobs=jobs, say=say) if job.cells else []
+    done += _finished(job, job.others)
     write_tables(Results(done), job.study.folder)
     return done
 
 
-def _finished(job: Job) -> list[Result]:
-    found = [read_result(job.study, cell) for cell in job.cells]
+def _finished(job: Job, cells: Sequence[Cell]) -> list[Result]:
+    found = [read_result(job.study, cell) for cell in cells]
     return [result for result in found if result is not None and result.finished]
 
 
@@ -202,7 +206,7 @@ def _figure(
                 run for run in every if run.cell == cell and run.folder.is_relative_to(folder)
             ]
             if not chosen or not chosen[0].finished:
-                return Made(recipe, missing=f"Its run {cell} failed.")
+                return Made(recipe, missing=f"Its run {cell} is not there.")
             runs[name] = chosen[0]
             if setting.epochs is not None:
                 stopped.add(name)

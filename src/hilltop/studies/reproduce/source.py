@@ -83,6 +83,7 @@ class Source:
                 base = self.backbones[setting.model]
             except KeyError:
                 return None
+        base = _with_own_weights(base)
         if setting.epochs is None:
             return base
         # Stopped early on the schedule of the whole run: the same as that run after so many epochs.
@@ -97,6 +98,16 @@ class Source:
         table = self.complete_labels()
         mean = table.count(State.PRESENT) / max(1, len(table))
         return {"labels_per_image": f"{mean:.1f}"}
+
+
+def _with_own_weights(config: TrainConfig) -> TrainConfig:
+    """The settings with the file of their backbone, where weights are a folder of such files."""
+    folder, name = Path(config.model.weights), config.model.model
+    if not folder.is_dir() or (folder / "config.json").is_file():  # the folder of one model
+        return config
+    named = (path for path in sorted(folder.iterdir()) if path.name.startswith(f"{name}."))
+    found = folder / name if (folder / name).is_dir() else next(named, folder / f"{name}.pth")
+    return dataclasses.replace(config, model=dataclasses.replace(config.model, weights=str(found)))
 
 
 def given_source(base: TrainConfig, *, name: str | None, reduced: Sequence[str] = ()) -> Source:
