@@ -69,8 +69,8 @@ class Cost:
         there = next(folder for folder in out.resolve().parents if folder.is_dir())
         free = shutil.disk_usage(there).free
         words = (
-            f"This will take about {_duration(self.seconds)} of one core, {_size(self.memory)} of memory"
-            f" ({_size(free_memory())} are free) and {_size(self.disk)} of disk"
+            f"This will take about {_duration(self.seconds)} of one core,"
+            f" {_size(self.memory)} of memory ({_size(free_memory())} are free) and {_size(self.disk)} of disk"
             f" ({_size(free)} are free)."
         )
         if self.memory > free_memory() or self.disk > free:
