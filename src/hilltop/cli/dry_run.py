@@ -70,8 +70,8 @@ class Cost:
         free = shutil.disk_usage(there).free
         words = (
             f"This will take about {_duration(self.seconds)} of one core,"
-            f" {_size(self.memory)} of memory ({_size(free_memory())} are free) and {_size(self.disk)} of disk"
-            f" ({_size(free)} are free)."
+            f" {_size(self.memory)} of memory ({_size(free_memory())} are free)"
+            f" and {_size(self.disk)} of disk ({_size(free)} are free)."
         )
         if self.memory > free_memory() or self.disk > free:
             words += " That is more than there is."
