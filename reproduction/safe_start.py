@@ -151,7 +151,7 @@ def measure(split: Split, names: list[str], cell: Cell, seed: int) -> dict[str, 
     tests hold). So where ``hill`` never does, no other does, and the others are not run again.
     """
     first = [name for name in names if name in MARKS or name == "hill"]
-    found, became = train_heads(split, first, cell, seed)
+    found, became = train_heads(split, first, cell, seed) if first else ({}, set())
     others = [name for name in names if name not in first]
     if "hill" in found and "hill" not in became:
         return found | dict.fromkeys(others, found["hill"])
