@@ -14,7 +14,8 @@ from tests.forked import run_forked
 
 EXAMPLES = sorted(Path(__file__).parents[1].joinpath("examples").glob("*.py"))
 DATA = "draw_photographs"
-LEARNING = [path for path in EXAMPLES if path.stem != DATA]
+SERVING = "serve_onnx"  # tests/integrations/test_serving.py starts it
+LEARNING = [path for path in EXAMPLES if path.stem not in (DATA, SERVING)]
 
 
 def test_there_are_examples() -> None:

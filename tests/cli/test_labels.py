@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -37,6 +38,17 @@ def test_inspect_prints_text_or_json(labels: Path, capsys: pytest.CaptureFixture
     assert run("inspect", labels, "--unlisted", "absent", "--json") == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["images"], summary["classes"], summary["unknown"]) == (33, 5, 0)
+
+
+def test_inspect_says_whether_labels_can_be_changed_in_place(
+    labels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("inspect", labels, "--unlisted", "unknown") == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("; can be changed in place")
+    packed = labels.with_suffix(".csv.gz")
+    packed.write_bytes(gzip.compress(labels.read_bytes()))
+    assert run("inspect", packed, "--unlisted", "unknown") == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("; read only")
 
 
 def test_what_is_left_open_is_asked_for_with_exit_code_2(

@@ -79,6 +79,7 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     # Encodings
     "a mark at the start": ("\ufeffimage,cat\na,1\n", {}, {"a": "cat"}),
     "UTF-16": ("image,cat\na,1\n".encode("utf-16"), {}, {"a": "cat"}),
+    "a line separator of Unicode in UTF-16": ("image,tags\r\na,cat\u2028dog\r\nb,cat\r\n".encode("utf-16"), {}, {"a": "cat\u2028dog", "b": "cat"}),
     "Latin 1": ("image,tags\na,caf\u00e9\nb,na\u00efve\n".encode("latin-1"), {}, "--encoding"),
     # JSON
     "a key twice": ('{"image":"a","tags":["x"],"tags":["y"]}\n', {}, "'tags' stands twice"),

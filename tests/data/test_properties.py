@@ -384,7 +384,7 @@ def test_a_changed_cell_of_a_text_leaves_all_others_alone(
 ) -> None:
     # What stands around a cell belongs to the file, not to the cell.
     rows = [[f"i{at}", *(cell.strip() for cell in row)] for at, row in enumerate(rows)]
-    text = CsvText(as_csv(rows).decode(), ",")
+    text = CsvText(Path("labels.csv"), as_csv(rows).decode(), ",")
     record = text.records[-1]
     text.set_cell(record.row, column + 1, new.strip())
     changed = [*rows[:-1], [*rows[-1]]]

@@ -181,3 +181,35 @@ def test_objects_in_cells_are_not_dropped() -> None:
     frame = pandas.DataFrame({"image": ["a", "b"], "tags": [{"cat": 1}, {"dog": 0}]})
     with pytest.raises(DataError, match=r"'tags' holds \{'cat': 1\} in row 1"):
         read_labels(frame, unlisted="unknown")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: table().select([0.5]), "row numbers must be whole"),
+        (lambda: table().select(["a"]), "row numbers must be whole"),
+        (lambda: table().with_states([0], [0], 7, step=Step("x")), "States must be"),
+        (lambda: table().with_states([0.5], [0], P, step=Step("x")), "must be whole"),
+        (lambda: table().with_classes(["cat", "dog", "dog"]), "'dog' is there more than once"),
+        (lambda: LabelTable.from_coo(["a"], ["x"], [3], [0], [1], unlisted=U), "no row 3"),
+        (lambda: LabelTable.from_coo(["a"], ["x"], [0], [1], [1], unlisted=U), "no class 1"),
+        (lambda: LabelTable.from_coo(["a"], ["x"], [-1], [0], [1], unlisted=U), "no row -1"),
+        (lambda: LabelTable.from_coo(["a"], ["x"], [0], [0], [9], unlisted=U), "States must be"),
+        (lambda: LabelTable.from_matrix(["a", "b"], [[1], [1, 0]], ["x"], zero="absent"), "length"),
+        (lambda: LabelTable.from_matrix(["a"], [[1]], ["x"], zero="present"), "zero must be"),  # type: ignore[arg-type]
+        (lambda: LabelTable.from_lists(["a"], [["x"]], unlisted="present"), "unlisted must"),  # type: ignore[arg-type]
+        (lambda: read_labels("a.csv", options={"unlisted": "unknown"}), "must be ReadOptions"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_no_table_can_hold_is_refused(call: Any, text: str) -> None:
+    with pytest.raises((ArgumentError, ArgumentTypeError), match=text):
+        call()
+
+
+def test_what_a_frame_cannot_be_read_as_is_said(frames: Any) -> None:
+    frame = frames.DataFrame({"file": ["a"], "tags": ["cat"]})
+    for classes in ("cat", Path("cat.txt")):
+        with pytest.raises(ArgumentTypeError, match="classes must be a list"):
+            LabelTable.from_dataframe(frame, label="tags", classes=classes)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="'coco' is read from a file"):
+        read_labels(frame, format="coco")

@@ -116,6 +116,7 @@ RENAMED_FORMATS = {
     "zero_one_list": "multi_hot",
 }
 """Old names of formats, with their new ones."""
+_READ_ONLY = (*PACKED_SUFFIXES, ".xls", ".xlsb", ".ods")
 _RECIPES = word_set(
     """
     id_class named_arrays name_list matrix triples fasttext tfrecord class_values datumaro
@@ -233,8 +234,8 @@ def _named_layout(
 ) -> Layout | Ambiguous:
     if source.is_folder and not format.folders:
         raise data_error(source.path, f"this is a folder, but {format.name!r} is read from a file.")
-    if not source.is_folder and source.frame is None and not source.is_file:
-        raise data_error(source.path, f"{format.name!r} is not read from this.")
+    if source.frame is not None and format.matches is not None:
+        raise data_error(source.path, f"{format.name!r} is read from a file, not from a DataFrame.")
     found = format.find_layout(source, options, classes)
     if found is None and source.is_file and not source.raw.strip():
         raise data_error(source.path, "the file is empty.")
@@ -347,8 +348,8 @@ def read(source: Source | Any, layout: Layout) -> LabelTable:
 
 def can_patch(path: Path, layout: Layout) -> bool:
     """Whether labels can be changed in a file without writing all of it anew."""
-    read_only = (*PACKED_SUFFIXES, ".xls", ".xlsb", ".ods")
-    return FORMATS[layout.format].patch is not None and path.suffix.lower() not in read_only
+    there = path.is_dir() or (path.is_file() and path.suffix.lower() not in _READ_ONLY)
+    return there and FORMATS[layout.format].patch is not None
 
 
 def patch(source: Source, layout: Layout, table: LabelTable, changes: Sequence[Change]) -> Patched:
@@ -520,6 +521,8 @@ def table_from_dataframe(
         raise ArgumentTypeError(
             f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
         )
+    if isinstance(classes, str | os.PathLike) or label == []:
+        raise ArgumentTypeError("classes must be a list of names, and label a column or several.")
     names = [str(name) for name in frame.columns]
     if image is not None:
         said = replace(said, image_column=str(image))

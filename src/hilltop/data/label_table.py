@@ -284,8 +284,8 @@ class LabelTable:
         _check_distinct(errors, "image", ids)
         _check_distinct(errors, "class", pa.array(classes, pa.string()))
         errors.check()
-        row, column = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
-        state = np.broadcast_to(np.asarray(states, dtype=np.int8), row.shape)
+        row, column = _numbers("row", rows, len(ids)), _numbers("class", columns, len(classes))
+        state = np.broadcast_to(_checked_states(states), row.shape)
         key = row * len(classes) + column
         if len(key) > 1 and not (key[1:] > key[:-1]).all():
             # Sorted by pair and then by state, so that what is known comes before UNKNOWN.
@@ -333,7 +333,7 @@ class LabelTable:
             >>> LabelTable.from_lists(["a.jpg", "b.jpg"], [["cat"], []], ["cat", "dog"])
             LabelTable(2 images, 2 classes, 1 present, 0 absent, 3 unknown)
         """
-        ids = _ids(images)
+        ids, rest = _ids(images), _rest("unlisted", unlisted)
         check_class_names(classes)
         if isinstance(labels, np.ndarray) and labels.ndim == 2:
             raise ArgumentTypeError(
@@ -360,7 +360,7 @@ class LabelTable:
             row = collector.image(image)
             for name in names:
                 collector.label(row, _name(name, classes), State.PRESENT)
-        table = collector.table(unlisted=State.parse(unlisted), sort_classes=True)
+        table = collector.table(unlisted=rest, sort_classes=True)
         return replace(table, history=(Step("from_lists", {"images": len(ids)}),))
 
     @staticmethod
@@ -383,10 +383,13 @@ class LabelTable:
             >>> LabelTable.from_matrix(["a", "b"], [[1, 0], [0, 1]], ["cat", "dog"], zero="absent")
             LabelTable(2 images, 2 classes, 2 present, 2 absent, 0 unknown)
         """
-        rest = State.parse(zero)
+        rest = _rest("zero", zero)
         ids = _ids(images)
         check_class_names(classes)
-        values = np.asarray(matrix)
+        try:
+            values = np.asarray(matrix)
+        except ValueError:
+            raise ArgumentError("matrix must have rows of one length.") from None
         if values.shape != (len(ids), len(classes)):
             raise ArgumentError(
                 f"matrix must have the shape ({len(ids)}, {len(classes)}) of images and classes,"
@@ -621,9 +624,7 @@ class LabelTable:
                     f"A mask of rows must have {len(self)} values, but has the shape {given.shape}."
                 )
             return np.flatnonzero(given)
-        chosen = np.asarray(given, dtype=np.int64)
-        _check_range("row", chosen, len(self))
-        return chosen
+        return _numbers("row", given, len(self))
 
     def with_states(
         self,
@@ -651,11 +652,10 @@ class LabelTable:
             >>> after.labels_of(1), str(after.history[-1])
             (('cat',), 'look: by=Ann')
         """
-        _check_range("row", np.asarray(rows, dtype=np.int64), len(self))
-        _check_range("class", np.asarray(columns, dtype=np.int64), len(self.classes))
         width = max(1, len(self.classes))
-        named = np.asarray(rows, dtype=np.int64) * width + np.asarray(columns, dtype=np.int64)
-        new = np.broadcast_to(np.asarray(states, dtype=np.int8), named.shape)
+        named = _numbers("row", rows, len(self)) * width
+        named = named + _numbers("class", columns, len(self.classes))
+        new = np.broadcast_to(_checked_states(states), named.shape)
         keys, entries = put_entries(self.rows * width + self.columns, self.states, named, new)
         bounds = np.searchsorted(keys, np.arange(len(self) + 1) * width)
         wider = replace(self, indptr=bounds, columns=(keys % width).astype(np.int32))
@@ -680,6 +680,7 @@ class LabelTable:
 
     def with_classes(self, classes: Sequence[str]) -> LabelTable:
         """Return the same labels under another list of classes, which must have all of these."""
+        check_class_names(classes)
         number = {name: at for at, name in enumerate(classes)}
         missing = [name for name in self.classes if name not in number]
         if missing:
@@ -717,14 +718,33 @@ class LabelTable:
         return replace(self, history=(*self.history, step), **parts)
 
 
-def _check_range(kind: str, numbers: Ints, count: int) -> None:
-    """Raise unless all numbers of rows or classes are those of one."""
-    wrong = numbers[(numbers < 0) | (numbers >= count)]
-    if wrong.size:
+def _numbers(kind: str, given: npt.ArrayLike, count: int) -> Ints:
+    """Numbers of rows or classes, all of which must be those of one."""
+    numbers = np.asarray(given)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"{kind} numbers must be whole, but are {numbers.dtype}.")
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < count:
+        wrong = numbers[(numbers < 0) | (numbers >= count)]
         raise ArgumentError(
             f"There is no {kind} {int(wrong.flat[0])}: they are counted from 0, and there are"
             f" {count}."
         )
+    return numbers.astype(np.int64, copy=False)
+
+
+def _checked_states(given: npt.ArrayLike) -> States:
+    states = np.asarray(given)
+    if states.size and not np.isin([states.min(), states.max()], [*State]).all():
+        raise ArgumentError("States must be those of hilltop.data.State: 0, 1 and 2.")
+    return states.astype(np.int8, copy=False)
+
+
+def _rest(name: str, word: str) -> State:
+    """What the pairs are that are not listed: absent or unknown."""
+    state = State.parse(word)
+    if state == State.PRESENT:
+        raise ArgumentError(f"{name} must be 'unknown' or 'absent', but is 'present'.")
+    return state
 
 
 class Collector:

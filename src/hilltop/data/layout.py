@@ -134,6 +134,8 @@ def read_options(given: Mapping[str, Any], base: ReadOptions | None = None) -> R
             named["label_threshold"] = float(cut)
         except ValueError:
             raise ArgumentTypeError(f"label_threshold must be a number, but got {cut!r}.") from None
+    if base is not None and not isinstance(base, ReadOptions):
+        raise ArgumentTypeError(f"options must be ReadOptions, but are {type(base).__name__}.")
     return replace(base or ReadOptions(), **named)
 
 

@@ -12,7 +12,14 @@ import pytest
 from hilltop.audit.decisions.answers import Answers, resolve
 from hilltop.audit.decisions.store import Answer
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.review.people import Assignment, agreement, alpha_of, deal
+from hilltop.audit.review.people import (
+    Assignment,
+    agreement,
+    alpha_of,
+    cohen_kappa,
+    deal,
+    fleiss_kappa,
+)
 from hilltop.audit.review.security import AWAY_S, NameTakenError, ReviewerNames
 from hilltop.audit.review.session import Review
 from hilltop.cli.main import main
@@ -55,6 +62,38 @@ def test_agreement_is_between_people_and_not_with_rulings() -> None:
     assert two.alpha == everybody.alpha == pytest.approx(1 - (1 / 3) / (3 / 5))
     assert alpha_of([(2, 0), (3, 0)]) is None
     assert resolve(answers.votes("dog", "b").values()) == "present"
+
+
+def test_kappas_are_those_of_scikit_learn_and_of_the_literature() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(0)
+    first = rng.random(200) < 0.4
+    second = first ^ (rng.random(200) < 0.2)
+    said = [
+        ["present" if one else "absent" for one in two] for two in zip(first, second, strict=True)
+    ]
+    assert cohen_kappa(said) == pytest.approx(metrics.cohen_kappa_score(first, second))
+    assert cohen_kappa([["present", "present"]]) is None
+    # Ten patients, fourteen raters, five categories: a published example, 0.210.
+    counts = """0 0 0 0 14  0 2 6 4 2  0 0 3 5 6  0 3 9 2 0  2 2 8 1 1
+    7 7 0 0 0  3 2 6 3 0  2 5 3 2 2  6 5 2 1 0  0 2 2 3 7"""
+    assert fleiss_kappa(np.array(counts.split(), dtype=int).reshape(10, 5)) == pytest.approx(
+        0.210, abs=5e-4
+    )
+    assert fleiss_kappa([(2, 0), (3, 0)]) is None
+
+
+def test_a_ruling_of_a_reviewer_leaves_the_answer_that_agreement_is_about() -> None:
+    answers = Answers()
+    for who, word, mode in (
+        ("Ann", "present", "ranked"),
+        ("Ben", "absent", "ranked"),
+        ("Ann", "absent", "ruling"),
+    ):
+        answers.take(given(who, "a", word, mode))
+    (everybody, _) = agreement(answers, {})
+    assert (everybody.pairs, everybody.same) == (1, 0)
+    assert resolve(answers.votes("dog", "a").values()) == "absent"
 
 
 def test_a_name_goes_to_a_second_device_when_the_first_agrees_or_is_away() -> None:

@@ -76,6 +76,10 @@ class WholeImages:
         likely[:FEWEST_CLASSES] = True
         return _items(columns[likely][:MOST_CLASSES], probs[likely][:MOST_CLASSES])
 
+    def prob_complete(self, row: int) -> float:
+        """The probability that an image lacks none of its candidates, taken as independent."""
+        return float(np.exp(np.log1p(-np.minimum(self._candidates.of(row)[1], 1 - 1e-6)).sum()))
+
     def labels(self, row: int) -> list[ImageItem]:
         """The labels of an image, the most doubtful first."""
         known = {} if self._suspects is None else _as_dict(*self._suspects.of(row))

@@ -17,7 +17,7 @@ import re
 import tokenize
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ DELIMITERS = (";", "|", ",", "\n", "\t")
 _NAMED = {"tab": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _ODD_QUOTES = re.compile(rb'[,;|\t] +"|[^,;|\t\n"]"[^,;|\t\r\n"]')
 """A quote behind a space, or within a cell: Python's csv knows what to make of it."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CELL = re.compile(rb'<c r="([A-Z]+)([0-9]+)"([^>/]*)>(.*?)</c>', re.DOTALL)
 _VALUE = re.compile(rb"<v>([^<]+)</v>")
 _SNIFFED = 50
@@ -439,50 +440,64 @@ def _arrow_cells(raw: bytes, separator: str) -> pa.Table | None:
 
 def _csv_cells(source: Source, separator: str, comments: int) -> Cells:
     """The rows as Python's csv reads them: of any length, with the line on which each begins."""
-    lines = source.text.splitlines(keepends=True) if "\r" in source.text else None
-    feed = io.StringIO(source.text, newline="") if lines is None else iter(lines)
-    for _ in range(comments):
-        next(iter(feed), None)
     rows: list[list[str]] = []
     starts: list[int] = []
-    at = comments
-    if separator == " ":
-        for line in feed:
-            at += 1
-            rows.append(line.split())
-            starts.append(at)
-    else:
-        reader = csv.reader(feed, delimiter=separator, skipinitialspace=True, strict=True)
-        try:
-            while True:
-                begins = reader.line_num + comments + 1
-                row = next(reader, None)
-                if row is None:
-                    break
-                rows.append(row)
-                starts.append(begins)
-        except csv.Error as error:
-            raise data_error(
-                source.path,
-                f"this row is not valid CSV: {error}. Is a quote missing?",
-                line=reader.line_num + comments,
-            ) from None
-    filled = [_last_filled(row) for row in rows]
-    width = max(filled, default=0)
-    columns = [
-        pa.array([row[at] if at < len(row) else "" for row in rows], pa.string())
-        for at in range(width)
-    ]
+    for record in csv_records(source.path, source.text, separator, comments):
+        rows.append(record.cells)
+        starts.append(record.row)
     found = tuple(starts)
     return Cells(
         source.path,
-        columns,
+        _columns(rows),
         None,
         lambda row: found[row],
-        [*zip(starts, map(len, rows), filled, strict=True)],
+        [*zip(starts, map(len, rows), map(_last_filled, rows), strict=True)],
         separator,
         comments=tuple(range(1, comments + 1)),
     )
+
+
+@dataclass
+class Record:
+    """One row of a text: the number of its first line, its cells, and itself with the line end."""
+
+    row: int
+    cells: list[str]
+    raw: str
+
+
+def csv_records(path: Path, text: str, separator: str, comments: int) -> Iterator[Record]:
+    """Yield the rows of a text below its first lines; a quoted cell may hold line ends.
+
+    Raises:
+        DataError: A quote is not closed, or stands where none can be.
+    """
+    lines = _LINE.findall(text)[comments:]
+    if separator == " ":
+        for at, line in enumerate(lines, comments + 1):
+            yield Record(at, line.split(), line)
+        return
+    begins, done = 0, 0
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+    try:
+        for cells in reader:
+            begins, done = done, reader.line_num
+            yield Record(begins + comments + 1, cells, "".join(lines[begins:done]))
+    except csv.Error as error:
+        raise data_error(
+            path,
+            f"this row is not valid CSV: {error}. Is a quote missing?",
+            line=reader.line_num + comments,
+        ) from None
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[pa.Array]:
+    """The columns of rows that may differ in length, as far as any of them is filled."""
+    width = max(map(_last_filled, rows), default=0)
+    return [
+        pa.array([row[at] if at < len(row) else "" for row in rows], pa.string())
+        for at in range(width)
+    ]
 
 
 def _last_filled(row: Sequence[str]) -> int:
@@ -560,12 +575,7 @@ def _sheet_cells(source: Source, wanted: str | None) -> Cells:
             )
         chosen = (tables or names or [""])[0]
     rows = sheets.get(chosen, [])
-    width = max((_last_filled(row) for row in rows), default=0)
-    columns = [
-        pa.array([row[at] if at < len(row) else "" for row in rows], pa.string())
-        for at in range(width)
-    ]
-    return Cells(source.path, columns, None, lambda row: row + 1, sheet=chosen)
+    return Cells(source.path, _columns(rows), None, lambda row: row + 1, sheet=chosen)
 
 
 def _holds_table(rows: Sequence[Sequence[str]]) -> bool:

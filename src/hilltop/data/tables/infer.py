@@ -51,6 +51,7 @@ from hilltop.data.tables.words import (
     PRESENT,
     SPREADSHEET_ERRORS,
     ZERO,
+    all_values,
     canonical,
     find_meanings,
     image_candidates,
@@ -361,7 +362,7 @@ def _all_files(table: Table, at: int) -> bool:
 def _all_distinct(table: Table, at: int) -> bool:
     found = table.distinct(at)
     words = found.dictionary.to_pylist()
-    return "" not in words and len(words) == len(table) and bool(odd_words(table.values(at)))
+    return "" not in words and len(words) == len(table) and not all_values(words, {})
 
 
 def _label_columns(
@@ -508,7 +509,7 @@ def _holds_values(found: _Found, table: Table, at: int) -> bool:
     if is_list(table.columns[at]):
         return False
     said = parse_values(found.options, found.source.path)
-    return not odd_words(table.values(at), said)
+    return all_values(table.distinct(at).dictionary.to_pylist(), said)
 
 
 def _class_columns(

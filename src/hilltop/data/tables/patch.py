@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,11 +31,14 @@ from hilltop.data.layout import JSON_LISTS, MULTI_HOT, ROW_NUMBER, Layout
 from hilltop.data.tables.cells import (
     PARQUET_SUFFIXES,
     SHEET_SUFFIXES,
+    Record,
     Table,
     codes_of,
+    csv_records,
     is_list,
     parse_labels,
     parse_list,
+    read_cells,
 )
 from hilltop.data.tables.read import open_table
 from hilltop.data.tables.words import canonical, cell_states
@@ -44,34 +47,26 @@ from hilltop.errors import MissingExtra
 _BOM = "\ufeff"
 
 
-@dataclass
-class Record:
-    """One row: the number of its first line, its cells, and its text with the line end."""
-
-    row: int
-    cells: list[str]
-    raw: str
-
-
 class CsvText:
     """The rows of a text.
 
     Args:
+        path: The file, for messages.
         text: The whole file.
         separator: What separates its cells.
         comments: Number of lines before the table.
     """
 
-    def __init__(self, text: str, separator: str, comments: int = 0) -> None:
+    def __init__(self, path: Path, text: str, separator: str, comments: int = 0) -> None:
         """Split the text into rows; a quoted cell may hold line ends."""
         self.separator = separator
         self._start = _BOM if text.startswith(_BOM) else ""
         text = text.removeprefix(_BOM)
-        self.line_end = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
-        lines = text.split("\n")
-        lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
-        self._before = lines[:comments]
-        self.records = list(_records(lines[comments:], separator, comments))
+        first = text[: text.find("\n") + 1] or "\r" * ("\r" in text) or "\n"
+        self.line_end = "\r\n" if first.endswith("\r\n") else first[-1]
+        self.records = list(csv_records(path, text, separator, comments))
+        below = sum(len(record.raw) for record in self.records)
+        self._before = text[: len(text) - below]
         self._by_row = {record.row: record for record in self.records}
 
     def set_cell(self, row: int, column: int, text: str) -> None:
@@ -100,7 +95,7 @@ class CsvText:
 
     def append(self, cells: list[str]) -> None:
         """Add a row at the end."""
-        if self.records and not self.records[-1].raw.endswith("\n"):
+        if self.records and not self.records[-1].raw.endswith(("\n", "\r")):
             self.records[-1].raw += self.line_end
         line = self.separator.join(self._quoted(cell, False) for cell in cells)
         row = self.records[-1].row + 1 if self.records else 1
@@ -108,7 +103,7 @@ class CsvText:
 
     def text(self) -> str:
         """The whole file."""
-        return self._start + "".join([*self._before, *(record.raw for record in self.records)])
+        return self._start + self._before + "".join(record.raw for record in self.records)
 
     def _quoted(self, text: str, quoted: bool) -> str:
         if quoted or any(mark in text for mark in (self.separator, '"', "\n", "\r")):
@@ -135,26 +130,6 @@ def cell_spans(body: str, separator: str) -> list[tuple[int, int]]:
             start = at + 1
         at += 1
     return [*spans, (start, len(body))]
-
-
-def _records(lines: list[str], separator: str, comments: int) -> Iterator[Record]:
-    taken: list[str] = []
-    if separator == " ":
-        for at, line in enumerate(lines, comments + 1):
-            yield Record(at, line.split(), line)
-        return
-
-    def feed() -> Iterator[str]:
-        for line in lines:
-            taken.append(line)
-            yield line
-
-    reader = csv.reader(feed(), delimiter=separator, skipinitialspace=True, strict=True)
-    begins = comments + 1
-    for cells in reader:
-        yield Record(begins, cells, "".join(taken))
-        taken.clear()
-        begins = reader.line_num + comments + 1
 
 
 Cell = str | list[str]
@@ -479,18 +454,9 @@ def _store(source: Source) -> _Store:
 
 
 def _store_text(source: Source, layout: Layout, table: Table, edits: _Edits) -> bytes:
-    comments = 0
-    lines = source.text.removeprefix("\ufeff").split("\n")
-    while comments < len(lines) and (
-        lines[comments].startswith("#") or not lines[comments].strip()
-    ):
-        comments += 1
-    if not any(line.startswith("#") for line in lines[:comments]):
-        comments = 0
-    try:
-        text = CsvText(source.text, layout.separator or ",", comments)
-    except csv.Error as error:
-        raise data_error(source.path, f"this text cannot be changed in place: {error}.") from None
+    read = read_cells(source, separator=layout.separator, sheet=None)
+    comments = 0 if read is None else len(read.comments)
+    text = CsvText(source.path, source.text, layout.separator or ",", comments)
     place = {at: table.places[at] for at in range(len(table.places))}
     width = max((len(record.cells) for record in text.records), default=0)
     for number, name in enumerate(edits.columns):

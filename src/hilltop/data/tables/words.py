@@ -158,6 +158,12 @@ def count_values(counts: Mapping[str, int]) -> Counter[str]:
     return found
 
 
+def all_values(cells: Iterable[str], said: Mapping[str, str]) -> bool:
+    """Whether cells are nothing but values that a class column may hold."""
+    known = _VALUES | {*said}
+    return ANY in known or all(canonical(cell) in known for cell in cells)
+
+
 def cell_states(
     cells: Iterable[str], values: Iterable[tuple[str, str]], threshold: float | None
 ) -> dict[str, State | None]:

@@ -1,0 +1,161 @@
+"""Label Studio ML backend: the labels that an audit expects, and the order of tasks.
+
+``python -m hilltop.integrations.label_studio_backend AUDIT`` serves it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from hilltop.audit.find.candidate_index import CandidateIndex
+from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.queues import WholeImages
+from hilltop.data.annotations.label_studio import CHOICES, IMAGE_ID
+from hilltop.errors import ArgumentError
+
+_UPLOADED = re.compile(r"[0-9a-f]{8}-(.+)")
+"""Files that were uploaded into Label Studio have eight signs before their name."""
+
+
+class Predictions:
+    """What an audit says of each task."""
+
+    def __init__(self, folder: AuditFolder, *, threshold: float = 0.5) -> None:
+        """Read an audit.
+
+        Args:
+            folder: The audit.
+            threshold: Missing labels of this probability or more are chosen.
+        """
+        self._labels = folder.table()
+        self._images = WholeImages(
+            self._labels, CandidateIndex.read(folder, self._labels), suspects=None
+        )
+        self._row_of = {name: row for row, name in enumerate(self._labels.images.to_pylist())}
+        self._threshold = threshold
+        self.version = f"hilltop {folder.created}"
+
+    def of(self, task: Mapping[str, Any], setup: str) -> dict[str, Any]:
+        """A prediction in Label Studio's form.
+
+        Its score is the probability that the labels of the image are complete: with uncertainty
+        sampling, which shows the lowest score first, the images that lack labels come first.
+        An image that the audit does not know has nothing chosen and the score 1.
+
+        Args:
+            task: A task with its ``data``.
+            setup: The labelling setup of the project.
+        """
+        control, shown, key = _controls(setup)
+        row = self._row(task.get("data") or {}, key)
+        known = [] if row is None else self._labels.labels_of(row)
+        likely = [] if row is None else self._images.candidates(row)
+        chosen = [
+            self._labels.classes[one.column]
+            for one in likely
+            if one.probability is not None and one.probability >= self._threshold
+        ]
+        value = {"choices": [*known, *chosen]}
+        choices = {"from_name": control, "to_name": shown, "type": CHOICES, "value": value}
+        return {
+            "result": [choices] if value["choices"] else [],
+            "score": 1.0 if row is None else round(self._images.prob_complete(row), 6),
+            "model_version": self.version,
+        }
+
+    def _row(self, data: Mapping[str, Any], key: str) -> int | None:
+        """Number of the image of a task; None if the audit does not have it."""
+        if IMAGE_ID in data:
+            return self._row_of.get(str(data[IMAGE_ID]))
+        return next(
+            (self._row_of[name] for name in _names(str(data.get(key, ""))) if name in self._row_of),
+            None,
+        )
+
+
+def _names(address: str) -> Iterator[str]:
+    """What an image may be called by its address, the longest name first."""
+    yield address
+    path = address.partition("?d=")[2] or address.partition("?")[0]
+    parts = [part for part in unquote(path).split("/") if part]
+    yield from ("/".join(parts[at:]) for at in range(len(parts)))
+    uploaded = _UPLOADED.fullmatch(parts[-1]) if parts else None
+    if uploaded is not None:
+        yield uploaded[1]
+
+
+def _controls(setup: str) -> tuple[str, str, str]:
+    """Names of the choices and of what they are about, and the key of its address."""
+    try:
+        tree = ElementTree.fromstring(setup)
+    except ElementTree.ParseError:
+        raise ArgumentError("The labelling setup is not valid XML.") from None
+    for control in tree.iter("Choices"):
+        name, shown = control.get("name", ""), control.get("toName", "")
+        for one in tree.iter():
+            if one.get("name") == shown and one.get("value", "").startswith("$"):
+                return name, shown, one.get("value", "")[1:]
+    raise ArgumentError("The labelling setup has no <Choices> about an object with a value.")
+
+
+def build_backend(predictions: Predictions) -> Starlette:
+    """The application that Label Studio asks."""
+
+    def health(request: Request) -> JSONResponse:
+        return JSONResponse({"status": "UP", "model_class": "Hilltop"})
+
+    async def setup(request: Request) -> JSONResponse:
+        return JSONResponse({"model_version": predictions.version})
+
+    async def predict(request: Request) -> JSONResponse:
+        asked = await request.json()
+        tasks: Sequence[Mapping[str, Any]] = asked["tasks"]
+        results = [predictions.of(task, asked["label_config"]) for task in tasks]
+        return JSONResponse({"results": results, "model_version": predictions.version})
+
+    def versions(request: Request) -> JSONResponse:
+        return JSONResponse({"versions": [predictions.version]})
+
+    async def ignore(request: Request) -> JSONResponse:
+        return JSONResponse({})
+
+    def refused(request: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"error": str(error)}, status_code=400)
+
+    routes = [
+        Route("/health", health),
+        Route("/setup", setup, methods=["POST"]),
+        Route("/predict", predict, methods=["POST"]),
+        Route("/versions", versions),
+        *(Route(path, ignore, methods=["POST"]) for path in ("/train", "/webhook")),
+    ]
+    refusals = {ArgumentError: refused, KeyError: refused, ValueError: refused}
+    return Starlette(routes=routes, exception_handlers=refusals)
+
+
+def main() -> None:
+    """Serve an audit to Label Studio."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("audit", type=Path, help="the folder that hilltop audit wrote")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=9090)
+    parser.add_argument("--threshold", type=float, default=0.5)
+    asked = parser.parse_args()
+    predictions = Predictions(AuditFolder.read(asked.audit), threshold=asked.threshold)
+    uvicorn.run(build_backend(predictions), host=asked.host, port=asked.port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main()
