@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "train": ("train", "--labels", "left.parquet", "--features", "features.npz", "--out", "run"),
     "predict": ("predict", "run", "--features", "features.npz", "--out", "scores.npy"),
     "evaluate": ("evaluate", "scores.npy", "complete.parquet"),
-    "promise": ("promise", "scores.npy", "left.parquet", "--recall", "0.9"),
+    "queue --for promise": ("queue", "scores.npy", "--for", "promise", "--out", "ask.csv"),
     "export": ("export", "run", "--out", "model.onnx"),
     "compare": (
         *("compare", "--labels", "complete.parquet", "--val-labels", "val.parquet", "--features"),

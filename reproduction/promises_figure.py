@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
-from hilltop.missing import PromiseTest, present_probs
+from hilltop.missing import PromiseTest, conclude, present_probs
 
 WANTED, TIMES, ANSWERS = 0.9, 300, 500
 
@@ -51,13 +51,13 @@ def draw(out: Path) -> None:
         xlim=(0.5, 1),
     )
     left.legend()
-    achieved = []
+    cases = []
     for seed in range(TIMES):
         test = PromiseTest(scores, labels, probs=probs, seed=seed)
         ask = test.plan(ANSWERS)
         answers = ask.answered(true[ask.rows, ask.columns])
-        found = test.promise("recall", WANTED, answers, over="these")
-        achieved.append((true & (scores > found.threshold)).sum() / true.sum())
+        cases.append(test.case("recall", WANTED, answers, over="these"))
+    achieved = [(true & (scores > found.threshold)).sum() / true.sum() for found in conclude(cases)]
     broken = int((np.array(achieved) < WANTED).sum())
     low, high = binomtest(broken, TIMES).proportion_ci()
     print(f"{broken} of {TIMES} below {WANTED} ({low:.1%} to {high:.1%})")

@@ -23,7 +23,7 @@ WRITERS = (
     ("train", "--labels", "left.parquet", "--features", "features.npz", "--out", OUT),
     ("predict", "run", "--features", "features.npz", "--out", OUT),
     ("evaluate", "scores.npy", "left.parquet", "--incomplete", "--plan", "3", "--out", OUT),
-    ("promise", "scores.npy", "left.parquet", "--recall", "0.5", "--plan", "3", "--out", OUT),
+    ("queue", "scores.npy", "--for", "promise", "--number", "3", "--out", OUT),
     ("export", "run", "--to", "onnx", "--out", OUT),
     ("export", "run", "--to", "hub-folder", "--out", OUT),
     ("compare", "--labels", "left.parquet", "--val-labels", "val.parquet", "--features",

@@ -333,7 +333,9 @@ class Audit:
         print(f"{path}: {pluralize(pairs, 'pair', 'pairs')}, a page for people without Python")
 
 
-For = Annotated[Literal["model", "labels", "wrong", "measure", "images"], Parameter(name="--for")]
+For = Annotated[
+    Literal["model", "labels", "wrong", "measure", "images", "promise"], Parameter(name="--for")
+]
 
 
 @dataclass(frozen=True)
@@ -342,29 +344,73 @@ class Queue:
 
     model: answers that help training most. labels: the most probable missing labels. wrong: labels
     that are most probably wrong. images: image by image, what it may lack and its labels. measure:
-    a random sample, with the probability with which each pair was drawn. Add a column `answer`
-    (yes, no or unsure) and take it in with review --import.
+    a random sample, with the probability with which each pair was drawn. promise: what `hilltop
+    predict --promise` needs to know of the same images. Add a column `answer` (yes, no or unsure)
+    and take it in with review --import, or for a promise with predict --answers.
 
     Example: hilltop queue audit --for model --number 1000 --out queue.csv
+
+    Example: hilltop queue run --for promise --images photos --number 300 --out ask.csv
     """
 
     folder: Path
-    """The folder that `hilltop audit` wrote."""
+    """The folder that `hilltop audit` wrote. With --for promise also what predict is given: a run
+    folder, or a file with probabilities."""
     _: KW_ONLY
     out: Out
     """The CSV file to write, with the columns image, class and probability."""
     for_: For = "model"
-    """What the answers are for: model, labels, wrong, measure or images."""
+    """What the answers are for: model, labels, wrong, measure, images or promise."""
     number: int = 1000
     """How many pairs."""
     classes: tuple[str, ...] = ()
     """Ask about these classes alone."""
     seed: int = 0
     """The same seed draws the same random sample."""
+    promise: str = "recall=0.9"
+    """With --for promise: what is to be promised."""
+    over: Literal["new", "these"] | None = None
+    """With --for promise: as for predict."""
+    per: Literal["pair", "image"] = "pair"
+    """With --for promise: as for predict; image asks about whole images."""
+    answers: tuple[Path, ...] = ()
+    """With --for promise: answers so far; what comes after them is asked."""
+    images: Path | None = None
+    """With --for promise and a run: folder with the images."""
+    features: Path | None = None
+    """With --for promise and a run: features file of the images."""
+    labels: Path | None = None
+    """With --for promise: labels that are known, of the images to ask about."""
+    allow_missing: bool = False
+    """With --labels: go on without rows that have no image or features."""
+    which: Literal["best", "last"] | None = None
+    """With --for promise and a run: its weights, as for predict."""
     force: Force = False
+
+    @property
+    def run_folder(self) -> Path:
+        """What predict calls the folder."""
+        return self.folder
+
+    def _plan_promise(self) -> dict[str, Any]:
+        from hilltop.cli.predict import score
+        from hilltop.cli.promises import Asked, is_audit
+
+        if self.classes:
+            raise ArgumentError("--for promise asks about all classes; leave --classes out.")
+        asked = Asked.parse(
+            self.promise, confidence=0.9, over=self.over, per=self.per, seed=self.seed,
+            audit=is_audit(self.folder),
+        )  # fmt: skip
+        check_folder(self.out)
+        check_written(self, self.out)
+        scored, _ = score(self)
+        return asked.plan(scored, self.number, self.answers, self.out, self.folder)
 
     def run(self) -> dict[str, Any]:
         """Choose and write."""
+        if self.for_ == "promise":
+            return self._plan_promise()
         from hilltop.audit.decisions.store import now
         from hilltop.audit.folder import AuditFolder
         from hilltop.audit.review.queues import build_queue, write_queue

@@ -15,7 +15,6 @@ import os
 import resource
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -49,7 +48,8 @@ class Cost:
     """What a command takes.
 
     Attributes:
-        seconds: Time on this machine, as busy as it is now.
+        seconds: Time of the processor, of all threads together, which does not change with other
+            work on the machine.
         memory: Bytes of memory at most.
         disk: Bytes of what it writes.
     """
@@ -69,9 +69,9 @@ class Cost:
         there = next(folder for folder in out.resolve().parents if folder.is_dir())
         free = shutil.disk_usage(there).free
         words = (
-            f"This will take about {_duration(self.seconds)}, {_size(self.memory)} of memory"
-            f" ({_size(free_memory())} are free) and {_size(self.disk)} of disk"
-            f" ({_size(free)} are free)."
+            f"This will take about {_duration(self.seconds)} of one core,"
+            f" {_size(self.memory)} of memory ({_size(free_memory())} are free)"
+            f" and {_size(self.disk)} of disk ({_size(free)} are free)."
         )
         if self.memory > free_memory() or self.disk > free:
             words += " That is more than there is."
@@ -196,7 +196,6 @@ def _run(command: Command, constants: dict[str, int], answer: Connection) -> Non
     for name, value in constants.items():
         module, _, attribute = name.rpartition(".")
         setattr(importlib.import_module(module), attribute, value)
-    began = time.perf_counter()
     try:
         with contextlib.redirect_stdout(io.StringIO()), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 2)
@@ -204,17 +203,16 @@ def _run(command: Command, constants: dict[str, int], answer: Connection) -> Non
     except Exception as error:  # the parent raises it
         answer.send(error)
         return
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    answer.send((time.perf_counter() - began, float(memory)))
+    mine, its = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    seconds = mine.ru_utime + mine.ru_stime + its.ru_utime + its.ru_stime
+    answer.send((seconds, float(mine.ru_maxrss << 10)))
 
 
 def tell(cost: Cost, out: Path, *, total: int, measured: int) -> dict[str, Any]:
     """Print what a command will take, and return it for ``--json``."""
     print(cost.describe(out))
-    print(
-        f"Measured on {measured:,} of {pluralize(total, 'image', 'images')}; expect it to be right"
-        " within a factor of two. Nothing was written."
-    )
+    images = pluralize(total, "image", "images")
+    print(f"Measured on {measured:,} of {images}, and prolonged. Nothing was written.")
     return {"seconds": cost.seconds, "memory_bytes": cost.memory, "disk_bytes": cost.disk}
 
 

@@ -42,7 +42,6 @@ COMMANDS = {
     "resume": "hilltop.cli.train:Resume",
     "predict": "hilltop.cli.predict:Predict",
     "evaluate": "hilltop.cli.evaluate:Evaluate",
-    "promise": "hilltop.cli.promise:PromiseCommand",
     "export": "hilltop.cli.evaluate:Export",
     "advise": "hilltop.cli.advise:Advise",
     "compare": "hilltop.cli.compare:Compare",
@@ -89,7 +88,7 @@ models
   hilltop resume RUN                              go on with a run that was stopped
   hilltop predict RUN --images DIR --out FILE     tags for new images
   hilltop evaluate SCORES LABELS                  metrics of scores
-  hilltop promise SCORES LABELS --recall 0.9      thresholds with a guaranteed recall or precision
+  hilltop predict RUN --promise recall=0.9 ...    tags with a guaranteed recall or precision
   hilltop export RUN --to onnx --out FILE         the model for use elsewhere
 
 methods

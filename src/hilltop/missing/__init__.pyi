@@ -21,8 +21,10 @@ from hilltop.missing.interval import weighted_count_interval as weighted_count_i
 from hilltop.missing.model import Calibration as Calibration
 from hilltop.missing.model import MissingCounts as MissingCounts
 from hilltop.missing.model import MissingLabelModel as MissingLabelModel
-from hilltop.missing.promise import MIN_CLASS_ANSWERS as MIN_CLASS_ANSWERS
 from hilltop.missing.promise import Promise as Promise
 from hilltop.missing.promise import PromiseTest as PromiseTest
+from hilltop.missing.promise import conclude as conclude
 from hilltop.missing.promise import present_probs as present_probs
+from hilltop.missing.promise import shrunk as shrunk
+from hilltop.missing.tally import EVERYTHING as EVERYTHING
 from hilltop.missing.wrong import WrongLabelModel as WrongLabelModel

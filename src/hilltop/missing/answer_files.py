@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,8 +56,12 @@ def sampled_answers(tables: Sequence[tuple[Path, str]], labels: LabelTable) -> S
     rows = {name: row for row, name in enumerate(labels.images.to_pylist())}
     columns = {name: column for column, name in enumerate(labels.classes)}
     found: dict[tuple[int, int], tuple[bool, float, int]] = {}
+    asked = [0] * len(tables)
     for batch, (path, text) in enumerate(tables):
-        for line, cells in _lines(path, text):
+        for line, cells in parse_rows(path, text, ("image", "class", "answer")):
+            asked[batch] += 1
+            if not cells["answer"]:
+                continue
             present = _answer(path, line, cells["answer"])
             if present is None:
                 continue
@@ -74,15 +78,13 @@ def sampled_answers(tables: Sequence[tuple[Path, str]], labels: LabelTable) -> S
     pairs = np.array(list(found), dtype=np.int64)
     presents, sampled_with, batches = zip(*found.values(), strict=True)
     return SampledAnswers(
-        pairs[:, 0], pairs[:, 1], np.array(presents), np.array(sampled_with), np.array(batches)
+        pairs[:, 0],
+        pairs[:, 1],
+        np.array(presents),
+        np.array(sampled_with),
+        np.array(batches),
+        tuple(asked),
     )
-
-
-def _lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Lines that have an answer, with their number."""
-    for line, cells in parse_rows(path, text, ("image", "class", "answer")):
-        if cells["answer"]:
-            yield line, cells
 
 
 def _answer(path: Path, line: int, cell: str) -> bool | None:

@@ -15,6 +15,9 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
+_ENTRIES = ("rows", "columns", "present", "sampled_with", "batch")
+
+
 @dataclass(frozen=True, eq=False)
 class SampledAnswers:
     """What people said of pairs; all arrays have one entry per answer.
@@ -26,6 +29,8 @@ class SampledAnswers:
         sampled_with: The probability with which the pair was drawn, among those that were open
             then; NaN for a pair that was not drawn at random: it is known, and stands for no other.
         batch: Number of the sample that it was drawn in, earlier ones first.
+        asked: How many pairs were asked about in each batch, of which some may have no answer;
+            as many as there are answers without it.
     """
 
     rows: Ints
@@ -33,6 +38,7 @@ class SampledAnswers:
     present: Flags
     sampled_with: Floats
     batch: Ints
+    asked: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         """Check that entries fit together."""
@@ -54,6 +60,28 @@ class SampledAnswers:
     def __len__(self) -> int:
         """Number of answers."""
         return len(self.rows)
+
+    def __add__(self, later: SampledAnswers) -> SampledAnswers:
+        """Return these answers and later ones."""
+        asked, more = dict(self.batches()), dict(later.batches())
+        numbers = range(max([*asked, *more], default=-1) + 1)
+        both = ((getattr(self, name), getattr(later, name)) for name in _ENTRIES)
+        parts = {name: np.concatenate(pair) for name, pair in zip(_ENTRIES, both, strict=True)}
+        return SampledAnswers(
+            **parts, asked=tuple(asked.get(one, 0) + more.get(one, 0) for one in numbers)
+        )
+
+    def select(self, chosen: npt.NDArray[np.int64] | Flags) -> SampledAnswers:
+        """Return some of the answers; the numbers of pairs asked about stay."""
+        parts = {name: getattr(self, name)[chosen] for name in _ENTRIES}
+        return SampledAnswers(**parts, asked=self.asked)
+
+    def batches(self) -> list[tuple[int, int]]:
+        """Return the number of each batch, and how many pairs were asked about in it."""
+        told = {int(one): int((self.batch == one).sum()) for one in np.unique(self.batch)}
+        if self.asked is not None:
+            told |= {one: max(told.get(one, 0), asked) for one, asked in enumerate(self.asked)}
+        return sorted(told.items())
 
     def correction_weights(self) -> Floats:
         r"""How often each residual counts besides its own pair.
@@ -120,6 +148,7 @@ class PlannedPairs:
             said[told] == 1,
             self.sampled_with[told],
             np.full(int(told.sum()), batch),
+            (*[0] * batch, len(said)),
         )
 
 

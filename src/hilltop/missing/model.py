@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -33,6 +33,11 @@ from hilltop.missing.frequency import (
 )
 from hilltop.missing.interval import Interval
 from hilltop.missing.logistic import Counts, Floats, Prior, as_floats, fit_logistic
+
+if TYPE_CHECKING:
+    from hilltop.missing.answers import SampledAnswers
+    from hilltop.missing.promise import Over, Promise, PromiseTest
+    from hilltop.missing.tally import Metric, Per
 
 Kind = Literal["complete", "none", "scar", "count"]
 SCENARIOS = 7
@@ -426,6 +431,74 @@ class MissingLabelModel:
         """Choose thresholds on :meth:`probs`; see :func:`hilltop.missing.decide`."""
         return decide(self.counts, goal, wanted=wanted)
 
+    def promise(
+        self,
+        logits: Any,
+        targets: Any = None,
+        answers: SampledAnswers | None = None,
+        *,
+        recall: float | None = None,
+        precision: float | None = None,
+        false_discovery: float | None = None,
+        confidence: float = 0.9,
+        over: Over = "new",
+        per: Per = "pair",
+        verified: Any = None,
+        curve: bool = False,
+        seed: int = 0,
+    ) -> Promise:
+        """Return a threshold on :meth:`probs` whose recall or precision is guaranteed.
+
+        The promise rests on answers to the questions of ``promise_test(...).plan(number)``; without
+        them its threshold is None, and it says why.
+
+        Args:
+            logits: Of images that the scores' model did not learn from ``(N, C)``.
+            targets: Labels of these images that are known to be right, if there are any: 1
+                labelled, 0 not labelled, NaN for entries that take no part.
+            answers: What people said.
+            recall: Share of the true labels that are to become tags, at least.
+            precision: Share of the tags that are to be true, at least.
+            false_discovery: Share of the tags that may be false, at most; 1 less the precision.
+            confidence: Probability that the promise holds.
+            over: Promise it of ``new`` images like these, or of ``these`` alone, which is exact.
+            per: Of all pairs together, or of the mean over images.
+            verified: True where a person verified that an entry is absent.
+            curve: Whether to find what can be promised at other thresholds, for ``plot``.
+            seed: Of the random order of questions.
+        """
+        goal = _goal(recall, precision, false_discovery)
+        test = self.promise_test(logits, targets, plan_for=goal, verified=verified, seed=seed)
+        return test.promise(*goal, answers, confidence=confidence, over=over, per=per, curve=curve)
+
+    def promise_test(
+        self,
+        logits: Any,
+        targets: Any = None,
+        *,
+        plan_for: tuple[Metric, float] = ("recall", 0.9),
+        verified: Any = None,
+        seed: int = 0,
+    ) -> PromiseTest:
+        """Return what plans the questions of :meth:`promise`, and makes many promises.
+
+        Args:
+            logits: As for :meth:`promise`, as are other arguments.
+            targets: The same.
+            plan_for: Metric and value that questions are chosen for.
+            verified: The same.
+            seed: The same.
+        """
+        from hilltop.missing.promise import PromiseTest, shrunk
+
+        scores = self.probs(np.asarray(logits))
+        probs = scores
+        if targets is not None:
+            probs = self.prob_present(logits, targets, verified=verified)
+        return PromiseTest(
+            scores, targets, verified=verified, probs=shrunk(probs), plan_for=plan_for, seed=seed
+        )
+
     def for_scores(
         self, logits: Any, fitted_logits: Any, targets: Any, *, verified: Any = None
     ) -> MissingLabelModel:
@@ -637,6 +710,18 @@ def describe_total(labelled: int, missing: Interval, answers: int) -> str:
     """
     counts = MissingCounts(missing, np.zeros((3, 0)), np.array([float(labelled)]))
     return describe_missing("scar" if missing.value else "none", counts, answers=answers)
+
+
+def _goal(
+    recall: float | None, precision: float | None, false_discovery: float | None
+) -> tuple[Metric, float]:
+    """The one metric that is asked for."""
+    given = [one for one in (recall, precision, false_discovery) if one is not None]
+    if len(given) != 1:
+        raise ArgumentError("Give one of recall, precision and false_discovery.")
+    if recall is not None:
+        return "recall", recall
+    return "precision", given[0] if precision is not None else 1 - given[0]
 
 
 def _checked(logits: Any, targets: Any, verified: Any) -> tuple[Floats, Floats, Any]:

@@ -116,6 +116,10 @@ whole, may move log odds while answers come in."""
 PROMISE_SD = 0.2
 """As MIN_SAMPLING_SD, for the random order that promises rest on; of 0.1, 0.2 and 0.4 the one with
 the fewest tags at 90% recall on splits of VOC and enron."""
+PROMISE_DOUBT = 0.2
+"""How far the model may be off about the metric, where pairs are chosen that say little."""
+PROMISE_LITTLE = 0.15
+"""Factor of the weights of pairs that say little about the promise asked for."""
 PROMISE_SHRINKAGE = 0.5
 """How far probabilities are shrunk towards the share of labelled entries in promises; of 0, 0.5 and
 1 (no model) the best on the same splits, though hardly better than 1 for recall."""

@@ -1,45 +1,55 @@
 """Promises: thresholds whose recall or precision holds with a stated confidence.
 
 Labels that annotators left out make every threshold that is fitted to labels wrong. A person who
-answers a few hundred questions, drawn in a known random order, makes a promise possible that holds
-however wrong scores and model are. The model only makes it tight. ``docs/promises.md`` has the
-theorem.
+answers a few hundred questions, drawn at random, makes a promise possible that holds however wrong
+scores and model are. The model only makes it tight. ``docs/promises.md`` has the theorem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import ndtri
 
 from hilltop.checks import check_choice, check_number, check_same_shape, check_whole, pluralize
 from hilltop.errors import ArgumentError, MissingExtra
 from hilltop.missing import priors
 from hilltop.missing.answers import Flags, Ints, PlannedPairs, SampledAnswers
+from hilltop.missing.bets import Claims, Draws, proven
+from hilltop.missing.interval import Interval
 from hilltop.missing.logistic import Floats, as_floats
 from hilltop.missing.model import MissingLabelModel
+from hilltop.missing.tally import (
+    EVERYTHING,
+    Metric,
+    Per,
+    Population,
+    Scores,
+    Tally,
+    coefficients,
+    count_below,
+    draw_weights,
+    image_means,
+    image_sums,
+)
 
-Metric = Literal["recall", "precision"]
 Over = Literal["new", "these"]
-GRID = 120
-"""Thresholds that are tried, at equal steps of the expected recall."""
 LEVELS: Floats = np.linspace(0.005, 0.995, 199)
 """Recalls and precisions that are tried for one threshold."""
-EVERYTHING = -1.0
-"""A threshold that every score exceeds."""
 MIN_CLASS_ANSWERS = 30
 """Answers about a class from which it gets a threshold of its own."""
-_HOPES = (200, 500, 1000, 2000)
-_DRAWS, _QUANTILES = 16, 101
+MIN_IMAGES = 30
+"""Images below which nothing is promised of others like them."""
+_HOPES = (200, 500, 1000, 2000, 5000)
+_DRAWS, _QUANTILES, _CURVE = 16, 101, 24
 _SURE = 1e-6
 _KS_1_PERCENT = 1.63
-_IMAGES_AT_ONCE = 4096
+_OTHER_POPULATION = 5.0  # standard errors
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Promise:
     """A threshold with a guarantee.
 
@@ -48,42 +58,66 @@ class Promise:
         wanted: The least value of it.
         confidence: Probability, over the random choice of questions, that it holds.
         over: Whether it is about images like these, or about these alone.
+        per: Whether it is about all (image, class) pairs together or the mean over images.
         threshold: Scores above it are tags; None where nothing can be promised.
         tags: How many tags that makes of these images.
-        expected: Recall and precision that the model expects there.
+        recall: Estimate of the recall at the threshold, with a 90% interval.
+        precision: The same of the precision.
         answers: Answers that it rests on.
         images: Number of images that the questions were drawn from.
+        exact: Whether the questions were drawn in the planned order; other random samples are
+            taken as drawn with replacement, which is an approximation.
+        notes: Sentences about answers that could not be used.
         curve: Threshold, tags and lower bound of the metric for plots; empty unless asked for.
-        profile: Quantiles of the expected number of labels of an image, to notice other images.
+        profile: Quantiles of the sum of the scores of an image, to notice other images.
     """
 
     metric: Metric
     wanted: float
     confidence: float
     over: Over
+    per: Per
     threshold: float | None
     tags: int
-    expected: dict[str, float]
+    recall: Interval
+    precision: Interval
     answers: int
     images: int
+    exact: bool = True
+    notes: tuple[str, ...] = ()
     curve: tuple[tuple[float, float, float], ...] = ()
     profile: tuple[float, ...] = field(default=(), repr=False)
+
+    @property
+    def interval(self) -> Interval:
+        """Estimate of what is promised, at the threshold, with a 90% interval."""
+        return self.recall if self.metric == "recall" else self.precision
 
     def describe(self) -> str:
         """Return the promise in a sentence."""
         images = pluralize(self.images, "image", "images")
         where = f"these {images}" if self.over == "these" else f"images like these {images}"
-        said = f"{self.metric} of at least {self.wanted:.0%} over {where}"
-        rests = f"{self.confidence:.0%} confidence, {pluralize(self.answers, 'answer', 'answers')}"
+        mean = "in the mean over images " if self.per == "image" else ""
+        said = f"{self.metric} of at least {self.wanted:.4g} {mean}for {where}"
+        rests = f"{self.confidence:.4g} confidence, {pluralize(self.answers, 'answer', 'answers')}"
+        if self.threshold is None and not self.answers:
+            return (
+                f"No promise is possible without answers: a {said} cannot be told from scores and"
+                " labels, because a label that nobody recorded looks like a class that is absent."
+            )
         if self.threshold is None:
-            return f"No threshold has a {said} with {rests}."
-        if self.threshold == EVERYTHING:
+            return f"No threshold has a {said} ({rests})."
+        if self.threshold <= EVERYTHING:
             return f"Only tagging every class of every image has a {said} ({rests})."
         return (
             f"Scores above {self.threshold:.4g} have a {said} ({rests}). They make"
-            f" {pluralize(self.tags, 'tag', 'tags')} here; the model expects recall"
-            f" {self.expected['recall']:.0%} and precision {self.expected['precision']:.0%}."
+            f" {pluralize(self.tags, 'tag', 'tags')} of these; estimates are recall"
+            f" {self.recall.share()} and precision {self.precision.share()}."
         )
+
+    def __repr__(self) -> str:
+        """Return the promise in a line."""
+        return f"Promise({' '.join([self.describe(), *self.notes])})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name, as ``--json`` prints it and :meth:`from_dict` reads it."""
@@ -93,20 +127,23 @@ class Promise:
     def from_dict(cls, content: dict[str, Any]) -> Promise:
         """Return what :meth:`as_dict` wrote."""
         values = dict(content)
-        for name in ("curve", "profile"):
+        for name in ("profile", "notes"):
             values[name] = tuple(values[name])
+        values["curve"] = tuple(tuple(point) for point in values["curve"])
+        for name in ("recall", "precision"):
+            values[name] = Interval(**values[name])
         return cls(**values)
 
-    def differs(self, probs: Any) -> str | None:
+    def differs(self, scores: Any) -> str | None:
         """Say how new images differ from those that were asked about; None where they do not.
 
-        The expected numbers of labels of images are compared by a two-sample Kolmogorov-Smirnov
-        test at the 1% level.
+        The sums of the scores of images are compared by a two-sample Kolmogorov-Smirnov test at
+        the 1% level.
 
         Args:
-            probs: Scores of new images ``(N, C)``, by the same model.
+            scores: Of new images ``(N, C)``, by the same model.
         """
-        sums, known = np.sort(np.nansum(as_floats(probs), axis=1)), np.asarray(self.profile)
+        sums, known = np.sort(_image_sums(np.asarray(scores))), np.asarray(self.profile)
         if not len(sums) or not len(known):
             return None
         places = np.linspace(0, 1, len(known))
@@ -136,7 +173,7 @@ class Promise:
         axes.plot(bound, tags / self.images, marker=".")
         axes.axvline(self.wanted, linestyle=":", color="gray")
         axes.set(
-            xlabel=f"{self.metric} that holds with {self.confidence:.0%} confidence",
+            xlabel=f"{self.metric} that holds with {self.confidence:.4g} confidence",
             ylabel="tags per image",
             yscale="log",
         )
@@ -144,26 +181,31 @@ class Promise:
 
 
 class PromiseTest:
-    r"""Images with incomplete labels, and scores of a model that did not learn from them.
+    r"""Images with incomplete labels or none, and scores that must not depend on the answers.
 
     All open (image, class) pairs stand in one random order, drawn without replacement in
     proportion to
 
-    .. math:: w_i = \sqrt{p_i (1 - p_i) + \epsilon^2}
+    .. math:: w_i = f_i \sqrt{p_i (1 - p_i) + \epsilon^2}
 
-    A person is asked from the top. Every beginning of the order is a sample that a promise can rest
-    on, so that one may look at any time and ask on.
+    with a small f where an answer says little about the promise asked for. A person is asked from
+    the top. Every beginning of the order is a sample that a promise can rest on, so that one may
+    look at any time and ask on. Images stand in a random order of their own, for promises of the
+    mean over images.
 
     Labels are taken to be right. Pairs that a person verified to be absent are known, too.
 
     Args:
         scores: Of each pair ``(N, C)``; tags are scores above a threshold.
-        targets: 1 labelled, 0 not labelled, NaN for entries that take no part ``(N, C)``.
+        targets: 1 labelled, 0 not labelled, NaN for entries that take no part ``(N, C)``; without
+            it nothing is labelled.
         verified: True where a person verified that an entry is absent.
-        probs: Probability that each open entry is present; without it :func:`present_probs`, for
-            which scores must be probabilities. They may be wrong, but must not depend on the
-            answers.
-        seed: Of the random order.
+        probs: Probability that each open entry is present. Without it scores must be
+            probabilities; :func:`present_probs` follows from them and labels, if there are any.
+            Probabilities may be wrong, but must not depend on the answers.
+        plan_for: Metric and value that the questions are chosen for. Others can be promised, too,
+            with more tags.
+        seed: Of the random orders.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -179,69 +221,99 @@ class PromiseTest:
     """
 
     def __init__(
-        self, scores: Any, targets: Any, *, verified: Any = None, probs: Any = None, seed: int = 0
+        self,
+        scores: Any,
+        targets: Any = None,
+        *,
+        verified: Any = None,
+        probs: Any = None,
+        plan_for: tuple[Metric, float] = ("recall", 0.9),
+        seed: int = 0,
     ) -> None:
-        """Find what is known, what is open and how probable that is, and draw the order."""
-        values, labels = as_floats(scores), as_floats(targets)
+        """Find what is known, what is open and how probable that is, and draw the orders."""
+        values = np.asarray(scores)
+        if len(values.shape) != 2:
+            raise ArgumentError(f"scores must have the shape (N, C), but got {values.shape}.")
+        labels = np.zeros(values.shape, np.float32) if targets is None else np.asarray(targets)
         check_same_shape("scores", values.shape, "targets", labels.shape)
-        absent = np.zeros(labels.shape, dtype=bool)
-        if verified is not None:
-            absent = (as_floats(verified) == 1) & (labels == 0)
         if probs is None:
             probs = present_probs(values, labels, verified=verified)
         check_same_shape("probs", np.shape(probs), "targets", labels.shape)
-        there = ~np.isnan(labels) & ~np.isnan(values)
-        still = there & (labels == 0) & ~absent
-        self.images, self.classes = labels.shape
-        rows, columns = np.nonzero(there)
-        self._all = _Pairs(
-            rows,
-            columns,
-            values[there],
-            np.where(still, as_floats(probs), labels)[there].astype(np.float64),
-            still[there],
-        )
-        self._all.probs[self._all.open] = np.clip(self._all.probs[self._all.open], _SURE, 1 - _SURE)
+        still = labels == 0
+        there = still | (labels == 1)
+        if verified is not None:
+            still = still & (np.asarray(verified) != 1)
+        if np.isnan(values).any():
+            there &= ~np.isnan(values)
+            still &= there
+        if not np.isfinite(guess := np.where(still, probs, 0.0)).all():
+            raise ArgumentError("probs must be finite for every entry that is open.")
+        self.images, self.classes = (int(size) for size in labels.shape)
         rng = np.random.default_rng(seed)
-        weights = _weights(self._all.probs[self._all.open])
-        self._keys = np.full(len(rows), np.inf)
         # Exponential clocks ring in the order of successive draws in proportion to their rates.
-        self._keys[self._all.open] = rng.exponential(size=len(weights)) / weights
-        self.profile = tuple(
-            np.quantile(np.nansum(values, axis=1), np.linspace(0, 1, _QUANTILES)).tolist()
-        )
+        # Every entry has one, so that what is known of others changes no order.
+        clock = rng.exponential(size=labels.shape).astype(np.float32)
+        self._image_keys = rng.exponential(size=self.images)
+        guess = np.clip(guess, _SURE, 1 - _SURE, dtype=np.float32)
+        present = np.where(still, guess, (labels == 1) & there).astype(np.float32)
+        ranked = np.where(there, values, -np.inf)
+        weights = draw_weights(ranked, present, *plan_for)
+        keys = np.where(still, clock / weights, np.inf).astype(np.float32)
+        self._all = Population(ranked, present, still, there, weights, keys)
+        self._tallies: dict[tuple[int | None, Per], tuple[Population, Floats, Tally]] = {}
+        sums = _image_sums(values)
+        self.profile = tuple(np.quantile(sums, np.linspace(0, 1, _QUANTILES)).tolist())
 
-    def plan(self, number: int, *, answers: SampledAnswers | None = None) -> PlannedPairs:
+    def plan(
+        self, number: int, *, answers: SampledAnswers | None = None, per: Per = "pair"
+    ) -> PlannedPairs:
         """Return the pairs to ask about next.
 
         Args:
             number: How many.
             answers: Answers so far; the pairs after them in the order are returned.
+            per: With ``image``, all open pairs of so many images as it takes.
         """
         check_whole("number", number, low=1)
-        done = 0 if answers is None else len(self._sequence(answers).places)
+        check_choice("per", per, get_args(Per))
+        answers = SampledAnswers.none() if answers is None else answers
+        if per == "image":
+            return self._plan_images(number, answers)
+        order = self._order(answers)
+        done = max([order.known, *order.ends])
         last = min(done + number, int(self._all.open.sum()))
         places = self._first(last)
-        weights = _weights(self._all.probs[places])
+        probs = self._all.probs.ravel()[places].astype(np.float64)
         # Probability to be among the first: what `evaluate` weights answers with.
-        clock = self._keys[places].max() if last else 0.0
+        clock = float(self._all.keys.ravel()[places].max()) if last else 0.0
+        weights = self._all.weights.ravel()[places].astype(np.float64)
         inclusion = np.clip(-np.expm1(-weights * clock), 1e-12, 1.0)
-        chosen = slice(done, last)
-        return PlannedPairs(
-            self._all.rows[places][chosen],
-            self._all.columns[places][chosen],
-            self._all.probs[places][chosen],
-            inclusion[chosen],
-        )
+        some = slice(done, last)
+        rows, columns = np.divmod(places, self.classes)
+        return PlannedPairs(rows[some], columns[some], probs[some], inclusion[some])
+
+    def _plan_images(self, number: int, answers: SampledAnswers) -> PlannedPairs:
+        order = np.argsort(self._image_keys)
+        still = self._all.open[order].sum(axis=1)
+        ranks = np.argsort(order)[answers.rows]
+        # Images in whose place something was asked: planned ones, whether all was answered or not.
+        first = int(ranks.max()) + 1 if len(ranks) else 0
+        last = first + int(np.searchsorted(np.cumsum(still[first:]), number)) + 1
+        rows, columns = np.nonzero(self._all.open[order[first:last]])
+        rows = order[first:last][rows]
+        probs = self._all.probs[rows, columns].astype(np.float64)
+        share = min(last, self.images) / self.images
+        return PlannedPairs(rows, columns, probs, np.full(len(rows), share))
 
     def promise(
         self,
         metric: Metric,
         wanted: float,
-        answers: SampledAnswers,
+        answers: SampledAnswers | None = None,
         *,
         confidence: float = 0.9,
         over: Over = "new",
+        per: Per = "pair",
         column: int | None = None,
         curve: bool = False,
     ) -> Promise:
@@ -249,47 +321,56 @@ class PromiseTest:
 
         Args:
             metric: ``recall``, the share of the true labels that become tags, or ``precision``,
-                the share of the tags that are true, of all pairs together.
+                the share of the tags that are true.
             wanted: Its least value.
-            answers: What people said of pairs of :meth:`plan`. Others are not used. ``unsure`` and
-                gaps count as the worst case. The number of answers of one batch must not depend on
-                what they say; whether there is another batch may.
+            answers: What people said of pairs of :meth:`plan`, or of any random sample of the open
+                pairs, if it tells with which probability each was asked. ``unsure`` and gaps count
+                as the worst case. The number of questions of one batch must not depend on what
+                the answers say; whether there is another batch may.
             confidence: Probability that the promise holds.
             over: ``these`` images, which is exact; or ``new`` images like these, which adds a
                 margin for the choice of images, by the normal approximation.
+            per: ``pair``: of all pairs together. ``image``: the mean over images of the recall of
+                an image, or of its precision; 1 for an image without labels, or without tags. It
+                rests on images all of whose pairs were answered, see :meth:`plan`.
             column: A class to promise it for alone.
             curve: Whether to find what can be promised at other thresholds, too, for plots. These
                 bounds hold one by one, not together.
 
         Raises:
-            ArgumentError: A number is out of range.
+            ArgumentError: A number is out of range, there are too few images for ``new``, or
+                answers are a sample of other pairs.
         """
-        self._check(metric, wanted, confidence, over)
-        pairs = self._population(column)
-        sequence = self._sequence(answers, column)
-        grid = _thresholds(pairs)
-        held = _Hypotheses.of_metric(
-            metric, np.full(len(grid), wanted), np.arange(len(grid)), pairs, grid, self.images
-        )
-        delta = 1 - confidence
-        if over == "new":
-            held, delta = held.with_margin(0.1 * delta), 0.9 * delta
-        kept = _rejected(held, _Draws.of(pairs, grid, sequence), sequence.ends, delta)[0]
-        at = held.chosen(kept)
-        threshold = None if at is None else float(grid[at])
-        found, tags = _expected(pairs, threshold)
-        points: tuple[tuple[float, float, float], ...] = ()
-        if curve:
-            places = np.unique(np.linspace(0, len(grid) - 1, 24).astype(int))
-            points = tuple(
-                (float(grid[place]), _expected(pairs, float(grid[place]))[1], bound)
-                for place in places
-                if (bound := self._bound(metric, grid, place, pairs, sequence, delta, over)) > 0
-            )
-        return Promise(
-            metric, wanted, confidence, over, threshold, tags, found, sequence.answered,
-            self.images, points, self.profile,
-        )  # fmt: skip
+        case = self.case(metric, wanted, answers, confidence, over, per=per, column=column)
+        found = conclude([case])[0]
+        if not curve:
+            return found
+        places = np.unique(np.linspace(0, len(case.grid) - 1, _CURVE).astype(int))
+        tags = case.people.tags(case.grid)
+        points = zip(places, self._bounds(case, places), strict=True)
+        shown = [(float(case.grid[at]), float(tags[at]), low) for at, low in points if low > 0]
+        return replace(found, curve=tuple(shown))
+
+    def by_class(
+        self,
+        metric: Metric,
+        wanted: float,
+        answers: SampledAnswers,
+        *,
+        confidence: float = 0.9,
+        over: Over = "new",
+    ) -> dict[int, Promise]:
+        """Return a promise for each class with enough answers, each at that confidence by itself.
+
+        Divide the allowed risk, 1 less the confidence, by the number of classes for promises that
+        hold all together.
+        """
+        told = np.bincount(self._order(answers).columns(self.classes), minlength=self.classes)
+        columns = np.flatnonzero(told >= MIN_CLASS_ANSWERS).tolist()
+        cases = [
+            self.case(metric, wanted, answers, confidence, over, column=one) for one in columns
+        ]
+        return dict(zip(columns, conclude(cases), strict=True))
 
     def bound(
         self,
@@ -299,398 +380,455 @@ class PromiseTest:
         *,
         confidence: float = 0.9,
         over: Over = "new",
+        per: Per = "pair",
         column: int | None = None,
     ) -> float:
         """Return the highest recall or precision that can be promised at a threshold; 0 for none.
 
         The threshold must not depend on the answers.
         """
-        self._check(metric, 0.5, confidence, over)
-        pairs = self._population(column)
-        sequence, delta = self._sequence(answers, column), 1 - confidence
-        delta *= 0.9 if over == "new" else 1.0
-        return self._bound(metric, np.array([threshold]), 0, pairs, sequence, delta, over)
+        grid = np.array([threshold], dtype=np.float64)
+        case = self.case(metric, 0.5, answers, confidence, over, per=per, column=column, grid=grid)
+        return self._bounds(case, [0])[0]
 
-    def outlook(
-        self,
-        metric: Metric,
-        wanted: float,
-        *,
-        answers: SampledAnswers | None = None,
-        confidence: float = 0.9,
-        over: Over = "new",
-        numbers: Sequence[int] = _HOPES,
-    ) -> dict[int, float | None]:
+    def at_present(self, case: _Case) -> tuple[float, float]:
+        """Return what the model expects to suffice for a case, and what is promised there now.
+
+        Returns:
+            The threshold at which the model expects what is wanted, and the highest value of the
+            metric that answers allow to promise at it.
+        """
+        expected = case.tally.expected(case.metric, case.per)
+        enough = np.flatnonzero(expected >= case.wanted)
+        if not len(enough):
+            at = int(expected.argmax())
+        else:
+            at = int(enough[-1] if case.metric == "recall" else enough[0])
+        return float(case.grid[at]), self._bounds(case, [at])[0]
+
+    def outlook(self, case: _Case, *, numbers: Sequence[int] = _HOPES) -> dict[int, float | None]:
         """Return how many tags a promise would allow after so many answers, if the model is right.
 
         Further answers are drawn from the model; the median of a few draws is returned, None where
         no threshold could be promised.
         """
-        self._check(metric, wanted, confidence, over)
-        pairs, grid = self._all, _thresholds(self._all)
-        held = _Hypotheses.of_metric(
-            metric, np.full(len(grid), wanted), np.arange(len(grid)), pairs, grid, self.images
-        )
-        delta = 1 - confidence
-        if over == "new":
-            held, delta = held.with_margin(0.1 * delta), 0.9 * delta
-        told = self._sequence(answers or SampledAnswers.none())
-        tags = np.append(_tags(pairs, grid), np.nan)
-        rng, found = np.random.default_rng(0), {}
-        for number in numbers:
-            number = min(number, int(pairs.open.sum()))
-            places = self._first(number)
-            present = (rng.random((_DRAWS, number)) < pairs.probs[places]).astype(np.float64)
-            known = min(number, len(told.places))
-            present[:, :known] = told.present[0, :known]
-            draws = _Draws.of(pairs, grid, _Sequence(places, present, (number,), number))
-            rejected = _rejected(held, draws, (number,), delta)
-            chosen = [held.chosen(one) for one in rejected]
+        people, rng = case.people, np.random.default_rng(0)
+        tags, found = np.append(people.tags(case.grid), np.nan), {}
+        for number in sorted({min(number, int(people.open.sum())) for number in numbers}):
+            if number <= case.order.answered:
+                continue
+            places = people.first(number)
+            probs = people.probs.ravel()[places]
+            problems = []
+            for _ in range(_DRAWS):
+                present = (rng.random(number) < probs).astype(np.float64)
+                told = min(number, case.order.known) if case.order.exact else 0
+                present[:told] = case.order.present[:told]
+                order = _Order(places, present, (number,), number)
+                problems.append((case.claims(order=order), case.draws(order)))
+            chosen = [case.chosen(one) for one in proven(problems, case.delta)]
             median = float(np.median([tags[-1 if at is None else at] for at in chosen]))
             found[number] = None if np.isnan(median) else median
         return found
 
-    def class_answers(self, answers: SampledAnswers) -> Ints:
-        """Return how many answers of the plan are about each class ``(C,)``."""
-        places = self._sequence(answers).places
-        return np.bincount(self._all.columns[places], minlength=self.classes)
+    def _bounds(self, case: _Case, places: Iterable[int]) -> list[float]:
+        """The highest level that is promised at each of some thresholds of the case."""
+        problems = []
+        for at in places:
+            limits = np.full(len(LEVELS), at)
+            problems.append((case.claims(LEVELS, limits), case.draws(case.order, LEVELS, limits)))
+        reached = (int(np.cumprod(one).sum()) for one in proven(problems, case.delta))
+        return [float(LEVELS[count - 1]) if count else 0.0 for count in reached]
 
-    def used(self, answers: SampledAnswers) -> int:
-        """Return how many of these answers a promise rests on."""
-        return self._sequence(answers).answered
-
-    def _bound(
+    def case(
         self,
         metric: Metric,
-        grid: Floats,
-        place: int,
-        pairs: _Pairs,
-        sequence: _Sequence,
-        delta: float,
-        over: Over,
-    ) -> float:
-        """The highest level that is promised at one threshold of a grid."""
-        places = np.full(len(LEVELS), place)
-        held = _Hypotheses.of_metric(metric, LEVELS, places, pairs, grid, self.images)
-        if over == "new":
-            held = held.with_margin(delta / 9)
-        kept = _rejected(held, _Draws.of(pairs, grid, sequence), sequence.ends, delta)[0]
-        reached = int(np.cumprod(kept).sum())
-        return float(LEVELS[reached - 1]) if reached else 0.0
+        wanted: float,
+        answers: SampledAnswers | None = None,
+        confidence: float = 0.9,
+        over: Over = "new",
+        *,
+        per: Per = "pair",
+        column: int | None = None,
+        grid: Floats | None = None,
+    ) -> _Case:
+        """Return everything that a promise follows from; :func:`conclude` makes many at once."""
+        check_choice("metric", metric, get_args(Metric))
+        check_choice("over", over, get_args(Over))
+        check_choice("per", per, get_args(Per))
+        check_number("wanted", wanted, low=0, high=0.999, low_open=True)
+        check_number("confidence", confidence, low=0.5, high=0.9999)
+        if over == "new" and self.images < MIN_IMAGES:
+            raise ArgumentError(
+                f"{pluralize(self.images, 'image is', 'images are')} too few to promise anything of"
+                f" others: it takes {MIN_IMAGES}. Promise it of these images alone, with over"
+                " 'these'."
+            )
+        if per == "image" and column is not None:
+            raise ArgumentError("A promise per image is about all classes; leave column out.")
+        if grid is not None:
+            people = self._all if column is None else self._all.of_class(column)
+            tally = Tally.of(people, grid, per)
+        else:
+            people, grid, tally = self._tallied(column, per)
+        given = SampledAnswers.none() if answers is None else answers
+        order = self._image_order(given) if per == "image" else self._order(given)
+        if column is not None:
+            order = order.of_class(column, self.classes)
+        notes = self._notes(given, order)
+        return _Case(
+            metric, wanted, confidence, over, per, people, grid, tally, order, notes, self.profile
+        )
 
-    def _population(self, column: int | None) -> _Pairs:
-        return self._all if column is None else self._all.only(self._all.columns == column)
+    def _tallied(self, column: int | None, per: Per) -> tuple[Population, Floats, Tally]:
+        """Pairs, thresholds and sums, which no answer changes."""
+        if (column, per) not in self._tallies:
+            people = self._all if column is None else self._all.of_class(column)
+            grid = people.grid()
+            self._tallies[column, per] = people, grid, Tally.of(people, grid, per)
+        return self._tallies[column, per]
+
+    def used(self, answers: SampledAnswers, per: Per = "pair") -> int:
+        """Return how many of these answers a promise rests on."""
+        return (self._image_order(answers) if per == "image" else self._order(answers)).answered
+
+    def _notes(self, answers: SampledAnswers, order: _Order) -> tuple[str, ...]:
+        notes = []
+        known = self._all.there & ~self._all.open
+        said = known[answers.rows, answers.columns]
+        value = self._all.probs[answers.rows, answers.columns] > 0.5
+        wrong = int((said & (value != answers.present)).sum())
+        if wrong:
+            notes.append(
+                f"{pluralize(wrong, 'answer contradicts', 'answers contradict')} a label or a"
+                " verified entry, which promises take to be right. Correct them in the labels."
+            )
+        unused = len(answers) - order.total - int(said.sum())
+        if unused > 0:
+            notes.append(
+                f"{pluralize(unused, 'answer is', 'answers are')} not of this plan or sample, and"
+                " not used."
+            )
+        if order.answered and not order.exact:
+            notes.append(
+                "These answers are not in the order of the plan for promises, so that their"
+                " sampling probabilities were used as of draws with replacement: an approximation."
+            )
+        return tuple(notes)
 
     def _first(self, number: int) -> Ints:
-        """The first pairs of the random order."""
-        if number >= len(self._keys):
-            return np.argsort(self._keys)[:number]
-        first = np.argpartition(self._keys, max(number - 1, 0))[:number]
-        return first[np.argsort(self._keys[first])]
+        return self._all.first(number)
 
-    def _sequence(self, answers: SampledAnswers, column: int | None = None) -> _Sequence:
-        """The beginning of the order that was answered: at least half of it, from the top."""
-        pairs = self._all
-        flat = pairs.rows * self.classes + pairs.columns  # ascending: pairs are in row order
-        asked = answers.rows * self.classes + answers.columns
-        at = np.minimum(np.searchsorted(flat, asked), max(len(flat) - 1, 0))
-        mine = (flat[at] == asked) & pairs.open[at] if len(flat) else np.zeros(0, dtype=bool)
-        at, said, batch = at[mine], answers.present[mine], answers.batch[mine]
-        order = np.argsort(self._keys[at], kind="stable")
-        at, said, batch = at[order], said[order], batch[order]
-        ranks = _ranks(self._keys, self._keys[at])
+    def _order(self, answers: SampledAnswers) -> _Order:
+        """The beginning of the order that was answered: at least half of it, from the top.
+
+        Where most answers lie elsewhere, the random samples that they say they are.
+        """
+        keys, still = self._all.keys.ravel(), self._all.open.ravel()
+        at = answers.rows * self.classes + answers.columns
+        # Of several answers to one pair the last one counts.
+        _, last = np.unique(at[::-1], return_index=True)
+        chosen = np.sort(len(at) - 1 - last)
+        answers = answers.select(chosen[still[at[chosen]]])
+        at = answers.rows * self.classes + answers.columns
+        by_rank = np.argsort(keys[at], kind="stable")
+        at, said, batch = at[by_rank], answers.present[by_rank], answers.batch[by_rank]
+        ranks = _ranks(keys, keys[at])
         dense = np.flatnonzero(np.arange(1, len(at) + 1) * 2 >= ranks + 1)
         count = int(dense[-1]) + 1 if len(dense) else 0
+        sampled = int((~np.isnan(answers.sampled_with)).sum())
+        if sampled > 2 * count:
+            return self._sampled_order(answers.select(~np.isnan(answers.sampled_with)))
         length = int(ranks[count - 1]) + 1 if count else 0
         places, present = self._first(length), np.full(length, np.nan)
         present[ranks[:count]] = said[:count]
-        batch = batch[:count]
-        ends = [int(ranks[:count][batch == one].max()) + 1 for one in np.unique(batch)]
-        if column is not None:
-            inside = pairs.columns[places] == column
-            ends = [int(inside[:end].sum()) for end in ends]
-            count = int((~np.isnan(present[inside])).sum())
-            renumbered = np.cumsum(pairs.columns == column) - 1
-            places, present = renumbered[places[inside]], present[inside]
-        return _Sequence(places, present[None], tuple(sorted(set(ends))), count)
+        ends: list[int] = []
+        for number, asked in answers.batches():
+            mine = ranks[:count][batch[:count] == number]
+            if len(mine):
+                start = ends[-1] if ends else 0
+                ends.append(max(start + asked, int(mine.max()) + 1))
+        return _Order(places, present, tuple(ends), count, total=count)
 
-    @staticmethod
-    def _check(metric: str, wanted: float, confidence: float, over: str) -> None:
-        check_choice("metric", metric, get_args(Metric))
-        check_choice("over", over, get_args(Over))
-        check_number("wanted", wanted, low=0, high=0.999, low_open=True)
-        check_number("confidence", confidence, low=0.5, high=0.9999)
+    def _sampled_order(self, answers: SampledAnswers) -> _Order:
+        """Random samples as draws with replacement, in random order."""
+        weights, share, count = np.zeros(len(answers)), np.zeros(len(answers)), 0
+        for number, asked in answers.batches():
+            mine = answers.batch == number
+            if not mine.any():
+                continue
+            weights[mine] = answers.sampled_with[mine] / asked
+            share[mine] = mine.sum() / len(answers)
+            count += asked
+            self._check_population(answers.sampled_with[mine], int(mine.sum()) / asked)
+        turn = np.random.default_rng(0).permutation(len(answers))
+        places = (answers.rows * self.classes + answers.columns)[turn]
+        # What was asked and not answered stands in front: the worst case, of a pair like others.
+        present = answers.present[turn].astype(np.float64)
+        return _Order(
+            places, present, (len(answers),), len(answers), weights[turn], total=len(answers)
+        )
+
+    def _check_population(self, sampled: Floats, answered: float) -> None:
+        """Refuse a sample of other pairs than those that are open."""
+        here = int(self._all.open.sum())
+        drawn = float((1 / sampled).sum()) / answered
+        error = float(np.sqrt(((1 - sampled) / sampled**2).sum())) / answered
+        if abs(drawn - here) > _OTHER_POPULATION * error + 0.05 * here:
+            raise ArgumentError(
+                f"These answers are a random sample of about {drawn:,.0f} pairs, but {here:,} are"
+                " open here. Draw a sample of the images that the promise is to be about."
+            )
+
+    def _image_order(self, answers: SampledAnswers) -> _Order:
+        """Images whose open pairs were answered, from the top of the order of images."""
+        said = np.full((self.images, self.classes), np.nan)
+        said[answers.rows, answers.columns] = answers.present
+        still = self._all.open
+        gaps = (still & np.isnan(said)).sum(axis=1)
+        order = np.argsort(self._image_keys)
+        touched = (gaps < still.sum(axis=1))[order] | (still.sum(axis=1) == 0)[order]
+        dense = np.flatnonzero(np.cumsum(touched) * 2 >= np.arange(1, self.images + 1))
+        dense = dense[touched[dense]] if len(answers) else dense[:0]
+        length = int(dense[-1]) + 1 if len(dense) else 0
+        told = order[:length]
+        count = int((still & ~np.isnan(said))[told].sum())
+        ends: list[int] = []
+        ranks = np.argsort(order)[answers.rows]
+        for number, _ in answers.batches():
+            mine = ranks[(answers.batch == number) & (ranks < length)]
+            if len(mine):
+                ends.append(max(int(mine.max()) + 1, *ends) if ends else int(mine.max()) + 1)
+        return _Order(told, said[told], tuple(ends) or (length,), count, total=count)
+
+
+def conclude(cases: Sequence[_Case]) -> list[Promise]:
+    """Make the promises of several cases together, which is faster than one by one."""
+    found: dict[int, Promise] = {}
+    for delta in {case.delta for case in cases}:
+        mine = [at for at, case in enumerate(cases) if case.delta == delta]
+        problems = ((cases[at].claims(), cases[at].draws()) for at in mine)
+        for at, flags in zip(mine, proven(list(problems), delta), strict=True):
+            found[at] = cases[at].promised(flags)
+    return [found[at] for at in range(len(cases))]
 
 
 @dataclass(frozen=True, eq=False)
-class _Pairs:
-    """All (image, class) pairs; ``probs`` is 0 or 1 where the truth is known."""
+class _Order:
+    """What was asked: places, answers (NaN: none), ends of batches; images where per image.
 
-    rows: Ints
-    columns: Ints
-    scores: Floats
-    probs: Floats
-    open: Flags
-
-    def only(self, chosen: Flags) -> _Pairs:
-        return _Pairs(
-            self.rows[chosen], self.columns[chosen], self.scores[chosen], self.probs[chosen],
-            self.open[chosen],
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _Sequence:
-    """What was asked: pairs, answers ``(draws, n)`` (NaN: none), ends of batches."""
+    ``weights`` are the probabilities of single draws, where they were made with replacement.
+    """
 
     places: Ints
     present: Floats
     ends: tuple[int, ...]
     answered: int
+    weights: Floats | None = None
+    total: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether the order is that of the plan."""
+        return self.weights is None
+
+    @property
+    def known(self) -> int:
+        """How many draws were answered, or passed over."""
+        return len(self.places)
+
+    def columns(self, classes: int) -> Ints:
+        """Classes of the answers."""
+        return self.places[~np.isnan(self.present)] % classes
+
+    def of_class(self, column: int, classes: int) -> _Order:
+        """The same of one class; draws with replacement hit others in between."""
+        inside = self.places % classes == column
+        count = int((~np.isnan(self.present[inside])).sum())
+        if not self.exact:
+            return replace(
+                self, places=np.where(inside, self.places // classes, -1), answered=count
+            )
+        share = len(inside) / max(inside.sum(), 1)
+        ends = [
+            int(inside[:end].sum()) + round(max(end - len(inside), 0) / share) for end in self.ends
+        ]
+        places = self.places[inside] // classes
+        return _Order(
+            places, self.present[inside], tuple(sorted(set(ends))), count, total=self.total
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _Draws:
-    """What a test needs of each drawn pair: answers ``(draws, n)``, others ``(n,)``."""
-
-    present: Floats
-    probs: Floats
-    weights: Floats
-    bins: Ints
-
-    @classmethod
-    def of(cls, pairs: _Pairs, grid: Floats, sequence: _Sequence) -> _Draws:
-        probs = pairs.probs[sequence.places]
-        bins = np.searchsorted(grid, pairs.scores[sequence.places], side="left")
-        return cls(sequence.present, probs, _weights(probs), bins)
-
-
-@dataclass(frozen=True, eq=False)
-class _Hypotheses:
-    r"""Linear statements :math:`D = const + \sum_i a_i y_i < 0`, to be rejected one by one.
-
-    The coefficient a is ``up`` above the threshold of a hypothesis and ``down`` below. Recall of at
-    least r is :math:`\sum y (1\{tag\} - r) \ge 0`, precision of at least q is
-    :math:`\sum_{tags} (y - q) \ge 0`.
-
-    Attributes:
-        metric: What they are about.
-        limits: Tagged are pairs whose bin is above it ``(H,)``.
-        up: Coefficient of tags.
-        down: Coefficient of other pairs.
-        mean: D if the model were right.
-        weight: Sum of the weights of open pairs with a coefficient that is not 0.
-        worst: Largest loss of a pair, divided by its weight.
-        variance: Of one draw, if the model were right.
-        between: Standard deviation of D by the choice of images.
-    """
+class _Case:
+    """A promise that is asked for, and everything it follows from."""
 
     metric: Metric
-    limits: Ints
-    up: Floats
-    down: Floats
-    mean: Floats
-    weight: Floats
-    worst: Floats
-    variance: Floats
-    between: Floats
+    wanted: float
+    confidence: float
+    over: Over
+    per: Per
+    people: Population
+    grid: Floats
+    tally: Tally
+    order: _Order
+    notes: tuple[str, ...]
+    profile: tuple[float, ...]
 
-    @classmethod
-    def of_metric(
-        cls,
-        metric: Metric,
-        levels: Floats,
-        limits: Ints,
-        pairs: _Pairs,
-        grid: Floats,
-        images: int,
-    ) -> _Hypotheses:
-        recall = metric == "recall"
-        up = 1 - levels if recall else np.ones_like(levels)
-        down = -levels if recall else np.zeros_like(levels)
-        bins = np.searchsorted(grid, pairs.scores, side="left")
-        size, still = len(grid) + 1, pairs.open
-        p, w, b = pairs.probs[still], _weights(pairs.probs[still]), bins[still]
+    @property
+    def delta(self) -> float:
+        """Probability with which the promise may be broken."""
+        return 1 - self.confidence
 
-        def split(values: Floats, where: Ints = b) -> tuple[Floats, Floats]:
-            """Sums above and below the threshold of each hypothesis."""
-            sums: Floats = np.bincount(where, values, minlength=size).astype(np.float64)
-            below: Floats = np.cumsum(sums)[limits]
-            return float(sums.sum()) - below, below
+    def claims(
+        self,
+        levels: Floats | None = None,
+        limits: Ints | None = None,
+        order: _Order | None = None,
+    ) -> Claims:
+        """Whether the levels, or what is wanted, are reached at thresholds, or at all of them."""
+        order = self.order if order is None else order
+        limits = np.arange(len(self.grid)) if limits is None else limits
+        levels = np.full(len(limits), self.wanted) if levels is None else levels
+        misfit = self._misfit(order)
+        if self.per == "image":
+            claims = self.tally.image_claims(self.metric, levels, limits)
+        else:
+            least = None if order.weights is None else float(order.weights.min())
+            claims = self.tally.claims(self.metric, levels, limits, max(1.0, misfit), least)
+        if self.over == "these":
+            return claims
+        total = self.tally.images if self.per == "image" else int(self.people.open.sum())
+        asked = max(order.ends, default=0)
+        left = max(1 - asked / max(total, 1), 0.0) * min(1.0, misfit)
+        return claims.about_new_images(self.delta, asked, left)
 
-        above, under = split(pairs.probs, bins)
-        mean = up * above + down * under
-        if not recall:
-            mean -= levels * split(np.ones(len(bins)), bins)[0]
-        over_weight, under_weight = split(w)
-        noise = split(p * (1 - p) / w)
-        high, low = np.zeros(size), np.zeros(size)
-        np.maximum.at(high, b, p / w)
-        np.maximum.at(low, b, (1 - p) / w)
-        top = np.maximum.accumulate(high[::-1])[::-1][limits + 1]
-        bottom = np.maximum.accumulate(low)[limits]
-        weight = over_weight + under_weight if recall else over_weight
-        return cls(
-            metric, limits, up, down, mean, weight,
-            np.maximum(up * top, -down * bottom),
-            (up**2 * noise[0] + down**2 * noise[1]) * weight,
-            _between(pairs, bins, limits, up, down, 0 if recall else levels, size, images),
-        )  # fmt: skip
+    def draws(
+        self, order: _Order | None = None, levels: Floats | None = None, limits: Ints | None = None
+    ) -> Draws:
+        """What answers add to guesses of the same claims."""
+        order = self.order if order is None else order
+        limits = np.arange(len(self.grid)) if limits is None else limits
+        levels = np.full(len(limits), self.wanted) if levels is None else levels
+        if self.per == "image":
+            mean, value = self._image_values(order)
+            gain = (value - mean)[:, limits]
+            return Draws(gain, np.ones(len(gain)), order.ends)
+        other = order.places < 0  # another class
+        probs = self.people.probs.ravel()[order.places].astype(np.float64)
+        bins = count_below(self.people.scores.ravel()[order.places], self.grid)
+        up, down = coefficients(self.metric, levels)
+        a = np.where(bins[:, None] > limits, up, down)
+        y = order.present[:, None]
+        gain = a * (np.where(np.isnan(y), a < 0, y) - probs[:, None])
+        if order.weights is not None:
+            gain[other] = 0.0
+            return Draws(gain, order.weights, order.ends, replaced=True)
+        weights = self.people.weights.ravel()[order.places].astype(np.float64)
+        return Draws(np.where(a == 0, np.nan, gain), weights, order.ends)
 
-    def with_margin(self, alpha: float) -> _Hypotheses:
-        """The same for the distribution that the images come from, by the normal approximation."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return _Hypotheses(**values | {"mean": self.mean + ndtri(alpha) * self.between})
+    def _image_values(self, order: _Order) -> tuple[Floats, Floats]:
+        """Guess and worst possible value of the metric of each drawn image ``(n, H)``."""
+        rows = order.places
+        bins = count_below(self.people.scores[rows], self.grid)
+        size, classes = len(self.grid), self.people.scores.shape[1]
+        place = np.repeat(np.arange(len(rows)) * (size + 1), classes) + bins
 
-    def chosen(self, rejected: Flags) -> int | None:
-        """The last hypothesis of an order fixed beforehand up to which all are rejected.
+        def split(values: Any) -> tuple[Floats, Floats]:
+            return image_sums(np.asarray(values).ravel(), place, len(rows), size)
+
+        number = split(self.people.there[rows])[0]
+        metric, probs = int(self.metric == "precision"), self.people.probs[rows]
+        still = self.people.open[rows]
+        known = np.where(still, order.present, probs)
+        hits = split(np.nan_to_num(known))[0]
+        missed = split(np.where(np.isnan(known), 1.0, known))[1]
+        return image_means(metric, *split(probs), number), image_means(metric, hits, missed, number)
+
+    def _misfit(self, order: _Order) -> float:
+        """How many times their own variance guesses are off, as answers show."""
+        told = ~np.isnan(order.present)
+        if self.per == "image" or not told.any() or not order.exact:
+            return 1.0
+        places = order.places[told]
+        p = self.people.probs.ravel()[places].astype(np.float64)
+        w = self.people.weights.ravel()[places].astype(np.float64)
+        seen = ((order.present[told] - p) ** 2 / w).sum()
+        return float(seen / max((p * (1 - p) / w).sum(), 1e-9))
+
+    def chosen(self, flags: Flags) -> int | None:
+        """The last threshold of an order fixed beforehand up to which all claims are proven.
 
         Recall: from the lowest threshold upwards. Precision: from the threshold where the model
         expects the clearest case downwards, to more tags.
         """
         if self.metric == "recall":
-            count = int(np.cumprod(rejected).sum())
+            count = int(np.cumprod(flags).sum())
             return count - 1 if count else None
-        clear = self.mean / np.sqrt(np.maximum(self.variance, 1e-12))
-        first = int(np.where(self.weight > 0, clear, -np.inf).argmax())
-        count = int(np.cumprod(rejected[first::-1]).sum())
+        claims = self.claims()
+        clear = claims.mean / np.maximum(claims.scale + claims.between, 1e-6)
+        first = int(np.where(self.tally.tags > 0, clear, -np.inf).argmax())
+        count = int(np.cumprod(flags[first::-1]).sum())
         return first - count + 1 if count else None
 
+    def promised(self, flags: Flags) -> Promise:
+        """Return the promise, if these claims are proven."""
+        at = self.chosen(flags)
+        recall, precision = (self._estimate(one, at) for one in get_args(Metric))
+        return Promise(
+            self.metric, self.wanted, self.confidence, self.over, self.per,
+            None if at is None else float(self.grid[at]),
+            0 if at is None else int(self.tally.tags[at]),
+            recall, precision, self.order.answered, self.tally.images, self.order.exact,
+            self.notes, (), self.profile,
+        )  # fmt: skip
 
-def _between(
-    pairs: _Pairs,
-    bins: Ints,
-    limits: Ints,
-    up: Floats,
-    down: Floats,
-    less: Any,
-    size: int,
-    images: int,
-) -> Floats:
-    """Standard deviation of D over the choice of images, with the model's probabilities."""
-    first, second, own = (np.zeros(len(limits)) for _ in range(3))
-    for start in range(0, images, _IMAGES_AT_ONCE):
-        stop = min(start + _IMAGES_AT_ONCE, images)
-        mine = slice(*np.searchsorted(pairs.rows, (start, stop)))
-        where = (pairs.rows[mine] - start) * size + bins[mine]
+    def _estimate(self, metric: Metric, at: int | None) -> Interval:
+        """A metric at a threshold: guesses, corrected by answers, with its standard error."""
+        if at is None:
+            return Interval(0.0, 0.0, 1.0)
+        case, limits = replace(self, metric=metric, over="these"), np.array([at, at])
+        value, count = float(case.tally.expected(metric, self.per)[at]), len(self.order.places)
+        if not count:
+            return Interval(value, 0.0, 1.0)
+        # A claim about level v is A - v B, linear in the answers: the estimate is A / B.
+        levels = np.array([0.0, 1.0])
+        claims, draws = case.claims(levels, limits), case.draws(None, levels, limits)
+        gain, drawn = np.nan_to_num(draws.gain), draws.weight[:, None]
+        before = np.cumsum(gain, axis=0) - gain
+        all_of_it = self.tally.images if self.per == "image" else self.tally.weight[:, at].sum()
+        left = float(all_of_it) - np.cumsum(drawn, axis=0) + drawn
+        if draws.replaced:
+            before, left = np.zeros_like(gain), np.ones_like(drawn)
+        steps = gain * np.maximum(left, drawn) / drawn
+        numerator, rest = (claims.mean + (before + steps).mean(axis=0)).tolist()
+        size = max(numerator - rest, 1e-9)
+        value = float(np.clip(numerator / size, 0.0, 1.0))
+        steps = steps @ [1 - value, value]
+        expected = case.claims(np.array([value]), limits[:1]).scale[0] / np.sqrt(count)
+        seen = float(np.sqrt((steps**2).sum())) / count
+        return Interval.of_share(value, max(seen, float(expected)) / size)
 
-        def sums(values: Floats, where: Ints = where, count: int = stop - start) -> Floats:
-            found = np.bincount(where, values, minlength=count * size).reshape(count, size)
-            return np.cumsum(found, axis=1)
 
-        present, every = sums(pairs.probs[mine]), sums(np.ones(len(where)))
-        under = present[:, limits]
-        d = up * (present[:, -1:] - under) + down * under
-        d -= less * (every[:, -1:] - every[:, limits])
-        first, second = first + d.sum(axis=0), second + (d**2).sum(axis=0)
-        noise = sums(pairs.probs[mine] * (1 - pairs.probs[mine])).sum(axis=0)
-        own += up**2 * (noise[-1] - noise[limits]) + down**2 * noise[limits]
-    found: Floats = np.sqrt(np.maximum(second - first**2 / images, 0.0) + own)
+def _image_sums(scores: Scores) -> Floats:
+    found: Floats = np.nansum(scores, axis=1, dtype=np.float64)
     return found
 
 
-def _rejected(held: _Hypotheses, draws: _Draws, ends: Sequence[int], delta: float) -> Flags:
-    r"""Which hypotheses are rejected ``(draws, H)``: a bet against each of them reached 1/delta.
-
-    Before draw k every open pair i that is left comes next with probability q_i = w_i / W, so that
-
-    .. math:: Z_k = const + \sum_{seen} a y + \sum_{left} a p + a_i (y_i - p_i) / q_i
-
-    has the mean D, whatever p is. Where D < 0, wealth that is multiplied by
-    :math:`1 + \lambda_k Z_k` with :math:`0 \le \lambda_k \le 1 / -\min Z_k` chosen before the
-    draw does not grow on average, and reaches 1/delta with probability delta at most (Ville).
-    """
-    count, size = draws.present.shape[0], len(held.mean)
-    mean = np.broadcast_to(held.mean, (count, size)).copy()
-    weight, hedge = held.weight.copy(), np.asarray(priors.BET_SHARES)
-    squares, seen = np.zeros((count, size)), np.zeros(size)
-    bold = np.full((count, size), 1 - priors.BET_RESERVE)
-    careful = np.full((count, size, len(hedge)), priors.BET_RESERVE / len(hedge))
-    rejected = np.zeros((count, size), dtype=bool)
-    total_weight = max(float(held.weight.max(initial=0.0)), 1e-12)
-    scale = np.sqrt(np.maximum(held.variance, 1e-18))
-    end_of = np.searchsorted(np.asarray(ends), np.arange(len(draws.probs)), side="right")
-    for k in range(len(draws.probs)):
-        if k and end_of[k] != end_of[k - 1]:  # another batch: what is left is divided anew
-            whole = bold + careful.sum(axis=-1)
-            bold = (1 - priors.BET_RESERVE) * whole
-            each = priors.BET_RESERVE * whole / len(hedge)
-            careful = np.repeat(each[..., None], len(hedge), axis=-1)
-        low = mean - weight * held.worst
-        rejected |= low >= 0  # D can no longer be negative
-        a = np.where(draws.bins[k] > held.limits, held.up, held.down)
-        y = draws.present[:, k, None]
-        y = np.where(np.isnan(y), a < 0, y)
-        step = a * (y - draws.probs[k])
-        z = mean + step * weight / draws.weights[k]
-        most = 1 / np.maximum(-low, 1e-9)
-        active = a != 0
-        sigma = np.sqrt((priors.BET_PRIOR * scale**2 + squares) / (priors.BET_PRIOR + seen))
-        left = np.maximum((ends[end_of[k]] - k) * weight / total_weight, 1.0)
-        chance = np.clip(delta * bold, 1e-12, 1 - 1e-9)
-        normal = ndtri(chance)
-        wager = np.exp(-(normal**2) / 2) / (2.5066282746 * chance * sigma * np.sqrt(left))
-        wager = np.minimum(wager, priors.BET_MOST * most)
-        bold = np.where(active, bold * (1 + wager * z), bold)
-        gain = 1 + hedge * (z * most)[..., None]
-        careful = np.where(active[:, None], careful * gain, careful)
-        rejected |= bold + careful.sum(axis=-1) >= 1 / delta
-        bold, careful = np.minimum(bold, 1e9), np.minimum(careful, 1e9)
-        squares += np.where(active, (z - mean) ** 2, 0.0)
-        seen += active
-        mean += step
-        weight = weight - np.where(active, draws.weights[k], 0.0)
-    return rejected | (mean - np.maximum(weight, 0.0) * held.worst >= 0)
-
-
-def _thresholds(pairs: _Pairs) -> Floats:
-    """Thresholds at equal steps of the expected recall, the one that tags everything first."""
-    order = np.argsort(pairs.scores, kind="stable")
-    reached = np.cumsum(pairs.probs[order])
-    if not len(order) or reached[-1] <= 0:
-        return np.array([EVERYTHING])
-    steps = np.concatenate([np.geomspace(1e-3, 0.02, 12)[:-1], np.linspace(0.02, 0.99, GRID - 12)])
-    places = np.minimum(np.searchsorted(reached, steps * reached[-1]), len(order) - 1)
-    lowest = float(pairs.scores[order[0]])
-    everything = min(EVERYTHING, lowest - 1)
-    return np.unique(np.concatenate([[everything], pairs.scores[order[places]]]))
-
-
-def _tags(pairs: _Pairs, grid: Floats) -> Floats:
-    bins = np.bincount(np.searchsorted(grid, pairs.scores, side="left"), minlength=len(grid) + 1)
-    return (len(pairs.scores) - np.cumsum(bins)[:-1]).astype(np.float64)
-
-
-def _expected(pairs: _Pairs, threshold: float | None) -> tuple[dict[str, float], int]:
-    """Recall and precision that the model expects, and the number of tags."""
-    if threshold is None:
-        return {"recall": 0.0, "precision": 0.0}, 0
-    tagged = pairs.scores > threshold
-    hits, tags = float(pairs.probs[tagged].sum()), int(tagged.sum())
-    return {
-        "recall": hits / max(float(pairs.probs.sum()), 1e-9),
-        "precision": hits / max(tags, 1),
-    }, tags
-
-
-def _weights(probs: Floats) -> Floats:
-    found: Floats = np.sqrt(probs * (1 - probs) + priors.PROMISE_SD**2)
-    return found
-
-
-def _ranks(keys: Floats, asked: Floats) -> Ints:
+def _ranks(keys: Any, asked: Any) -> Ints:
     """How many keys are smaller than each of those asked for, which are sorted."""
     if not len(asked):
         return np.zeros(0, dtype=np.int64)
-    smaller = np.sort(keys[keys <= asked[-1]])
-    return np.searchsorted(smaller, asked)
+    found: Ints = np.searchsorted(np.sort(keys[keys <= asked[-1]]), asked)
+    return found
 
 
 def present_probs(scores: Any, targets: Any, *, verified: Any = None) -> Floats:
     """Return the probability that each entry is present, as promises use it ``(N, C)``.
 
     That of a :class:`MissingLabelModel`, shrunk towards the share of labelled entries: where the
-    model is too sure of an absent class, the one answer that contradicts it costs most.
+    model is too sure of an absent class, the one answer that contradicts it costs most. Without any
+    label it is the score.
 
     Args:
         scores: Probabilities ``(N, C)``.
@@ -698,7 +836,7 @@ def present_probs(scores: Any, targets: Any, *, verified: Any = None) -> Floats:
         verified: True where a person verified that an entry is absent.
 
     Raises:
-        ArgumentError: A score is no probability, or there is no label.
+        ArgumentError: A score is no probability.
     """
     values, labels = as_floats(scores), as_floats(targets)
     outside = values[(values < 0) | (values > 1)]
@@ -708,21 +846,21 @@ def present_probs(scores: Any, targets: Any, *, verified: Any = None) -> Floats:
             f" {float(outside[0])!r}. Put logits through a sigmoid."
         )
     if not (labels == 1).any():
-        raise ArgumentError(
-            f"None of the {len(labels)} rows has a label: nothing tells what is missing."
-            " Label some of them first."
-        )
+        return shrunk(values)
     inside = np.clip(values, _SURE, 1 - _SURE)
     logits = np.log(inside) - np.log1p(-inside)
     model = MissingLabelModel.fit(logits, labels, verified=verified)
-    return shrunk(model.prob_present(logits, labels, verified=verified), labels)
+    found = model.prob_present(logits, labels, verified=verified)
+    return shrunk(found, float(np.nanmean(labels)))
 
 
-def shrunk(probs: Floats, labels: Floats) -> Floats:
-    """Return probabilities of a model, shrunk towards the share of labelled entries."""
+def shrunk(probs: Any, towards: float | None = None) -> Floats:
+    """Return probabilities of a model, shrunk towards a common one, or towards their mean."""
     share = priors.PROMISE_SHRINKAGE
-    found: Floats = (1 - share) * probs + share * float(np.nanmean(labels))
+    if towards is None:
+        towards = float(np.nanmean(probs)) if np.size(probs) else 0.0
+    found: Floats = (1 - share) * probs + share * towards
     return found
 
 
-__all__ = ["Promise", "PromiseTest", "present_probs"]
+__all__ = ["Metric", "Over", "Per", "Promise", "PromiseTest", "present_probs"]
