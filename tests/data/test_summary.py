@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hilltop.data import LabelTable, State, Step
+from hilltop.data import LabelTable, State, Step, read_labels
 from hilltop.data.summary import likely_mistakes, statistics_row, summarise
 
 
@@ -96,6 +97,12 @@ def test_more_present_than_not_is_suspicious() -> None:
     assert likely_mistakes(full) == [
         "66% of all pairs are present. Are 0 and 1 the wrong way round?"
     ]
+
+
+def test_lists_of_labels_have_no_0_and_1_that_could_be_swapped(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("image,labels\ni,ape;bee;cow\nj,bee;cow\n")
+    assert likely_mistakes(read_labels(path, unlisted="unknown")) == []
 
 
 def test_ids_that_differ_in_case() -> None:

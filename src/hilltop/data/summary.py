@@ -164,7 +164,8 @@ def _inverted(table: LabelTable) -> list[str]:
 def _mostly_present(table: LabelTable) -> list[str]:
     pairs = len(table) * len(table.classes)
     present = table.count(State.PRESENT)
-    if len(table.classes) < 3 or present <= pairs / 2:
+    names_labels = any(step.details.get("format") == "list_column" for step in table.history)
+    if names_labels or len(table.classes) < 3 or present <= pairs / 2:
         return []
     share = np.floor(100 * present / pairs)
     return [f"{share:.0f}% of all pairs are present. Are 0 and 1 the wrong way round?"]
