@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "training-loop.md").read_text()
 EXAMPLES = {path.name: path.read_text() for path in (ROOT / "examples").glob("*.py")}
-DATA = "draw_photographs.py"  # pictures to follow the other pages with
+ELSEWHERE = {"draw_photographs.py", "serve_onnx.py"}  # which other pages show
 _LIBRARIES = PAGE.partition("## Other libraries")[2].partition("## Measure")[0]
 CODE = [line for line in _LIBRARIES.splitlines() if line.startswith("    ")]
 
@@ -23,7 +23,7 @@ def test_a_line_of_code_stands_in_an_example(line: str) -> None:
 
 
 def test_every_example_is_on_the_page_and_every_script_on_the_page_is_there() -> None:
-    assert set(re.findall(r"examples/(\w+\.py)", PAGE)) == set(EXAMPLES) - {DATA}
+    assert set(re.findall(r"examples/(\w+\.py)", PAGE)) == set(EXAMPLES) - ELSEWHERE
 
 
 def test_every_extra_on_the_page_exists() -> None:
