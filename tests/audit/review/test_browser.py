@@ -15,9 +15,9 @@ from hilltop.audit.decisions.store import Answer
 from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.main import main
-from hilltop.data import State, read_labels
+from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.missing import Interval
-from tests.audit.made_up import write_candidates
+from tests.audit.made_up import write_audit, write_candidates
 from tests.audit.review.serving import free_port, serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
 
@@ -292,4 +292,56 @@ def test_near_duplicates_take_one_answer_unless_they_are_split(
         tab.press(["z", "z"])
         assert tab.answers() == [""] * 8
         tab.saved()
+        tab.close()
+
+
+def test_a_long_list_of_classes_is_drawn_in_parts_and_searched_as_a_whole(
+    tmp_path: Path, browser: Any
+) -> None:
+    names = [f"class {number:03}" for number in range(450)]
+    table = LabelTable.from_coo(
+        ["a.jpg", "b.jpg"], names, [0], [0], State.PRESENT, unlisted=State.UNKNOWN
+    )
+    write_labels(table, tmp_path / "labels.parquet", format="hilltop")
+    pairs = [("b.jpg", name, 0.5) for name in names]
+    folder = write_audit(
+        tmp_path / "audit", tmp_path / "labels.parquet", format="hilltop", pairs=pairs
+    )
+    tab = Tab(browser)
+    with serving(folder.path) as server:
+        tab.open(server.address)
+
+        def shown() -> list[str]:
+            found: list[str] = tab.page.locator(".class-name").all_text_contents()
+            return found
+
+        def focused() -> str:
+            return str(tab.page.evaluate("document.activeElement.textContent"))
+
+        assert shown() == names[:200]
+        assert tab.page.locator(".further").all_text_contents() == [
+            "250 more: go on, or type to find them"
+        ]
+        tab.page.locator("#class-list button").nth(199).focus()
+        tab.press(["ArrowDown", "Enter"])
+        assert shown() == names[200:400]
+        assert focused().startswith("class 200")
+        tab.press(["ArrowUp", "Enter"])
+        assert shown() == names[:200]
+        assert focused().startswith("class 199")
+        tab.page.fill("#filter", "CLASS 4")
+        assert shown() == names[400:]
+        tab.page.fill("#filter", "class 449")
+        tab.press(["Enter"])
+        tab.page.wait_for_selector(".tile:focus")
+        tab.press(["y"])
+        tab.saved()
+        assert tab.page.locator(".class-name").all_text_contents() == ["class 449"]
+        tab.page.press("#filter", "Escape")
+        assert shown() == names[400:]
+        current = tab.page.locator("#class-list [aria-current]")
+        assert (current.get_attribute("aria-label") or "").startswith("class 449: 1 found")
+        assert tab.page.locator("#class-list button[tabindex='0']").count() == 1
+        tab.press(["["])
+        tab.until("document.querySelector('[aria-current] .class-name').textContent.endsWith(448)")
         tab.close()

@@ -5,27 +5,29 @@ window.Hilltop = window.Hilltop || {};
 (() => {
   const { about, hoped, make, number, plural, visible } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
+  const DRAWN = 200; // so many at a time: a browser needs a minute for twenty thousand
 
   class ClassList {
     constructor({ chosen }) {
       this.list = byId("class-list");
       this.filter = byId("filter");
       this.classes = [];
-      this.buttons = [];
+      this.buttons = new Map();
       this.places = new Map();
       this.current = -1;
       this.purpose = "labels";
       this.wrong = false;
-      this.filter.addEventListener("input", () => this.#filter());
+      this.filter.addEventListener("input", () => this.#draw());
       this.filter.addEventListener("keydown", (event) => {
-        const first = this.buttons.find((button) => !button.parentElement.hidden);
+        const [first] = this.buttons.values();
         if (event.key === "Enter" && first) first.click();
         if (event.key === "ArrowDown" && first) { event.preventDefault(); first.focus(); }
       });
       this.list.addEventListener("keydown", (event) => this.#walk(event));
       this.list.addEventListener("click", (event) => {
         const button = event.target.closest("button");
-        if (button) chosen(Number(button.dataset.number));
+        if (button?.dataset.number) chosen(Number(button.dataset.number));
+        else if (button) this.#further(Number(button.dataset.from));
       });
     }
 
@@ -39,7 +41,6 @@ window.Hilltop = window.Hilltop || {};
     order(purpose) {
       this.purpose = purpose;
       this.show(this.classes);
-      this.choose(this.current);
     }
 
     // Whether the list is of labels that are wrong; then classes with most of them come first.
@@ -58,24 +59,8 @@ window.Hilltop = window.Hilltop || {};
     show(classes) {
       this.classes = [...classes].sort((a, b) => this.#before(a, b) || a.number - b.number);
       this.places = new Map(this.classes.map((one, place) => [one.number, place]));
-      this.buttons = this.classes.map((one) => {
-        const button = make("button");
-        button.type = "button";
-        button.tabIndex = -1; // one stop for the whole list; arrows walk in it
-        button.dataset.number = one.number;
-        const bar = make("span", "bar");
-        bar.append(make("i"));
-        button.append(make("span", "class-name", visible(one.name)), make("span", "count"), bar);
-        return button;
-      });
-      this.list.replaceChildren(...this.buttons.map((button) => {
-        const item = make("li");
-        item.append(button);
-        return item;
-      }));
-      this.classes.forEach((one) => this.#write(one));
       this.#totals();
-      this.#filter();
+      this.#reveal();
     }
 
     update(summary) {
@@ -85,8 +70,20 @@ window.Hilltop = window.Hilltop || {};
       this.#totals();
     }
 
+    #button(one) {
+      const button = make("button");
+      button.type = "button";
+      button.tabIndex = -1; // one stop for the whole list; arrows walk in it
+      button.dataset.number = one.number;
+      const bar = make("span", "bar");
+      bar.append(make("i"));
+      button.append(make("span", "class-name", visible(one.name)), make("span", "count"), bar);
+      return button;
+    }
+
     #write(summary) {
-      const button = this.buttons[this.places.get(summary.number)];
+      const button = this.buttons.get(summary.number);
+      if (!button) return;
       const { found, of, words } = this.#task(summary);
       const wanted = Math.max(of ?? 0, found, 1);
       button.querySelector(".count").textContent = `${number(found)} / ${of === null ? "–" : about(of)}`;
@@ -116,15 +113,20 @@ window.Hilltop = window.Hilltop || {};
 
     choose(chosen) {
       this.current = chosen;
+      if (this.buttons.has(chosen)) this.#mark();
+      else this.#reveal();
+    }
+
+    #mark() {
       this.buttons.forEach((button) => {
         button.removeAttribute("aria-current");
         button.tabIndex = -1;
       });
-      const button = this.buttons[this.places.get(chosen)];
-      if (!button) return;
-      button.setAttribute("aria-current", "true");
-      button.tabIndex = 0;
-      button.scrollIntoView({ block: "nearest" });
+      const button = this.buttons.get(this.current);
+      button?.setAttribute("aria-current", "true");
+      const stop = button ?? this.buttons.values().next().value;
+      if (stop) stop.tabIndex = 0;
+      button?.scrollIntoView({ block: "nearest" });
     }
 
     // The class before or behind the current one; only worthwhile ones if asked for.
@@ -142,7 +144,7 @@ window.Hilltop = window.Hilltop || {};
     // Whether classes that one is not asked about are left out.
     narrow(mine = false) {
       this.mine = mine;
-      this.#filter();
+      this.#reveal();
     }
 
     get first() {
@@ -174,23 +176,61 @@ window.Hilltop = window.Hilltop || {};
     // Show all classes again. Not left to the browser, which empties the field without a word.
     findAll() {
       this.filter.value = "";
-      this.#filter();
+      this.#reveal();
     }
 
-    #filter() {
+    get #fitting() {
       const wanted = this.filter.value.trim().toLowerCase();
-      this.buttons.forEach((button, place) => {
-        const one = this.classes[place];
-        button.parentElement.hidden = !this.#isOffered(one) || !one.name.toLowerCase().includes(wanted);
-      });
-      byId("none-found").hidden = this.buttons.some((button) => !button.parentElement.hidden);
+      return this.classes.filter((one) => this.#isOffered(one) && one.name.toLowerCase().includes(wanted));
+    }
+
+    // Draw the part of the list that holds the current class.
+    #reveal() {
+      const place = this.#fitting.findIndex((one) => one.number === this.current);
+      this.#draw(Math.max(0, place - (place % DRAWN)));
+    }
+
+    // Draw the classes that fit from a place on, with a way to those before and behind.
+    #draw(from = 0) {
+      const fitting = this.#fitting;
+      this.from = from;
+      const drawn = fitting.slice(from, from + DRAWN);
+      this.buttons = new Map(drawn.map((one) => [one.number, this.#button(one)]));
+      const rows = [...this.buttons.values()];
+      const behind = fitting.length - from - drawn.length;
+      if (from) rows.unshift(this.#way(`${number(from)} before these`, from - DRAWN));
+      if (behind) rows.push(this.#way(`${number(behind)} more: go on, or type to find them`, from + DRAWN));
+      this.list.replaceChildren(...rows.map((button) => {
+        const item = make("li");
+        item.append(button);
+        return item;
+      }));
+      drawn.forEach((one) => this.#write(one));
+      byId("none-found").hidden = drawn.length > 0;
+      this.list.scrollTop = 0;
+      this.#mark();
+    }
+
+    #way(words, from) {
+      const button = make("button", "further", words);
+      button.type = "button";
+      button.tabIndex = -1;
+      button.dataset.from = from;
+      return button;
+    }
+
+    // The next part begins at its first class, the one before ends at its last.
+    #further(from) {
+      const back = from < this.from;
+      this.#draw(from);
+      [...this.buttons.values()].at(back ? -1 : 0).focus();
     }
 
     #walk(event) {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      const shown = this.buttons.filter((button) => !button.parentElement.hidden);
+      const shown = [...this.list.querySelectorAll("button")];
       const next = shown[shown.indexOf(document.activeElement) + step];
       (next || (step < 0 ? this.filter : document.activeElement)).focus();
     }
