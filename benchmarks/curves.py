@@ -18,6 +18,7 @@ CURVES = {
     "read long CSV": ("images", ""),
     "audit": ("images", ""),
     "two epochs by images": ("images", ""),
+    "promise by pairs": ("pairs of image and class", ""),
     "images by pixels": ("pixels of a file, to 448 x 448", ""),
 }
 

@@ -1,22 +1,27 @@
 """How does time grow with size, where no other benchmark measures it?
 
-A loss over 50,000 to 50 million pairs, and two epochs of a head over 200 to 200,000 images.
+A loss over 50,000 to 50 million pairs, two epochs of a head over 200 to 200,000 images, and a
+promise of a recall over 10,000 to 10 million pairs, with its memory.
 Run it with: python benchmarks/growth.py [--quick] [--save]
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from eager import eager_hill
 from hilltop.losses import hill
+from hilltop.missing import PromiseTest
 from hilltop.training import TrainConfig, train
+from memory import extra_mib
 from results import finish, parser
 from timing import Row, Work, compare
 from training import Problem, generate
@@ -60,6 +65,29 @@ def of_training(images: int, seconds: float) -> list[Row]:
         return compare(name, str(images), works, base, rounds=5, seconds=seconds)
 
 
+def of_promises(pairs: int, seconds: float) -> list[Row]:
+    """From scores to 500 questions, and from their answers to a promise; 80 classes."""
+    rng = np.random.default_rng(0)
+    probs = rng.beta(0.1, 2, (pairs // 80, 80)).astype(np.float32)
+    true = rng.random(probs.shape, dtype=np.float32) < probs
+    labels = true & (rng.random(probs.shape, dtype=np.float32) < 0.4)
+
+    def promise() -> None:
+        test = PromiseTest(probs, labels, probs=probs, plan_for=("recall", 0.9))
+        ask = test.plan(500)
+        answers = ask.answered(true[ask.rows, ask.columns])
+        found = test.promise("recall", 0.9, answers)
+        assert found.threshold is not None
+
+    works: dict[str, Work] = {
+        "numpy sort of the scores": lambda: np.sort(probs, axis=None),
+        "hilltop promise": promise,
+    }
+    peak, base = round(extra_mib(promise), 1), "numpy sort of the scores"
+    sort, ours = compare("promise by pairs", str(pairs), works, base, rounds=5, seconds=seconds)
+    return [sort, dataclasses.replace(ours, peak_mib=peak)]
+
+
 def plain_epochs(task: Problem) -> None:
     """Two epochs, and the scores of the held-out images after each."""
     inputs, targets = torch.from_numpy(task.inputs), torch.from_numpy(task.targets).float()
@@ -96,6 +124,7 @@ def main() -> None:
     for decade in decades:
         rows += of_losses(50_000 * 10**decade, seconds)
         rows += of_training(200 * 10**decade, seconds)
+        rows += of_promises(10_000 * 10**decade, seconds)
     finish(rows, options, ["torch"])
 
 

@@ -22,6 +22,7 @@ WRITERS = (
     ("features", "features.npz", "--out", OUT),
     ("train", "--labels", "left.parquet", "--features", "features.npz", "--out", OUT),
     ("predict", "run", "--features", "features.npz", "--out", OUT),
+    ("predict", "scores.npy", "--promise", "recall=0.9", "--answers", "ask.csv", "--out", OUT),
     ("evaluate", "scores.npy", "left.parquet", "--incomplete", "--plan", "3", "--out", OUT),
     ("queue", "scores.npy", "--for", "promise", "--number", "3", "--out", OUT),
     ("export", "run", "--to", "onnx", "--out", OUT),

@@ -46,8 +46,12 @@ def make_files(folder: Path) -> None:
             " --epochs 1 --loss bce --no-report --out run",
             "predict run --features features.npz --out scores.npy",
             "audit --labels left.parquet --features features.npz --out audit",
+            "queue scores.npy --for promise --number 100 --out ask.csv",
         ):
             assert quietly(words.split()) == 0, words
+        head, *asked = Path("ask.csv").read_text().splitlines()
+        answered = [f"{head},answer", *(f"{line},yes" for line in asked)]
+        Path("ask.csv").write_text("\n".join(answered))
         Path("keep.csv").write_text("class,keep\na,0.5\nb,0.5\nc,0.5\nd,0.5\n")
         Path("photos").mkdir()
         Path("thesis.txt").write_text("precious")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pyarrow as pa
 import pytest
 
 from hilltop.cli.main import main
+from hilltop.cli.promises import Asked, Scored
 from hilltop.data.scores import ScoreTable
+from hilltop.errors import ArgumentError
 
 Array = npt.NDArray[Any]
 CLASSES = tuple("abcdef")
@@ -175,3 +178,13 @@ def test_an_audit_and_the_answers_of_its_page(
     assert "for these 300 images" in capsys.readouterr().out
     assert recall_of("tags.csv", true) >= 0.8
     assert main([*words, "--force", "--over", "new"]) == 2
+
+
+def test_images_that_the_run_learned_from_promise_nothing_of_new_ones() -> None:
+    scores = ScoreTable(pa.array([f"{row}.jpg" for row in range(40)]), ("a",), np.ones((40, 1)))
+    nothing = np.zeros((40, 1), dtype=bool)
+    scored = Scored(scores, nothing, nothing, learned=2)
+    asked = Asked("recall", 0.9, 0.9, "new", "pair", 0)
+    with pytest.raises(ArgumentError, match=r"learned from 2 of these 40 images.*--over these"):
+        asked.test(scored)
+    assert replace(asked, over="these").test(scored).images == 40

@@ -163,10 +163,10 @@ class Asked:
     def test(self, scored: Scored) -> PromiseTest:
         """Return the images in the order in which to ask about them."""
         if self.over == "new" and scored.learned:
-            learned = pluralize(scored.learned, "image is one", "images are some")
             raise ArgumentError(
-                f"{learned} that the run was trained on: scores of these say nothing of new images."
-                " Leave them out, or promise it of these images alone, with --over these."
+                f"The run learned from {scored.learned:,} of these {len(scored.scores.images):,}"
+                " images, and its scores of them say nothing of new images. Leave them out, or"
+                " promise it of these images alone, with --over these."
             )
         return missing.PromiseTest(
             scored.scores.values,
