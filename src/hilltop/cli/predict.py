@@ -94,10 +94,10 @@ class Predict:
         from hilltop.training.run_folder import RunFolder
 
         self._check()
-        if self.promise is None:
-            RunFolder(self.run_folder).check()
         check_folder(self.out)
         check_written(self, self.out, *self._kept_files(), inputs=RunFolder(self.run_folder).files)
+        if self.promise is None:
+            RunFolder(self.run_folder).check()
         scored, trained = score(self)
         probs, broken = scored.scores, scored.broken
         decision = None if trained is None else self._decision(trained)
