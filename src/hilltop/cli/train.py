@@ -28,7 +28,7 @@ GROUPS = {
         "model", "weights", "freeze_below", "bias_init", "head_rate", "freeze_norms", "boost",
         "hidden", "image_size", "normalise",
     ),
-    "Files": ("out", "config", "report", "logger"),
+    "Files": ("out", "config", "report", "logger", "dry_run"),
 }  # fmt: skip
 
 RunOptions = Annotated[TrainConfig, Parameter(name="*")]

@@ -211,7 +211,7 @@ class TrainConfig:
     labels: Path = field(default=Path(), kw_only=False)
     """Training labels, in any format."""
     val_labels: Path | None = None
-    """Validation labels; without them a tenth of the training images is set aside."""
+    """Validation labels; without them --val-share of the images."""
     true_labels: Path | None = None
     """Complete labels of the training images, if known: what the loss turns over is checked."""
     images: Path | None = None
@@ -223,10 +223,9 @@ class TrainConfig:
     val_features: Path | None = None
     """Features of the validation images, if they are in another file."""
     extra_scores: Path | None = None
-    """Scores of another model for the images, such as zero-shot scores or a detector's: .npz with
-    ids, classes and scores. They join in where missing labels are found, as far as they help."""
+    """Another model's scores, to find missing labels: .npz with ids, classes and scores."""
     extra_names: Path | None = None
-    """With --extra-scores: CSV of two columns, its class names and yours, where they differ."""
+    """CSV of two columns: class names of --extra-scores, and yours."""
     allow_missing: bool = False
     """Go on without rows of the labels that have no image or features."""
     allow_overlap: bool = False
@@ -238,13 +237,12 @@ class TrainConfig:
     pseudo_label: float | None = None
     """Train twice: before the second time, unknown pairs above this probability become labels."""
     epochs: int = 20
-    """Passes through the training images. Linear heads of bce and auto are solved by conjugate
-    gradients unless a learning rate is given: it is then the most passes."""
+    """Passes through the training images; at most so many where heads are solved."""
     batch_size: int = 128
     """Images in a step, over all processes together; without effect where heads are solved."""
     learning_rate: Annotated[float | None, Parameter(alias="--lr")] = None
     """Peak of the one-cycle schedule; without it 1e-4 on images, and on features linear heads of
-    bce and auto are solved, while others have a rate that depends on the number of images."""
+    bce and auto are solved."""
     weight_decay: float | None = None
     """On matrices and filters; without it 1e-4 on images, by cross-validation on features."""
     warmup: float = 0.2
@@ -273,7 +271,7 @@ class TrainConfig:
     workers: int = 2
     """Processes that decode images."""
     skip_broken: bool = False
-    """Leave out images that cannot be read, and list them, instead of stopping."""
+    """Leave out images that cannot be read, and list them."""
     val_share: float = 0.1
     """Share of the images set aside for validation if there are no validation labels."""
     format: str | None = None
