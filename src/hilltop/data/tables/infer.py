@@ -197,7 +197,7 @@ def _find_rows(found: _Found) -> None:
         below = next((at for at in range(first + 1, len(rows)) if _names_image(rows[at])), None)
         if below is not None:
             likely = str(numbers[below])
-        elif any(cell and number_in(cell) is not None for cell in rows[first]):
+        elif rows[first][0] and any(number_in(cell) is not None for cell in rows[first] if cell):
             likely = _NONE
         found.ask(
             f"Row {numbers[first]} ({_few(rows[first])}) may name the columns or be data. Pass"
@@ -333,7 +333,10 @@ def _image_column(found: _Found, table: Table) -> int | None:
     named = image_candidates(table.names)
     if len(named) == 1:
         return table.index(named[0])
-    pool = [table.names.index(name) for name in named] or range(len(table.names))
+    taken = [found.options.label_columns, found.options.class_columns]
+    gone = {at for said in taken if said and ":" not in said for at in table.indices(said)}
+    free = [at for at in range(len(table.names)) if at not in gone]
+    pool = [at for at in free if table.names[at] in named] or free
     files = [at for at in pool if not is_list(table.columns[at]) and _all_files(table, at)]
     if len(files) == 1:
         return files[0]
@@ -341,9 +344,9 @@ def _image_column(found: _Found, table: Table) -> int | None:
     distinct = [at for at in candidates if _all_distinct(table, at)]
     plain = [at for at in distinct if not any(map(_LISTED.search, _sample(table, at)))]
     likely = next(iter([*plain, *distinct]), None)
-    shown = ", ".join(table.names[at] for at in candidates)
+    shown = "".join(f"{table.names[at]}, " for at in candidates)
     found.ask(
-        f"Which column holds the image names? Pass --image-column with one of {shown}, or"
+        f"Which column holds the image names? Pass --image-column with one of {shown}or"
         f" {ROW_NUMBER} if rows have no names.",
         image_column=ROW_NUMBER if likely is None else table.name(likely),
     )
@@ -589,7 +592,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
     alone = len(set(rows)) == 1 and sum(odd.values()) == len(where)
     shares = any(not word.isdigit() for word in odd if word not in words)  # sums are whole
     if alone and not shares and (rows[0] == last or (len(where) > 1 and len(words) == len(odd))):
-        _ask_odd_row(found, table, layout, rows[0], [*odd])
+        _ask_odd_row(found, table, layout, rows[0], [*odd], len(where))
     elif odd and not any("values" in question.answers for question in found.questions):
         found.questions.append(
             odd_values_question(
@@ -627,7 +630,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
 
 
 def _ask_odd_row(
-    found: _Found, table: Table, layout: Layout, row: int, words: Sequence[str]
+    found: _Found, table: Table, layout: Layout, row: int, words: Sequence[str], cells: int
 ) -> None:
     """Ask about the only row that holds other words than the rest: a second header, or a remark."""
     image = None if layout.image_column == ROW_NUMBER else table.index(layout.image_column or "")
@@ -635,12 +638,12 @@ def _ask_odd_row(
     names = unnamed and row in table.rows_with(image or 0, "", 1) and found.cells.names is None
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
     numbers = all(number_in(word) is not None for word in words)
-    if names and not numbers:
+    if names and not numbers and len(words) == cells:
         answer = {"header_row": str(row)}
-    cells = "--label-threshold or --values" if numbers else "--values"
+    option = "--label-threshold or --values" if numbers else "--values"
     found.ask(
         f"Row {row} alone holds {_few(words)}. Pass --header-row {row} if it names the columns,"
-        f" --skip-rows {row} if it is no image, or {cells} to say what that means.",
+        f" --skip-rows {row} if it is no image, or {option} to say what that means.",
         **answer,
     )
 
@@ -665,6 +668,12 @@ def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> 
     for at in columns:
         if at in table.faults:
             raise data_error(found.source.path, table.faults[at])
+    nameless = [
+        at for at in others if at in table.unnamed and not (at == 0 and _are_row_numbers(table, at))
+    ]
+    if nameless and options.label_columns is None and layout.image_column != ROW_NUMBER:
+        image = table.index(layout.image_column or "")
+        _ask_nameless(found, table, columns, [at for at in nameless if at != image])
     every = [*columns, *(table.index(name) for name in beside.values() if name is not None)]
     delimiter = _delimiter(found, table, every, layout, single=len(columns) > 1)
     values, unlisted = {}, State.parse(options.unlisted or "unknown")
@@ -692,6 +701,21 @@ def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> 
         values=tuple(values.items()),
         ignored=tuple(one for one in table.called(range(len(table.names))) if one not in used),
     )
+
+
+def _ask_nameless(
+    found: _Found, table: Table, columns: Sequence[int], nameless: Sequence[int]
+) -> None:
+    """Ask about columns without a name, which may go on with the labels of the one before."""
+    if nameless:
+        at = nameless[0]
+        cell = next(filter(None, table.counts(at)))
+        found.ask(
+            f"Column {at} has no name, but holds {cell!r:.40} in row"
+            f" {table.rows_with(at, cell, 1)[0]}. Name it, or pass --label-columns with all columns"
+            " that hold labels.",
+            label_columns=",".join(map(str, [*columns, *nameless])),
+        )
 
 
 def _state_values(found: _Found, table: Table, state: int, options: ReadOptions) -> dict[str, str]:
@@ -895,6 +919,14 @@ def _even(found: _Found) -> Cells:
     """The cells without those of rows that are too long, which are asked about."""
     cells = found.cells
     said = found.options.label_columns
+    merged = [row for row in cells.merged if row > (found.header_row or 0)]
+    if merged and found.options.skip_rows is None:
+        found.ask(
+            f"Cells of rows {row_words(merged)} are merged across columns. Unmerge them, pass"
+            f" --skip-rows {row_words(merged)} to leave these rows out, or --skip-rows none to take"
+            " what the first of the merged cells holds for that cell alone.",
+            skip_rows=row_words(merged),
+        )
     if not found.widths or (said is not None and said.endswith(":")):
         return cells
     return replace(cells, columns=cells.columns[: cells.usual(found.header_row)], tables={})
