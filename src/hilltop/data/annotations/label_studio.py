@@ -19,7 +19,15 @@ from xml.sax.saxutils import quoteattr
 from hilltop.checks import did_you_mean, pluralize
 from hilltop.data.content import Source
 from hilltop.data.data_errors import data_error
-from hilltop.data.documents import dump_like, elements, first_value, replace_spans
+from hilltop.data.documents import (
+    Edit,
+    Span,
+    edit_elements,
+    elements,
+    first_value,
+    members,
+    replace_spans,
+)
 from hilltop.data.files import atomic_write
 from hilltop.data.format import (
     Changes,
@@ -376,30 +384,31 @@ def patch(asked: FilePatch) -> Patched:
     edits = []
     for task in elements(text, first_value(text)):
         wanted = said.of(str(task.value["data"].get(layout.image_column)))
-        valid = _valid(task.value)
-        if wanted and valid:
-            for annotation in valid:
-                _change_choices(annotation["result"], wanted, usual)
-            line = text[text.rfind("\n", 0, task.start) + 1 : task.start]
-            indent = line if not line.strip() else ""
-            like = text[task.start : task.end]
-            edits.append((task.start, task.end, dump_like(like, task.value, indent)))
+        if wanted:
+            whole = dict(members(text, task.start))
+            for annotation in elements(text, whole["annotations"].start):
+                if not annotation.value.get("was_cancelled"):
+                    result = dict(members(text, annotation.start))["result"]
+                    edits += _choice_edits(text, result, wanted, usual)
     return said.patched(replace_spans(text, edits))
 
 
-def _change_choices(result: list[JsonObject], wanted: Changes, usual: JsonObject) -> None:
-    gone, names = wanted.struck, wanted.added
-    mine = [
-        part
-        for part in result
-        if part.get("type") == CHOICES and str(part.get("from_name")) == usual["from_name"]
-    ]
-    for part in mine:
-        part["value"]["choices"] = [one for one in part["value"]["choices"] if one not in gone]
-    if names and mine:
-        mine[0]["value"]["choices"] += names
-    elif names:
-        result.append({**usual, "value": {"choices": list(names)}})
+def _choice_edits(text: str, result: Span, wanted: Changes, usual: JsonObject) -> list[Edit]:
+    """The edits of the lists of choices in one result; the first of them gets those that come."""
+    edits, new = [], wanted.added
+    for part in elements(text, result.start):
+        if (
+            part.value.get("type") == CHOICES
+            and str(part.value.get("from_name")) == usual["from_name"]
+        ):
+            value = dict(members(text, part.start))["value"]
+            choices = dict(members(text, value.start))[CHOICES]
+            edits.append(edit_elements(text, choices, new, wanted.struck.__contains__))
+            new = []
+    if new:
+        part_of_its_own = {**usual, "value": {CHOICES: new}}
+        edits.append(edit_elements(text, result, [part_of_its_own]))
+    return edits
 
 
 def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
