@@ -245,6 +245,7 @@ class Layout:
 
     Attributes:
         format: Name of the format.
+        table: How a table of another format is laid out: ``wide``, ``list_column`` or ``long``.
         unlisted: State of pairs that the file does not list.
         classes: The closed list of classes, if there is one.
         codes: Numbers or codes that stand for a class of that list, with its place.
@@ -269,6 +270,7 @@ class Layout:
     """
 
     format: str
+    table: str = ""
     unlisted: State = State.UNKNOWN
     classes: tuple[str, ...] | None = None
     codes: tuple[tuple[str, int], ...] = ()
@@ -290,6 +292,11 @@ class Layout:
     encoding: str = "utf-8"
     split: str | None = None
     difficult: State = State.UNKNOWN
+
+    @property
+    def shape(self) -> str:
+        """How the rows of a table hold labels: ``wide``, ``list_column`` or ``long``."""
+        return self.table or self.format
 
     def meaning(self, text: str) -> str | None:
         """What a cell means, by its text: a state, ``empty`` or ``label``; None if that is open."""
@@ -349,7 +356,7 @@ class Layout:
     def _labels(self) -> list[str]:
         if not self.label_columns:
             return []
-        if self.format == "wide":
+        if self.shape == "wide":
             words = self.words or ("0", "", "-1")
             said = [
                 f"{word or 'empty'} is {s}"

@@ -10,17 +10,16 @@ from hilltop.data import ReadOptions, State, read_labels
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.conftest import write
 from tests.data.fuzz import survives
-from tests.data.patched import found_format
+from tests.data.patched import PatchCase, check_patch, found_format
 
 P, U = State.PRESENT, State.UNKNOWN
 UNKNOWN = ReadOptions(unlisted="unknown")
-SEGMENTS = ReadOptions(unlisted="unknown", image_column="segment")
 CONTENT = """# Segments csv created Sun Mar  5 10:54:25 2017
 # num_ytids=2, num_segs=3
 # YTID, start_seconds, end_seconds, positive_labels
 --PJHxphWEs, 30.000, 40.000, "/m/09x0r,/t/dd00088"
 -0abc, 0.000, 10.000, "/m/09x0r"
--0abc, 50.500, 60.500, "/m/04rlf"
+-0abd, 50.500, 60.500, "/m/04rlf"
 """
 INDEX = """index,mid,display_name
 0,/m/09x0r,"Speech"
@@ -42,22 +41,40 @@ def message(path: Path, options: ReadOptions = UNKNOWN) -> str:
 
 
 @pytest.mark.parametrize("mark", ["# ", "#", ""])
-def test_segments_are_named_by_video_and_start_where_needed(file: Path, mark: str) -> None:
+def test_a_comment_names_the_columns(file: Path, mark: str) -> None:
     file.write_text(CONTENT.replace("# YTID", f"{mark}YTID"))
     assert found_format(file) == "audioset"
-    with pytest.raises(AmbiguousInputError, match="'-0abc' has several segments"):
-        read_labels(file, options=UNKNOWN)
-    table = read_labels(file, options=SEGMENTS)
-    assert table.images.to_pylist() == ["--PJHxphWEs_30", "-0abc_0", "-0abc_50"]
+    table = read_labels(file, options=UNKNOWN)
+    assert table.images.to_pylist() == ["--PJHxphWEs", "-0abc", "-0abd"]
     assert table.classes == ("/m/04rlf", "/m/09x0r", "/t/dd00088")
     assert table.dense().tolist() == [[U, P, P], [U, P, U], [P, U, U]]
     with pytest.raises(AmbiguousInputError, match="--unlisted"):
         read_labels(file)
 
 
+def test_segments_of_one_video_are_merged_if_the_user_says_so(file: Path) -> None:
+    file.write_text(CONTENT.replace("-0abd", "-0abc"))
+    with pytest.raises(AmbiguousInputError, match=r"'-0abc' in rows 5, 6.*--image-column YTID"):
+        read_labels(file, options=UNKNOWN)
+    table = read_labels(file, image_column="YTID", unlisted="unknown")
+    assert table.labels_of(1) == ("/m/04rlf", "/m/09x0r")
+
+
+def test_a_patch_changes_only_the_answered_labels(tmp_path: Path) -> None:
+    case = PatchCase(
+        "segments",
+        "audioset",
+        '# YTID, start_seconds, end_seconds, positive_labels\na.jpg, 0, 10, "cow,dog"\n'
+        'b.jpg, 0, 10, "cow"\n',
+        ['- b.jpg, 0, 10, "cow"\n', '+ b.jpg, 0, 10, "cow,dog"\n'],
+        answers=(("b.jpg", "dog", P),),
+    )
+    check_patch(case, tmp_path)
+
+
 def test_names_come_from_the_index_of_classes(file: Path, tmp_path: Path) -> None:
     index = write(tmp_path / "class_labels_indices.csv", INDEX)
-    options = ReadOptions(unlisted="unknown", classes=index, image_column="segment")
+    options = ReadOptions(unlisted="unknown", classes=index)
     table = read_labels(file, options=options)
     assert table.classes == ("Speech", "Gush, spray", "Music", "Animal")
     assert table.labels_of(0) == ("Speech", "Gush, spray")
@@ -69,15 +86,22 @@ def test_names_come_from_the_index_of_classes(file: Path, tmp_path: Path) -> Non
     assert "this is not valid CSV" in message(file, options)
 
 
-@pytest.mark.parametrize("line", ["abc", "abc, x, 10, /m/a", 'abc, 0, 10, "/m/a', 'a, 0, "/m/a"'])
-def test_a_faulty_line_is_named(file: Path, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("abc", "row 7 has 1 cell"),
+        ('a, 0, "/m/a"', "row 7 has 3 cells"),
+        ('abc, 0, 10, "/m/a', "line 7: this row is not valid CSV"),
+    ],
+)
+def test_a_faulty_line_is_named(file: Path, line: str, text: str) -> None:
     file.write_text(CONTENT + line + "\n")
-    assert "segments.csv, line 7: expected a video, start, end and labels" in message(file)
+    assert text in message(file)
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_damaged_files_end_in_a_table_or_in_words(file: Path, count: int, tmp_path: Path) -> None:
-    tables, faults = survives(file, count, "audioset", SEGMENTS)
+    tables, faults = survives(file, count, "audioset", UNKNOWN)
     assert tables > 0
     assert faults > 0
     index = write(tmp_path / "index.csv", INDEX)

@@ -76,7 +76,7 @@ def test_names_come_from_the_class_list(values: Path, tmp_path: Path) -> None:
     assert table.labels_of(2) == ("cat", "dog")
     assert table.count(A) == 6
     names.write_text("cat\n")
-    assert "3 values behind an image, but 1 class name" in message(values, "multi_hot", options)
+    assert "3 class columns, but 1 name in the class list" in message(values, "multi_hot", options)
 
 
 def test_minus_one_is_asked_about_in_a_list(values: Path) -> None:
@@ -90,9 +90,9 @@ def test_minus_one_is_asked_about_in_a_list(values: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("d.jpg 0 2 0", "train.txt, line 4: expected an image and then 1, 0 or -1, but got '2'"),
-        ("d.jpg 0 1", "train.txt, line 4: expected 3 values behind the image"),
-        ("d.jpg", "train.txt, line 4: expected 3 values behind the image"),
+        ("d.jpg 0 2 0", "Row 4 alone holds '2'"),
+        ("d.jpg 0 1", "row 4 has 3 cells"),
+        ("d.jpg", "row 4 has 1 cell"),
     ],
 )
 def test_a_faulty_line_is_named(values: Path, line: str, text: str) -> None:
@@ -154,8 +154,7 @@ PATCHES = [
         "a list",
         "multi_hot",
         "a.jpg 1 0 0\nb.jpg 0 0 0",
-        ["- b.jpg 0 0 0", "+ b.jpg 0 0 1"],
-        absents=False,
+        ["- a.jpg 1 0 0\n", "+ a.jpg 1 -1 0\n", "- b.jpg 0 0 0", "+ b.jpg 0 0 1"],
     ),
     PatchCase(
         "a list with -1",

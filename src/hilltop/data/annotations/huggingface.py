@@ -41,8 +41,7 @@ from hilltop.data.layout import (
     ReadOptions,
     unlisted_question,
 )
-from hilltop.data.tables.cells import read_cells
-from hilltop.data.tables.infer import detect_table
+from hilltop.data.tables.infer import detect_as
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
 from hilltop.data.tables.words import image_candidates, is_label_name
@@ -135,7 +134,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
     """Read one split; numbers become the names that the data set gives them."""
     inner = _metadata_source(source, layout.split)
     if inner is not None:
-        table = read_table(inner, replace(layout, format="list_column"))
+        table = read_table(inner, layout)
         step = Step("read", {"file": str(source.path), "format": "huggingface"})
         return replace(table, history=(step,))
     part = _open(source, layout.split)
@@ -209,7 +208,7 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     if path.is_dir() or path.name in METADATA_NAMES:
         target = file_to_write(path, "metadata.jsonl")
         layout = write_lists(table, target, lossy, image_column="file_name")
-        return replace(layout, format="huggingface")
+        return replace(layout, format="huggingface", table="list_column")
     if path.suffix.lower() != ".parquet":
         raise data_error(
             path,
@@ -247,11 +246,9 @@ def patch(asked: FilePatch) -> Patched:
     source, layout = asked.source, asked.layout
     inner = _metadata_source(source, layout.split)
     if inner is not None:
-        as_table = replace(layout, format="list_column")
-        found = patch_table(replace(asked, source=inner, layout=as_table))
+        found = patch_table(replace(asked, source=inner))
         name = "" if not source.is_folder else str(inner.path.relative_to(source.path))
-        new = replace(found.layout, format="huggingface")
-        return replace(found, files={name: found.files[""]}, layout=new)
+        return replace(found, files={name: found.files[""]})
     if source.is_folder or layout.image_column == ROW_NUMBER:
         raise asked.refused(
             "only a single Parquet file with a column of image names can be changed in place."
@@ -328,20 +325,17 @@ def _metadata_source(source: Source, split: str | None) -> Source | None:
 def _detect_metadata(
     source: Source, inner: Source, options: ReadOptions, classes: Sequence[str] | None
 ) -> Layout | Ambiguous | None:
-    cells = read_cells(inner, separator="," if inner.suffix == ".csv" else None, sheet=None)
     columns = _file_columns(inner)
-    named = options
+    known = {} if inner.suffix != ".csv" else {"separator": options.separator or ","}
     if options.image_column is None and len(columns) == 1:
-        named = replace(options, image_column=columns[0])
-    if cells is not None and cells.separator is not None and named.separator is None:
-        named = replace(named, separator=cells.separator)
-    found = detect_table(inner, named, format="list_column", classes=classes)
+        known["image_column"] = columns[0]
+    found = detect_as("huggingface", inner, options, "list_column", classes=classes, **known)
     if isinstance(found, Ambiguous):
-        return replace(found, path=source.path, options=options)
+        return replace(found, path=source.path)
     split = (
         inner.path.parent.name if source.is_folder and inner.path.parent != source.path else None
     )
-    return None if found is None else replace(found, format="huggingface", split=split)
+    return None if found is None else replace(found, split=split)
 
 
 # Data sets

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from hilltop.checks import pluralize
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.data_errors import ErrorCollector, data_error
-from hilltop.data.documents import replace_word
 from hilltop.data.files import atomic_write, check_no_folder
 from hilltop.data.format import (
     FilePatch,
@@ -37,7 +35,11 @@ from hilltop.data.format import (
 )
 from hilltop.data.label_table import LabelTable, State, Step, duplicate_ids
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.tables.words import find_meanings, image_candidates, names_a_column
+from hilltop.data.tables.cells import codes_of
+from hilltop.data.tables.infer import detect_as
+from hilltop.data.tables.patch import patch_table
+from hilltop.data.tables.read import read_table
+from hilltop.data.tables.words import image_candidates, names_a_column
 
 BESIDE = ".classes.txt"
 """What is added to the name of a list for the file with the names of its classes."""
@@ -74,14 +76,11 @@ def _write_class_names(path: Path, classes: Sequence[str], *, used: int) -> None
         atomic_write(beside, "".join(f"{name}\n" for name in classes))
 
 
-def _patched(said: FilePatch, lines: Sequence[str]) -> Patched:
-    """The lines; the file of class names goes along, because the reader looks for it there."""
-    source = said.source
-    files = {"": "\n".join(lines).encode(source.encoding)}
+def _with_names(source: Source, found: Patched) -> Patched:
+    """The file of class names goes along, because the reader looks for it there."""
     beside = source.path.with_name(f"{source.path.name}{BESIDE}")
-    if said.layout.classes is None and beside.is_file():
-        files[BESIDE] = beside.read_bytes()
-    return said.patched(files)
+    names = {BESIDE: beside.read_bytes()} if beside.is_file() else {}
+    return replace(found, files={**found.files, **names})
 
 
 # Class numbers
@@ -114,7 +113,19 @@ def read_numbers(source: Source, layout: Layout) -> LabelTable:
     if names is None:
         names = numbered_names(int(columns.max(initial=-1)) + 1)
     lines = np.repeat(np.arange(len(labels)), [len(numbers) for numbers in labels])
-    return _table(source.path, images, names, (lines, columns, State.PRESENT), layout, notes)
+    ids = pa.array(images, pa.string()).dictionary_encode()
+    rows = codes_of(ids)
+    return LabelTable.from_coo(
+        ids.dictionary,
+        names,
+        rows[lines],
+        columns,
+        State.PRESENT,
+        unlisted=layout.unlisted,
+        source=source.path,
+        step=Step("read", {"file": str(source.path), "format": layout.format}),
+        notes=[*notes, *duplicate_ids(ids.dictionary, rows, lines, columns, State.PRESENT)],
+    )
 
 
 def _parse_numbers(source: Source, classes: int) -> tuple[list[str], list[list[int]]]:
@@ -176,19 +187,10 @@ def patch_numbers(asked: FilePatch) -> Patched:
             shown = " ".join(map(str, sorted(numbers) if before == sorted(before) else numbers))
             space = rest[: len(rest) - len(rest.lstrip())] if rest.strip() else ""
             lines[at] = f"{line[: line.index(',')]},{space}{shown}{end}"
-    return _patched(said, lines)
+    return _with_names(said.source, said.patched("\n".join(lines)))
 
 
 # Values
-
-
-@dataclass
-class _ValueLines:
-    """Images, their values, and the lines they stand in."""
-
-    images: list[str]
-    values: npt.NDArray[np.int8]
-    lines: list[int]
 
 
 def matches_multi_hot(source: Source) -> bool:
@@ -228,78 +230,16 @@ def _is_count(line: str) -> bool:
 
 def detect_multi_hot(
     source: Source, options: ReadOptions, classes: Sequence[str] | None
-) -> Layout | Ambiguous:
-    """Find out which values occur."""
-    layout = plain_layout("multi_hot", options, classes)
-    return _find_values(source, _multi_hot_lines(source), layout, options, None)
+) -> Layout | Ambiguous | None:
+    """Find out which values occur, and what the classes are called."""
+    names = class_names(source.path, plain_layout("multi_hot", options, classes))[0]
+    return _detect_values("multi_hot", source, options, names, skip_rows=options.skip_rows)
 
 
 def detect_celeba(
     source: Source, options: ReadOptions, classes: Sequence[str] | None
-) -> Layout | Ambiguous:
-    """Find out which values occur; -1 is absent unless the user says otherwise."""
-    layout = plain_layout("celeba", options, classes)
-    return _find_values(source, _celeba_lines(source, layout)[1], layout, options, State.ABSENT)
-
-
-def _find_values(
-    source: Source,
-    found: _ValueLines,
-    layout: Layout,
-    options: ReadOptions,
-    minus_one: State | None,
-) -> Layout | Ambiguous:
-    """Say what 0 and -1 mean, or ask."""
-    counts = {word: int(np.count_nonzero(found.values == value)) for word, value in _VALUES.items()}
-    counts = {word: count for word, count in counts.items() if count}
-    meanings = find_meanings(counts, options, {}, default_minus_one=minus_one)
-    if meanings.questions:
-        return Ambiguous(source.path, meanings.questions, options)
-    kept = tuple((word, meanings.values[word]) for word in _VALUES if word in meanings.values)
-    word = meanings.values.get("0", meanings.values.get("-1", "unknown"))
-    rest = State.UNKNOWN if word == "present" else State.parse(word)
-    return replace(layout, values=kept, unlisted=rest)
-
-
-def _value_lines(path: Path, lines: Sequence[tuple[int, str]], classes: int | None) -> _ValueLines:
-    """Read the lines, which all must have as many values as there are classes, or as the first."""
-    errors = ErrorCollector(path)
-    images: list[str] = []
-    values: list[list[int]] = []
-    numbers: list[int] = []
-    for number, text in lines:
-        words = text.split()
-        if not words:
-            continue
-        wrong = next((word for word in words[1:] if word not in _VALUES), None)
-        classes = len(words) - 1 if classes is None else classes
-        if wrong is not None:
-            got = repr(wrong)[:40]
-            errors.add(f"expected an image and then 1, 0 or -1, but got {got}.", line=number)
-        elif len(words) - 1 != classes:
-            errors.add(
-                f"expected {pluralize(classes, 'value', 'values')} behind the image, one for each"
-                f" class, but got {len(words) - 1}.",
-                line=number,
-            )
-        else:
-            images.append(words[0])
-            values.append([_VALUES[word] for word in words[1:]])
-            numbers.append(number)
-    errors.check()
-    shape = len(values), classes or 0
-    return _ValueLines(images, np.array(values, dtype=np.int8).reshape(shape), numbers)
-
-
-def _multi_hot_lines(source: Source) -> _ValueLines:
-    found = _value_lines(source.path, source.lines, None)
-    if not found.images:
-        raise data_error(source.path, "the file is empty. Expected an image and values on a line.")
-    return found
-
-
-def _celeba_lines(source: Source, layout: Layout) -> tuple[Sequence[str], _ValueLines, list[str]]:
-    """The names of the classes, the values of every image, and what to note."""
+) -> Layout | Ambiguous | None:
+    """The same below the line of names; -1 is absent unless the user says otherwise."""
     lines = source.lines
     if len(lines) < _CELEBA_HEADER or not _is_count(lines[0][1]) or not lines[1][1].strip():
         raise data_error(
@@ -308,80 +248,60 @@ def _celeba_lines(source: Source, layout: Layout) -> tuple[Sequence[str], _Value
             " second, separated by spaces.",
             line=1,
         )
-    names: Sequence[str] | None = lines[1][1].split()
-    notes: list[str] = []
-    if names is not None and _is_heading(names):
-        names, notes = class_names(source.path, layout)
-    width = None if names is None else len(names)
-    found = _value_lines(source.path, lines[_CELEBA_HEADER:], width)
-    return names or numbered_names(found.values.shape[1]), found, notes
-
-
-def read_multi_hot(source: Source, layout: Layout) -> LabelTable:
-    """Read a list; classes are named by the class list, by the file beside it, or numbered."""
-    names, notes = class_names(source.path, layout)
-    found = _multi_hot_lines(source)
-    width = found.values.shape[1]
-    if names is not None and len(names) != width:
-        raise data_error(
-            source.path,
-            f"there are {pluralize(width, 'value', 'values')} behind an image, but"
-            f" {pluralize(len(names), 'class name', 'class names')}.",
-            line=found.lines[0],
-        )
-    if width > len(found.images) > 1:
-        rows = len(found.images)
-        notes.append(f"{rows} rows of {width} values: rows must be images. Is it transposed?")
-    return _value_table(source, found, names or numbered_names(width), layout, notes)
-
-
-def read_celeba(source: Source, layout: Layout) -> LabelTable:
-    """Read an attribute file."""
-    names, found, notes = _celeba_lines(source, layout)
-    said = int(source.lines[0][1])
-    if said != len(found.images):
-        have = len(found.images)
-        notes.append(f"the first line says {said:,} images, but the file has {have:,}.")
-    table = _value_table(source, found, names, layout, notes)
-    return table if layout.classes is None else table.with_classes(layout.classes)
-
-
-def _value_table(
-    source: Source, found: _ValueLines, names: Sequence[str], layout: Layout, notes: list[str]
-) -> LabelTable:
-    meaning = [layout.state_of(word) for word in ("-1", "0", "1")]
-    state_of = np.array([layout.unlisted if one is None else one for one in meaning], np.int8)
-    lines, columns = (at.ravel() for at in np.indices(found.values.shape))
-    entries = lines, columns, state_of[found.values + 1].ravel()
-    return _table(source.path, found.images, names, entries, layout, notes, found.lines)
-
-
-def _table(
-    path: Path,
-    images: Sequence[str],
-    names: Sequence[str],
-    entries: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.ArrayLike | State],
-    layout: Layout,
-    notes: Sequence[str],
-    numbers: Sequence[int] | None = None,
-) -> LabelTable:
-    """The table of entries (line, class, state), in which an image may stand on several lines."""
-    lines, columns, states = entries
-    row_of = {image: row for row, image in enumerate(dict.fromkeys(images))}
-    rows = np.fromiter((row_of[image] for image in images), dtype=np.int64, count=len(images))
-    ids = pa.array(row_of, pa.string())
-    return LabelTable.from_coo(
-        ids,
-        names,
-        rows[lines],
-        columns,
-        states,
-        unlisted=layout.unlisted,
-        source=path,
-        line_of=None if numbers is None else lambda entry: numbers[int(lines[entry])],
-        step=Step("read", {"file": str(path), "format": layout.format}),
-        notes=[*notes, *duplicate_ids(ids, rows, lines, columns, states)],
+    closed = plain_layout("celeba", options, classes).classes
+    return _detect_values(
+        "celeba",
+        source,
+        options,
+        closed or _celeba_names(source),
+        skip_rows=f"1-{_CELEBA_HEADER}",
+        minus_one=options.minus_one or "absent",
     )
+
+
+def _celeba_names(source: Source) -> Sequence[str] | None:
+    """The names on the second line; None where it names the columns of images and values."""
+    names = source.lines[1][1].split()
+    if _is_heading(names):
+        return class_names(source.path, Layout("celeba"))[0]
+    return names
+
+
+def _detect_values(
+    name: str,
+    source: Source,
+    options: ReadOptions,
+    names: Sequence[str] | None,
+    **known: Any,
+) -> Layout | Ambiguous | None:
+    found = detect_as(
+        name,
+        source,
+        options,
+        "wide",
+        classes=names,
+        separator="space",
+        header_row="none",
+        image_column="0",
+        class_columns="1:",
+        **known,
+    )
+    if isinstance(found, Layout) and found.classes is None:
+        found = replace(found, classes=tuple(numbered_names(len(found.label_columns))))
+    return found
+
+
+def read_values(source: Source, layout: Layout) -> LabelTable:
+    """Read a list of values; what its first line and the file beside it say is noted."""
+    names = _celeba_names(source) if layout.format == "celeba" else None
+    table = read_table(source, layout if names is None else replace(layout, classes=tuple(names)))
+    if names is not None and layout.classes is not None:
+        table = table.with_classes(layout.classes)
+    notes = class_names(source.path, Layout(layout.format))[1]
+    said = source.lines[0][1].strip()
+    if layout.format == "celeba" and said.isdigit() and int(said) != len(table):
+        notes = [f"the first line says {int(said):,} images, but the file has {len(table):,}."]
+    return replace(table, notes=(*notes, *table.notes))
 
 
 def write_multi_hot(table: LabelTable, path: Path, lossy: bool) -> Layout:
@@ -401,25 +321,21 @@ def write_multi_hot(table: LabelTable, path: Path, lossy: bool) -> Layout:
         present = (table.dense([row])[0] == State.PRESENT).astype(int)
         lines.append(f"{image} {' '.join(map(str, present))}\n")
     atomic_write(path, "".join(lines))
-    values = (("1", "present"), ("0", table.unlisted.name.lower()))
-    return Layout("multi_hot", unlisted=table.unlisted, classes=table.classes, values=values)
+    return Layout(
+        "multi_hot",
+        table="wide",
+        unlisted=table.unlisted,
+        classes=table.classes,
+        image_column="column 0",
+        label_columns=tuple(f"column {at}" for at in range(1, len(table.classes) + 1)),
+        values=(("1", "present"), ("0", table.unlisted.name.lower())),
+        separator=" ",
+    )
 
 
 def patch_values(asked: FilePatch) -> Patched:
-    """Change the values of the pairs; absents can be said where 0 or -1 means them."""
-    layout = asked.layout
-    written = {State.PRESENT: "1"}
-    for word in ("0", "-1"):
-        state = layout.state_of(word)
-        if state is not None:
-            written.setdefault(state, word)
-    said = asked if State.ABSENT in written else asked.without_absents()
-    lines = said.text.split("\n")
-    for at in range(_CELEBA_HEADER if layout.format == "celeba" else 0, len(lines)):
-        words = lines[at].lstrip("\ufeff").split(None, 1)
-        for change in said.of(words[0]) if words else ():
-            lines[at] = replace_word(lines[at], change.column + 1, written[change.state])
-    return _patched(said, lines)
+    """Change the values of the pairs; the file of class names goes along."""
+    return _with_names(asked.source, patch_table(asked))
 
 
 PAPER_LIST = Format(
@@ -438,7 +354,7 @@ MULTI_HOT = Format(
     summary="A text with an image and 0 or 1 for each class on every line, separated by spaces.",
     matches=matches_multi_hot,
     detect=detect_multi_hot,
-    read=read_multi_hot,
+    read=read_values,
     write=write_multi_hot,
     patch=patch_values,
 )
@@ -447,6 +363,6 @@ CELEBA = Format(
     summary="CelebA attributes: a count, the class names, then an image and 1 or -1 for each.",
     matches=matches_celeba,
     detect=detect_celeba,
-    read=read_celeba,
+    read=read_values,
     patch=patch_values,
 )

@@ -86,6 +86,7 @@ def detect(
         )
     return replace(
         layout,
+        table="long",
         image_column=IMAGE,
         label_columns=(LABEL,),
         state_column=CONFIDENCE,
@@ -145,9 +146,7 @@ def patch(asked: FilePatch) -> Patched:
     if _BOX in _table(asked.source).names:
         raise asked.refused("a file of boxes is read, but not changed.")
     said = asked.without_absents() if asked.layout.unlisted == State.ABSENT else asked
-    as_long = replace(said, layout=replace(asked.layout, format="long"))
-    found = patch_table(as_long, further={SOURCE: "verification"})
-    return replace(found, layout=replace(found.layout, format="openimages"))
+    return patch_table(said, further={SOURCE: "verification"})
 
 
 FORMAT = Format(

@@ -17,7 +17,7 @@ import re
 import tokenize
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -87,19 +87,24 @@ class Cells:
         """Number of rows."""
         return len(self.columns[0]) if self.columns else 0
 
-    def usual(self, header_row: int | None) -> int:
+    def usual(self, header_row: int | None, skip_rows: Container[int]) -> int:
         """Number of cells that a row has: as many as the header, or the first row of several."""
-        sizes = {row: size for row, size, last in self.lengths if last > 1 or row == header_row}
+        sizes = {
+            row: size
+            for row, size, last in self.lengths
+            if row == header_row or (last > 1 and row not in skip_rows)
+        }
         first = next(iter(sizes.values()), len(self.columns))
         return first if header_row is None else sizes.get(header_row, first)
 
-    def widths(self, header_row: int | None) -> dict[int, int]:
+    def widths(self, header_row: int | None, skip_rows: Container[int]) -> dict[int, int]:
         """Number of cells of rows that have fewer or more than is usual, by row number."""
-        usual = self.usual(header_row)
+        usual = self.usual(header_row, skip_rows)
         return {
             row: size
             for row, size, last in self.lengths
             if last and row > (header_row or 0) and (last > usual or size < usual)
+            if row not in skip_rows
         }
 
     def first_rows(self, count: int) -> list[list[str]]:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -111,6 +112,32 @@ def detect_table(
     if found.questions:
         return Ambiguous(source.path, found.questions, options, format)
     return layout
+
+
+def detect_as(
+    name: str,
+    source: Source,
+    options: ReadOptions,
+    shape: str,
+    *,
+    classes: Sequence[str] | None = None,
+    **known: Any,
+) -> Layout | Ambiguous | None:
+    """Find the layout of a table of which its format says some options.
+
+    Args:
+        name: The format.
+        source: The file, or the table that was made of it.
+        options: What the user said; questions are asked with these.
+        shape: ``wide``, ``list_column`` or ``long``.
+        classes: The closed list of classes, if it does not come from a file.
+        known: Options that the format says.
+    """
+    said = replace(options, classes=None if classes is not None else options.classes, **known)
+    found = detect_table(source, said, format=shape, classes=classes)
+    if isinstance(found, Ambiguous):
+        return replace(found, options=options, format=None)
+    return None if found is None else replace(found, format=name, table=shape)
 
 
 def _find_columns(
@@ -487,9 +514,9 @@ def _rows_of(table: Table, at: int, word: str) -> list[int]:
 def _listed(found: Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
     options = found.options
     others = [at for at in range(len(table.names)) if at not in columns]
-    state = _state_column(found, table, columns[0], others) if layout.format == "long" else None
+    state = _state_column(found, table, columns[0], others) if layout.shape == "long" else None
     beside: dict[str, str | None] = {"absent": None, "unknown": None}
-    if layout.format == "list_column":
+    if layout.shape == "list_column":
         for name in beside:
             if name in table.names and table.index(name) not in columns:
                 beside[name] = name
@@ -586,7 +613,7 @@ def _delimiter(
         if len(columns) > 1 and not mixed and all(parse_labels(cell) for cell in plain):
             return JSON_LISTS  # some columns hold lists, others one label
         return _brackets(found, cells, bracketed)
-    single = single or layout.format == "long"
+    single = single or layout.shape == "long"
     here = [mark for mark in DELIMITERS if any(mark in cell for cell in cells)]
     if here and any(re.fullmatch(r"[0-9]+( +[0-9]+)+", cell) for cell in cells):
         here.append(" ")  # numbers with spaces between them are a list of their own

@@ -438,7 +438,7 @@ def patch_table(asked: FilePatch, *, further: Mapping[str, str] | None = None) -
         raise asked.refused("lists of 0 and 1 in cells are read, but not changed.")
     patch = _TablePatch(asked)
     patch.further = {patch.table.index(name): cell for name, cell in (further or {}).items()}
-    {"wide": patch.wide, "long": patch.long}.get(asked.layout.format, patch.lists)()
+    {"wide": patch.wide, "long": patch.long}.get(asked.layout.shape, patch.lists)()
     content = _store(asked.source)(asked.source, patch.layout, patch.table, patch.edits)
     return Patched({"": content}, patch.layout, patch.said(), tuple(patch.notes))
 

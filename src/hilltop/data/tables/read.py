@@ -45,10 +45,9 @@ def open_table(source: Source, layout: Layout) -> Table:
     cells = table_cells(source, layout)
     if not layout.ragged:
         errors = ErrorCollector(source.path)
-        for row, width in cells.widths(layout.header_row).items():
-            if row not in layout.skip_rows:
-                count = pluralize(width, "cell", "cells")
-                errors.add(f"this row has {count}, unlike the others. Correct it.", line=row)
+        for row, width in cells.widths(layout.header_row, layout.skip_rows).items():
+            count = pluralize(width, "cell", "cells")
+            errors.add(f"this row has {count}, unlike the others. Correct it.", line=row)
         errors.check()
     return apply_header(cells, layout.header_row, layout.skip_rows)
 
@@ -67,7 +66,7 @@ def read_table(source: Source, layout: Layout) -> LabelTable:
     """Read the labels of a table."""
     table = open_table(source, layout)
     reader = _Reader(table, layout)
-    return reader.wide() if layout.format == "wide" else reader.listed()
+    return reader.wide() if layout.shape == "wide" else reader.listed()
 
 
 class _Reader:
@@ -113,7 +112,7 @@ class _Reader:
         **details: Any,
     ) -> LabelTable:
         notes = []
-        if self.layout.format != "long" and self.layout.state_column is None:
+        if self.layout.shape != "long" and self.layout.state_column is None:
             notes = duplicate_ids(self.images, self.rows, rows, columns, states)
         return LabelTable.from_coo(
             self.images,
@@ -167,8 +166,9 @@ class _Reader:
             if len(names) != len(closed):
                 raise data_error(
                     self.path,
-                    f"there are {len(names)} class columns, but {len(closed)} names in the class"
-                    " list. Say which columns are classes with --class-columns, such as 1:.",
+                    f"there are {len(names)} class columns, but"
+                    f" {pluralize(len(closed), 'name', 'names')} in the class list. Say which"
+                    " columns are classes with --class-columns, such as 1:.",
                 )
             return closed, list(range(len(names)))
         place = {**dict(self.layout.codes), **{name: at for at, name in enumerate(closed)}}

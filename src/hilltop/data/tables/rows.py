@@ -54,8 +54,7 @@ class Found:
     @property
     def widths(self) -> dict[int, int]:
         """Number of cells of rows that have fewer or more than the others, by row number."""
-        found = self.cells.widths(self.header_row)
-        return {row: width for row, width in found.items() if row not in self.skip_rows}
+        return self.cells.widths(self.header_row, self.skip_rows)
 
     @property
     def is_uneven(self) -> bool:
@@ -213,7 +212,9 @@ def even_rows(found: Found) -> Cells:
         )
     if not found.widths or (said is not None and said.endswith(":")):
         return cells
-    return replace(cells, columns=cells.columns[: cells.usual(found.header_row)], tables={})
+    return replace(
+        cells, columns=cells.columns[: cells.usual(found.header_row, found.skip_rows)], tables={}
+    )
 
 
 def check_widths(found: Found, shape: str, first: int) -> None:
@@ -279,7 +280,7 @@ def _only_spaced(ids: pa.DictionaryArray) -> bool:
 
 def check_repeated(found: Found, table: Table, image: int | None, layout: Layout) -> None:
     """Ask before rows of one image are merged, unless that is what the table is for."""
-    if image is None or layout.format == "long" or found.options.image_column is not None:
+    if image is None or layout.shape == "long" or found.options.image_column is not None:
         return
     ids = table.distinct(image)
     counts = np.bincount(codes_of(ids), minlength=len(ids.dictionary))
