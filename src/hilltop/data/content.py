@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import io
 import json
 import lzma
 import re
@@ -20,13 +21,13 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.layout import ask
 from hilltop.errors import DataError
 
-_GZIP = b"\x1f\x8b"
-_PACKED: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
-    _GZIP: ("gzip", gzip.open),
-    b"BZh": ("bzip2", bz2.open),
-    b"\xfd7zXZ\x00": ("xz", lzma.open),
+_PACKED: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
 }
-"""How compressed files begin, what they are called and how they are opened."""
+"""How compressed files begin, and how they are opened."""
+_LONGEST_MARK = 6
 PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zip")
 """Endings of compressed files; the ending before it says what is in there."""
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError)
@@ -48,40 +49,29 @@ def unpacked(path: Path) -> bytes:
     Raises:
         DataError: The file is compressed and damaged, or an archive of several files.
     """
-    if is_archive(path):
-        return _read_member(path)
-    raw = path.read_bytes()
-    packed = next((one for start, one in _PACKED.items() if raw.startswith(start)), None)
-    if packed is None:
-        return raw
-    name, open_packed = packed
     try:
-        with open_packed(path) as file:
-            return _unpack(path, file)
+        with _open(path) as file:
+            if isinstance(file, io.BufferedReader):  # it is not compressed
+                return file.read()
+            pieces, size = [], 0
+            while piece := file.read(_PIECE):  # ten MB can be ten GB inside
+                size += len(piece)
+                check_memory(path, _COPIES * size)
+                pieces.append(piece)
+            return b"".join(pieces)
     except _DAMAGED:
         raise data_error(
-            path, f"this {name} file is damaged. Was it cut off? Fetch it again."
+            path, "this compressed file is damaged or locked. Fetch it again, or unpack it."
         ) from None
 
 
 def read_head(path: Path, size: int) -> bytes:
     """Return the first bytes, as far as they can be read: damage is told by the whole file."""
-    with path.open("rb") as file:
-        raw = file.read(size)
-    packed = next((one for start, one in _PACKED.items() if raw.startswith(start)), None)
     try:
-        if raw.startswith(_GZIP):  # a cut file still has a beginning
-            return zlib.decompressobj(wbits=31).decompress(raw, size)
-        if packed is not None:
-            with packed[1](path) as packed_file:
-                return bytes(packed_file.read(size))
-        if is_archive(path):
-            names = _members(path)
-            with zipfile.ZipFile(path) as archive:
-                return b"" if len(names) != 1 else archive.open(names[0]).read(size)
-    except _DAMAGED:
+        with _open(path) as file:
+            return file.read(size)
+    except (*_DAMAGED, DataError):
         return b""
-    return raw
 
 
 def is_archive(path: Path) -> bool:
@@ -89,47 +79,27 @@ def is_archive(path: Path) -> bool:
     return path.suffix.lower() == ".zip" and path.is_file() and zipfile.is_zipfile(path)
 
 
-def _members(path: Path) -> list[str]:
-    """Names of the files in an archive, but for what macOS adds."""
-    with zipfile.ZipFile(path) as archive:
-        return [
+def _open(path: Path) -> IO[bytes]:
+    """Open a file; of a compressed one what is in it, of an archive the only file."""
+    if is_archive(path):
+        archive = zipfile.ZipFile(path)
+        names = [
             name
             for name in archive.namelist()
             if not name.endswith("/") and "__MACOSX" not in name and "/." not in f"/{name}"
         ]
-
-
-def _read_member(path: Path) -> bytes:
-    """The only file in an archive."""
-    try:
-        names = _members(path)
         if len(names) == 1:
-            with zipfile.ZipFile(path) as archive, archive.open(names[0]) as file:
-                return _unpack(path, file)
-    except _DAMAGED:
+            return archive.open(names[0])
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise data_error(
-            path, "this ZIP archive is damaged or locked. Unpack it and name the label file."
-        ) from None
-    raise data_error(path, _describe_members(names))
-
-
-def _unpack(path: Path, file: IO[bytes]) -> bytes:
-    """All that a compressed file holds, unless memory ends before: ten MB can be ten GB inside."""
-    pieces, size = [], 0
-    while piece := file.read(_PIECE):
-        size += len(piece)
-        check_memory(path, _COPIES * size)
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def _describe_members(names: list[str]) -> str:
-    """Say what an archive of several files holds, and what to do."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    shown = ", ".join(names[:_SHOWN]) or "nothing"
-    return (
-        f"this archive holds {shown}{more}. Unpack it, and name the label file in it or its folder."
-    )
+            path,
+            f"this archive holds {', '.join(names[:_SHOWN]) or 'nothing'}{more}. Unpack it, and"
+            " name the label file in it or its folder.",
+        )
+    with path.open("rb") as file:
+        start = file.read(_LONGEST_MARK)
+    opened = next((one for mark, one in _PACKED.items() if start.startswith(mark)), None)
+    return path.open("rb") if opened is None else opened(path)
 
 
 class Source:

@@ -302,10 +302,6 @@ def plain_layout(
         unlisted=State.UNKNOWN if state is None else state,
         classes=closed,
         codes=tuple(codes.items()),
-        image_column=options.image_column,
-        label_columns=() if options.label_columns is None else (options.label_columns,),
-        delimiter=options.delimiter,
-        threshold=options.label_threshold,
         split=options.split,
         difficult=State.parse(options.difficult),
         values=tuple(

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -264,29 +265,17 @@ def read_xml(source: Source, layout: Layout) -> LabelTable:
     there is none. With ``ImageSets/Main/<split>.txt`` they are the names written there.
     """
     need_folder(source)
-    root = _find_devkit(source.path)
-    files, part = _xml_files(root), None
-    if not files and _xml_parts(root):
-        part = choose_split(source.path, _xml_parts(root), layout.split)
-        files = _xml_parts(root)[part]
-    splits = _split_lists(files_in(root / SETS))
-    if not files:
-        raise data_error(root, "there are no XML files here. Name the folder that holds them.")
+    found = _files_of(source, layout.split)
     collector = Collector(source.path, layout.classes)
-    notes: list[str] = []
-    split = choose_split(root / SETS, splits, layout.split) if splits else None
-    named: list[tuple[str | None, Path]] = [(None, path) for path in files.values()]
-    if split is not None:
-        named, notes = _named_files(splits[split], files, collector.errors.found)
     first: dict[str, Path] = {}
-    for name, path in named:
+    for name, path in found.named:
         _read_file(path, name, first, collector, layout.difficult)
     return collector.table(
         unlisted=layout.unlisted,
         sort_classes=True,
-        notes=notes,
+        notes=found.notes,
         format="voc_xml",
-        split=split or part,
+        split=found.split,
     )
 
 
@@ -320,9 +309,9 @@ def write_xml(table: LabelTable, path: Path, lossy: bool) -> Layout:
 def patch_xml(asked: FilePatch) -> Patched:
     """Add objects with the box of the whole image, and take out those of wrong labels."""
     said, source = asked.without_absents(), asked.source
-    files, lists = _files_of(source, asked.layout.split)
-    new = {str(path.relative_to(source.path)): path.read_bytes() for path in lists}
-    for name, path in files:
+    found = _files_of(source, asked.layout.split)
+    new = {str(path.relative_to(source.path)): path.read_bytes() for path in found.lists}
+    for name, path in found.named:
         content = path.read_bytes()
         root = element_tree(content)
         image = name or _element_text(root, "filename") or path.stem
@@ -330,20 +319,30 @@ def patch_xml(asked: FilePatch) -> Patched:
     return said.patched(new, notes=[BOX_NOTE] if said.changes.added else [])
 
 
-def _files_of(
-    source: Source, split: str | None
-) -> tuple[list[tuple[str | None, Path]], list[Path]]:
-    """The XML files of a data set that are read, by the image that a list names, and its lists."""
+class _Files(NamedTuple):
+    """XML files by the image that a list names, the lists, the split, and what to note."""
+
+    named: Sequence[tuple[str | None, Path]]
+    lists: Sequence[Path] = ()
+    split: str | None = None
+    notes: Sequence[str] = ()
+
+
+def _files_of(source: Source, split: str | None) -> _Files:
+    """The files of a data set, or of one split of it."""
     root = _find_devkit(source.path)
-    files = _xml_files(root)
-    if not files and (parts := _xml_parts(root)):
-        return [(None, path) for path in parts[split or next(iter(parts))].values()], []
+    files, parts = _xml_files(root), _xml_parts(root)
+    if not files and parts:
+        split = choose_split(source.path, parts, split)
+        return _Files([(None, path) for path in parts[split].values()], split=split)
+    if not files:
+        raise data_error(root, "there are no XML files here. Name the folder that holds them.")
     splits = _split_lists(files_in(root / SETS))
     if not splits:
-        return [(None, path) for path in files.values()], []
-    wanted = splits[choose_split(root / SETS, splits, split)]
-    names = [name for name in read_names(wanted, "image") if name in files]
-    return [(name, files[name]) for name in names], list(splits.values())
+        return _Files([(None, path) for path in files.values()])
+    split = choose_split(root / SETS, splits, split)
+    named, notes = _named_files(splits[split], files)
+    return _Files(named, list(splits.values()), split, notes)
 
 
 def _with_objects(content: bytes, root: Element, wanted: Changes) -> bytes:
@@ -405,7 +404,7 @@ def _xml_parts(root: Path) -> dict[str, dict[str, Path]]:
 
 
 def _named_files(
-    wanted: Path, files: dict[str, Path], found: list[str]
+    wanted: Path, files: dict[str, Path]
 ) -> tuple[list[tuple[str | None, Path]], list[str]]:
     """The images of a split with their files; what stands in the list never becomes a path.
 
@@ -418,9 +417,10 @@ def _named_files(
         have = pluralize(len(missing), "image has", "images have")
         first = missing[0][1]
         return named, [f"{have} no XML file and is left out, the first of them is {first!r}."]
-    errors = ErrorCollector(wanted, found)
+    errors = ErrorCollector(wanted)
     for line, name in missing:
         errors.add(f"there is no XML file for image {name!r}.", line=line)
+    errors.check()
     return named, []
 
 

@@ -87,6 +87,7 @@ def detect(
     return replace(
         layout,
         table="long",
+        threshold=options.label_threshold,
         image_column=IMAGE,
         label_columns=(LABEL,),
         state_column=CONFIDENCE,
