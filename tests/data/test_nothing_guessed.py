@@ -39,6 +39,7 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     # Headers
     "classes called 0 and 1": ("image,0,1\na,1,0\nb,0,1\n", {}, {"a": "0", "b": "1"}),
     "a header behind #": ("# image,cat,dog\na,1,0\nb,0,1\n", {}, "--header-row 1"),
+    "data behind #": ("#1.jpg,cat\nb.jpg,dog\n", {}, "Row 1 begins with '#'"),
     "that is said": ("# image,cat,dog\na,1,0\nb,0,1\n", {"header_row": "1"}, {"a": "cat", "b": "dog"}),
     "no header, one value a row": ("a.jpg,0\nb.jpg,1\n", {}, "--class-columns"),
     "no header, class numbers": ("a.jpg,0\nb.jpg,1 3\n", {}, {"a.jpg": "0", "b.jpg": "1 3"}),

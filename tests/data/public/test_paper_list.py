@@ -64,12 +64,23 @@ def test_class_names_come_from_the_class_list(file: Path, tmp_path: Path) -> Non
     assert "line 4: class number 4" in text
 
 
-@pytest.mark.parametrize(
-    "line", ["a.jpg", "a.jpg,1,2", ",3", "a.jpg,x", "a.jpg,-1", "a.jpg,1.5", "", "a.jpg,1;2", "a,٣"]
-)
-def test_a_line_of_another_form_is_a_fault(file: Path, line: str) -> None:
+@pytest.mark.parametrize("line", ["a.jpg,x", "a.jpg,-1", "a.jpg,1.5", "a.jpg,1;2", "a,٣"])
+def test_what_is_no_class_number_is_a_fault(file: Path, line: str) -> None:
     file.write_text(f"ok.jpg,1\n{line}\nok2.jpg,2\n", encoding="utf-8")
-    assert "list.txt, line 2: expected a name, one comma and class numbers" in message(file)
+    assert "list.txt, line 2: expected class numbers" in message(file)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("a.jpg", "row 2 has 1 cell"),
+        ("a.jpg,1,2", "row 2 has 3 cells"),
+        (",3", "line 2: the image name is empty"),
+    ],
+)
+def test_a_line_of_another_form_is_a_fault(file: Path, line: str, text: str) -> None:
+    file.write_text(f"ok.jpg,1\n{line}\nok2.jpg,2\n", encoding="utf-8")
+    assert text in message(file)
 
 
 def test_an_absurd_class_number_is_a_fault_and_no_table_of_that_width(file: Path) -> None:
@@ -105,7 +116,7 @@ def test_other_content_does_not_fit(tmp_path: Path, content: str) -> None:
 
 def test_a_few_damaged_lines_are_recognised_and_reported(file: Path) -> None:
     file.write_text("".join(f"{number}.jpg,{number}\n" for number in range(20)) + "broken\n")
-    with pytest.raises(DataError, match="line 21"):
+    with pytest.raises(DataError, match="row 21 has 1 cell"):
         read_labels(file)
 
 

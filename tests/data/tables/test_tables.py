@@ -64,7 +64,7 @@ ASKED: dict[str, tuple[str, dict[str, str], str, Counts]] = {
     "no and yes": ("image,cat,dog\na,yes,no\nb,no,yes\n", {"unlisted": "unknown"}, "'no' is in 2 cells", (2, 2, 2)),
     "one stray semicolon": ("image,labels\n" + "".join(f'{n}.jpg,"cat, dog"\n' for n in range(9)) + "zz.jpg,cat;\n", {"delimiter": ",", "unlisted": "unknown"}, "one label or several", (10, 3, 19)),
     "one stray bar among lists": ('image,labels\na.jpg,"[""cat""]"\nb.jpg,cat|dog\n', {"delimiter": "json", "unlisted": "unknown"}, "cat|dog", (0, 0, 0)),
-    "a commented header": ("# image,cat,dog\na.jpg,1,0\nb.jpg,0,1\n", {"header_row": "1", "unlisted": "unknown"}, "Row 1 is a comment", (2, 2, 2)),
+    "a commented header": ("# image,cat,dog\na.jpg,1,0\nb.jpg,0,1\n", {"header_row": "1", "unlisted": "unknown"}, "Row 1 begins with '#'", (2, 2, 2)),
     "null, nan and #N/A": ("image,labels\na.jpg,null\nb.jpg,cat;nan\nc.jpg,#N/A\n", {"values": "null=empty,nan=empty,#n/a=empty", "unlisted": "unknown"}, r"'nan' (row 3)", (3, 1, 1)),
     "a class that is a list": ("image,class\na.jpg,cat;dog\nb.jpg,dog\n", {"delimiter": ";", "unlisted": "unknown"}, "one label or several", (2, 2, 3)),
     "tags separated by spaces": ("image,tags\na,haze primary\nb,clear primary\nc,primary\n", {"delimiter": "space", "unlisted": "unknown"}, "3 classes with --delimiter space", (3, 3, 5)),

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from hilltop.data.content import Source, read_class_file
 from hilltop.data.data_errors import ErrorCollector, data_error
@@ -33,17 +32,19 @@ from hilltop.data.format import (
     check_present_only,
     plain_layout,
 )
-from hilltop.data.label_table import LabelTable, State, Step, duplicate_ids
+from hilltop.data.label_table import LabelTable, State
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions
-from hilltop.data.tables.cells import codes_of
+from hilltop.data.tables.cells import Table
 from hilltop.data.tables.infer import detect_as
 from hilltop.data.tables.patch import patch_table
-from hilltop.data.tables.read import read_table
+from hilltop.data.tables.read import open_table, read_table
 from hilltop.data.tables.words import image_candidates, names_a_column
 
 BESIDE = ".classes.txt"
 """What is added to the name of a list for the file with the names of its classes."""
 _LINE = re.compile(r"([^,]+),\s*((?:[0-9]{1,9}(?:\s+[0-9]{1,9})*)?)\s*", re.ASCII)
+_NUMBERS = re.compile(r"(?:[0-9]{1,9}(?: +[0-9]{1,9})*)?", re.ASCII)
+_OTHER_NUMBER = re.compile(rb",[ \t]*(?![01][ \t\r]*$)[^ \t\r\n]", re.MULTILINE)
 _MOST_CLASSES = 100_000
 _VALUES = {"1": 1, "0": 0, "-1": -1}
 _FEWEST_VALUES = 2
@@ -76,13 +77,6 @@ def _write_class_names(path: Path, classes: Sequence[str], *, used: int) -> None
         atomic_write(beside, "".join(f"{name}\n" for name in classes))
 
 
-def _with_names(source: Source, found: Patched) -> Patched:
-    """The file of class names goes along, because the reader looks for it there."""
-    beside = source.path.with_name(f"{source.path.name}{BESIDE}")
-    names = {BESIDE: beside.read_bytes()} if beside.is_file() else {}
-    return replace(found, files={**found.files, **names})
-
-
 # Class numbers
 
 
@@ -97,67 +91,64 @@ def matches_numbers(source: Source) -> bool:
     if source.suffix in (".xlsx", ".xls", ".ods", ".parquet"):
         return False
     named = source.path.with_name(f"{source.path.name}{BESIDE}").is_file()
-    return named or any(
-        line.rpartition(",")[2].strip() not in ("0", "1") for _, line in source.lines
-    )
+    return named or _OTHER_NUMBER.search(source.raw) is not None
 
 
-def read_numbers(source: Source, layout: Layout) -> LabelTable:
-    """Read a list; classes are named by the class list, by the file beside it, or numbered.
+def detect_numbers(
+    source: Source, options: ReadOptions, classes: Sequence[str] | None
+) -> Layout | Ambiguous | None:
+    """Find the classes: those of the class list or the file beside it, else all numbers.
 
     Without names, classes are "0" to "K-1", where K - 1 is the highest number in the file.
     """
-    names, notes = class_names(source.path, layout)
-    images, labels = _parse_numbers(source, _MOST_CLASSES if names is None else len(names))
-    columns = np.array([number for numbers in labels for number in numbers], dtype=np.int64)
-    if names is None:
-        names = numbered_names(int(columns.max(initial=-1)) + 1)
-    lines = np.repeat(np.arange(len(labels)), [len(numbers) for numbers in labels])
-    ids = pa.array(images, pa.string()).dictionary_encode()
-    rows = codes_of(ids)
-    return LabelTable.from_coo(
-        ids.dictionary,
-        names,
-        rows[lines],
-        columns,
-        State.PRESENT,
-        unlisted=layout.unlisted,
-        source=source.path,
-        step=Step("read", {"file": str(source.path), "format": layout.format}),
-        notes=[*notes, *duplicate_ids(ids.dictionary, rows, lines, columns, State.PRESENT)],
+    names = class_names(source.path, plain_layout("paper_list", options, classes))[0]
+    found = detect_as(
+        "paper_list",
+        source,
+        options,
+        "list_column",
+        classes=names,
+        separator=",",
+        header_row="none",
+        image_column="0",
+        label_columns="1",
+        delimiter="space",
+        unlisted=options.unlisted or "unknown",
     )
+    if not isinstance(found, Layout):
+        return found
+    count = _check_numbers(source, open_table(source, found), names)
+    codes = () if names is None else tuple((str(at), at) for at in range(count))
+    return replace(found, classes=tuple(names or numbered_names(count)), codes=codes)
 
 
-def _parse_numbers(source: Source, classes: int) -> tuple[list[str], list[list[int]]]:
-    """Names and class numbers of all lines."""
+def _check_numbers(source: Source, table: Table, names: Sequence[str] | None) -> int:
+    """The number of classes; raise if a cell holds anything but numbers of these."""
     errors = ErrorCollector(source.path)
-    images, labels = [], []
-    for line, text in source.lines:
-        match = _LINE.fullmatch(text)
-        if match is None:
-            errors.add(
-                "expected a name, one comma and class numbers such as 'a.jpg,0 52',"
-                f" but got {text!r:.80}.",
-                line=line,
-            )
-            continue
-        numbers = [int(word) for word in match[2].split()]
-        if numbers and max(numbers) >= classes:
-            errors.add(
-                f"class number {max(numbers)} is too high: classes are counted from 0 and there"
-                f" are {classes:,} at most. Correct it, or name all classes with --classes.",
-                line=line,
-            )
-        images.append(match[1])
-        labels.append(numbers)
+    count = 0
+    most = _MOST_CLASSES if names is None else len(names)
+    for cell in table.distinct(1).dictionary.to_pylist():
+        highest = max(map(int, cell.split()), default=-1) if _NUMBERS.fullmatch(cell) else None
+        count = max(count, (highest or 0) + 1, 0 if cell else count)
+        for line in table.rows_with(1, cell) if highest is None or highest >= most else ():
+            if highest is None:
+                errors.add(
+                    f"expected class numbers such as '0 52', but got {cell!r:.60}.", line=line
+                )
+            else:
+                errors.add(
+                    f"class number {highest} is too high: classes are counted from 0 and there are"
+                    f" {most:,} at most. Correct it, or name all classes with --classes.",
+                    line=line,
+                )
     errors.check()
-    return images, labels
+    return count if names is None else len(names)
 
 
 def write_numbers(table: LabelTable, path: Path, lossy: bool) -> Layout:
     """Write a line an image; names of classes that are no numbers go to the file beside."""
     check_lossless(table, path, lossy, states=(State.PRESENT,), unlisted=(State.UNKNOWN,))
-    check_names(path, "image", table.images.to_pylist(), without=",")
+    check_list_names(path, table.images.to_pylist(), without=',"')
     _write_class_names(path, table.classes, used=int(table.columns.max(initial=-1)) + 1)
     present = table.states == State.PRESENT
     bounds = np.concatenate([[0], np.cumsum(present)])[table.indptr].tolist()
@@ -165,29 +156,28 @@ def write_numbers(table: LabelTable, path: Path, lossy: bool) -> Layout:
     parts = zip(table.images.to_pylist(), bounds, bounds[1:], strict=False)
     text = "".join(f"{image},{' '.join(words[start:end])}\n" for image, start, end in parts)
     atomic_write(path, text)
-    return Layout("paper_list", unlisted=table.unlisted, classes=table.classes)
+    return Layout(
+        "paper_list",
+        table="list_column",
+        unlisted=table.unlisted,
+        classes=table.classes,
+        codes=tuple((str(at), at) for at in range(len(table.classes))),
+        image_column="column 0",
+        label_columns=("column 1",),
+        delimiter=" ",
+        separator=",",
+    )
 
 
-def patch_numbers(asked: FilePatch) -> Patched:
-    """Add class numbers to the lines of the images, and take wrong ones out."""
-    said = asked.without_absents()
-    number = {change.class_name: change.column for change in said.changes}
-    lines, seen = said.text.split("\n"), set[str]()
-    for at, line in enumerate(lines):
-        name, comma, rest = line.lstrip("\ufeff").partition(",")
-        wanted = said.of(name)
-        if comma and wanted:
-            end = rest[len(rest.rstrip()) :]
-            before = [int(word) for word in rest.split()]
-            gone = {number[one] for one in wanted.struck}
-            numbers = [one for one in before if one not in gone]
-            if name not in seen:  # of an image on several lines, the first gets them
-                numbers += [number[one] for one in wanted.added]
-            seen.add(name)
-            shown = " ".join(map(str, sorted(numbers) if before == sorted(before) else numbers))
-            space = rest[: len(rest) - len(rest.lstrip())] if rest.strip() else ""
-            lines[at] = f"{line[: line.index(',')]},{space}{shown}{end}"
-    return _with_names(said.source, said.patched("\n".join(lines)))
+def check_list_names(path: Path, names: Sequence[str], without: str) -> None:
+    """Raise if an image cannot stand at the start of a line."""
+    check_names(path, "image", names, without=without)
+    if not names:
+        raise data_error(path, "this format cannot express a table without images.")
+    if names[0].startswith(("#", "\ufeff")) or names_a_column(names[0]):
+        raise data_error(
+            path, f"the name {names[0]!r} on the first line would be taken for a comment or header."
+        )
 
 
 # Values
@@ -240,8 +230,8 @@ def detect_celeba(
     source: Source, options: ReadOptions, classes: Sequence[str] | None
 ) -> Layout | Ambiguous | None:
     """The same below the line of names; -1 is absent unless the user says otherwise."""
-    lines = source.lines
-    if len(lines) < _CELEBA_HEADER or not _is_count(lines[0][1]) or not lines[1][1].strip():
+    lines = source.head.splitlines()
+    if len(lines) < _CELEBA_HEADER or not _is_count(lines[0]) or not lines[1].strip():
         raise data_error(
             source.path,
             "expected the number of images on the first line and the names of the classes on the"
@@ -261,7 +251,7 @@ def detect_celeba(
 
 def _celeba_names(source: Source) -> Sequence[str] | None:
     """The names on the second line; None where it names the columns of images and values."""
-    names = source.lines[1][1].split()
+    names = source.head.splitlines()[1].split()
     if _is_heading(names):
         return class_names(source.path, Layout("celeba"))[0]
     return names
@@ -291,14 +281,14 @@ def _detect_values(
     return found
 
 
-def read_values(source: Source, layout: Layout) -> LabelTable:
-    """Read a list of values; what its first line and the file beside it say is noted."""
+def read_list(source: Source, layout: Layout) -> LabelTable:
+    """Read a list; what its first line and the file beside it say is noted."""
     names = _celeba_names(source) if layout.format == "celeba" else None
     table = read_table(source, layout if names is None else replace(layout, classes=tuple(names)))
     if names is not None and layout.classes is not None:
         table = table.with_classes(layout.classes)
     notes = class_names(source.path, Layout(layout.format))[1]
-    said = source.lines[0][1].strip()
+    said = source.head.partition("\n")[0].strip()
     if layout.format == "celeba" and said.isdigit() and int(said) != len(table):
         notes = [f"the first line says {int(said):,} images, but the file has {len(table):,}."]
     return replace(table, notes=(*notes, *table.notes))
@@ -308,13 +298,13 @@ def write_multi_hot(table: LabelTable, path: Path, lossy: bool) -> Layout:
     """Write 1 for present and 0 for the rest; names other than numbers go to a file beside it."""
     check_present_only(table, path, lossy)
     images = table.images.to_pylist()
-    check_names(path, "image", images, without=" ,")
+    check_list_names(path, images, without=" ,")
     if len(table.classes) < _FEWEST_VALUES or not images:
         raise data_error(
             path, "this format cannot express a table without images or with fewer than 2 classes."
         )
-    if any(image in _VALUES or names_a_column(image) for image in images):
-        raise data_error(path, "this format cannot express images that are called like a column.")
+    if images[0] in _VALUES:
+        raise data_error(path, "this format cannot express a first image that is called 0 or 1.")
     _write_class_names(path, table.classes, used=len(table.classes))
     lines = []
     for row, image in enumerate(images):
@@ -333,9 +323,12 @@ def write_multi_hot(table: LabelTable, path: Path, lossy: bool) -> Layout:
     )
 
 
-def patch_values(asked: FilePatch) -> Patched:
-    """Change the values of the pairs; the file of class names goes along."""
-    return _with_names(asked.source, patch_table(asked))
+def patch_list(asked: FilePatch) -> Patched:
+    """Change labels; the file of class names goes along, because the reader looks for it there."""
+    found, path = patch_table(asked), asked.source.path
+    beside = path.with_name(f"{path.name}{BESIDE}")
+    names = {BESIDE: beside.read_bytes()} if beside.is_file() else {}
+    return replace(found, files={**found.files, **names})
 
 
 PAPER_LIST = Format(
@@ -344,9 +337,10 @@ PAPER_LIST = Format(
     matches=matches_numbers,
     unlisted=State.UNKNOWN,
     general=True,
-    read=read_numbers,
+    detect=detect_numbers,
+    read=read_list,
     write=write_numbers,
-    patch=patch_numbers,
+    patch=patch_list,
     suffixes=(".txt",),
 )
 MULTI_HOT = Format(
@@ -354,15 +348,15 @@ MULTI_HOT = Format(
     summary="A text with an image and 0 or 1 for each class on every line, separated by spaces.",
     matches=matches_multi_hot,
     detect=detect_multi_hot,
-    read=read_values,
+    read=read_list,
     write=write_multi_hot,
-    patch=patch_values,
+    patch=patch_list,
 )
 CELEBA = Format(
     name="celeba",
     summary="CelebA attributes: a count, the class names, then an image and 1 or -1 for each.",
     matches=matches_celeba,
     detect=detect_celeba,
-    read=read_values,
-    patch=patch_values,
+    read=read_list,
+    patch=patch_list,
 )

@@ -14,6 +14,7 @@ import itertools
 import json
 import math
 import re
+import sys
 import tokenize
 import zipfile
 from collections import Counter
@@ -266,7 +267,7 @@ def _read_cells(source: Source, separator: str | None, sheet: str | None) -> Cel
         return _sheet_cells(source, sheet)
     if source.suffix in PARQUET_SUFFIXES:
         return _parquet_cells(source)
-    start = source.head.lstrip()[:1]
+    start = "" if separator is not None else source.start
     if start == "{" or (start == "[" and re.match(r"\s*\[\s*[{\]]", source.head)):
         return _json_cells(source)
     if start == "<" or start == "[":
@@ -483,7 +484,7 @@ def csv_records(path: Path, text: str, separator: str, comments: int) -> Iterato
     lines = _LINE.findall(text)[comments:]
     if separator == " ":
         for at, line in enumerate(lines, comments + 1):
-            yield Record(at, line.split(), line)
+            yield Record(at, [*map(sys.intern, line.split())], line)
         return
     begins, done = 0, 0
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
@@ -509,7 +510,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[pa.Array]:
 
 
 def _last_filled(row: Sequence[str]) -> int:
-    return max((at for at, cell in enumerate(row, 1) if cell.strip()), default=0)
+    return next((at for at in range(len(row), 0, -1) if row[at - 1].strip()), 0)
 
 
 def _comment_lines(lines: Sequence[str]) -> int:

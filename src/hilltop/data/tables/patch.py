@@ -342,8 +342,8 @@ class _TablePatch:
     def _calls(self, change: Change) -> list[str]:
         """What cells call a class: by number where the file has numbers for it, else by name."""
         codes = [code for code, at in self.layout.codes if at == change.column]
-        if codes and self._uses_codes():
-            return [*codes, change.class_name]
+        if codes and self._uses_codes():  # where names are numbers too, they may be other classes
+            return [*codes, *({change.class_name} - {*dict(self.layout.codes)})]
         return [change.class_name, *codes]
 
     def _uses_codes(self) -> bool:

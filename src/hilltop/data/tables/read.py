@@ -282,7 +282,7 @@ class _Reader:
         closed = self.layout.classes
         if closed is not None:
             place = {name: at for at, name in enumerate(closed)}
-            return closed, {**dict(self.layout.codes), **place}
+            return closed, {**place, **dict(self.layout.codes)}
         names: set[str] = set()
         for words in parts:
             used = np.bincount(codes_of(words), minlength=len(words.dictionary)) > 0

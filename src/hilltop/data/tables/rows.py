@@ -97,13 +97,13 @@ def find_rows(found: Found) -> None:
             " columns, or --header-row none if there is none.",
             header_row=likely,
         )
-    elif verdict is not True and cells.comments and _names_image(_comment_cells(found)):
+    elif verdict is not True and cells.comments and len(_comment_cells(found)) > 1:
         last = cells.comments[-1]
-        likely = str(last)
         found.ask(
-            f"Row {last} is a comment that may name the columns. Pass --header-row {last} if it"
-            " does, or --header-row none.",
-            header_row=likely,
+            f"Row {last} begins with '#', but may name the columns or be data. Pass --header-row"
+            f" {last} if it names them, or --header-row none if it is a comment; if it is data,"
+            " quote its first cell.",
+            header_row=str(last) if _names_image(_comment_cells(found)) else NONE,
         )
         found.header_row = None
         return
