@@ -19,7 +19,7 @@ from hilltop.data import LabelTable, State, read_labels
 from hilltop.errors import ArgumentTypeError, DataError
 
 Said = dict[str, str] | str
-Files = str | bytes | dict[str, str]
+Files = str | bytes | dict[str, Any]
 
 TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     # Rows
@@ -76,6 +76,12 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "ids that look alike": ("image,tag\ncaf\u00e9,cat\ncafe\u0301,dog\n", {}, "Make them one in the file"),
     "numbered columns": ("image,Species 1,Species 2\na,cat,dog\nb,bird,\n", {}, {"a": "cat dog", "b": "bird"}),
     "line ends in cells": ('image,tags\na,"cat\ndog"\nb,"dog\ncat"\n', {}, {"a": "cat dog", "b": "cat dog"}),
+    "no name above labels": ("image,tags,\na,cat,dog\nb,cat,\n", {}, "Column 2 has no name, but holds 'dog' in row 2"),
+    "rows numbered beside labels": (",image,tags\n0,a,cat\n1,b,dog\n", {}, {"a": "cat", "b": "dog"}),
+    "numbers as names above names": (",0,1\na,1,0\nb,0,1\n", {"header_row": "1", "image_column": "column 0"}, {"a": "0", "b": "1"}),
+    "units": ("image,cat,dog\n,count,count\na,1,0\n", {"skip_rows": "2"}, {"a": "cat"}),
+    "a mark of direction": ("image,tag\na,cat\u200e\nb,cat\n", {}, "--merge-names"),
+    "a hard space": ("image,tag\na,red\u00a0fox\nb,red fox\n", {"delimiter": "none"}, "look the same"),
     # Encodings
     "a mark at the start": ("\ufeffimage,cat\na,1\n", {}, {"a": "cat"}),
     "UTF-16": ("image,cat\na,1\n".encode("utf-16"), {}, {"a": "cat"}),
@@ -97,6 +103,9 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "YOLO, two images of one name": ({"data.yaml": "names: [cat, dog]\n", "labels/train/a.txt": "0 .5 .5 1 1\n", "images/train/a.jpg": "", "images/train/a.png": ""}, {}, "would share the labels in a.txt"),
     "YOLO, two folders in a list": ({"data.yaml": "names: [cat, dog]\n", "train.txt": "./x/a.jpg\n./y/a.jpg\n", "labels/train/a.txt": "0 .5 .5 1 1\n"}, {}, "would share the labels in a.txt"),
     "YOLO, classes called yes and 010": ({"data.yaml": "names: [yes, 010]\n", "labels/a.txt": "0 .5 .5 1 1\n1 .5 .5 1 1\n"}, {}, {"a": "yes 010"}),
+    "YOLO, an image called train": ({"data.yaml": "names: [cat, dog]\n", "labels/train.txt": "0 .5 .5 1 1\n", "labels/b.TXT": "1 .5 .5 1 1\n"}, {}, {"b": "dog", "train": "cat"}),
+    "VOC, an ending in capitals": ({f"{n}": f"<annotation><object><name>{c}</name></object></annotation>" for n, c in (("a.xml", "cat"), ("b.XML", "dog"))}, {}, {"a": "cat", "b": "dog"}),
+    "tags in Latin 1": ({"a.jpg": "", "a.txt": "caf\u00e9".encode("latin-1")}, {"encoding": "latin-1"}, {"a.jpg": "caf\u00e9"}),
     "class folders, a picture of another kind": ({"cat/a.jpg": "", "dog/b.heic": "", "fox/c.jpg": ""}, {}, "dog/b.heic is no image that is read"),
     "class folders, a folder within": ({"cat/a.jpg": "", "dog/b.jpg": "", "dog/more/c.jpg": ""}, {}, "dog/more/c.jpg"),
     "tags, two images of one name": ({"a.jpg": "", "a.png": "", "a.txt": "cat, dog", "b.jpg": "", "b.txt": "dog"}, {}, "would share the tags in a.txt"),
@@ -150,6 +159,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], Said]] = {
         "no label"),
     "numbers as ids": ({"image": [1, 2], "tags": [["cat"], ["dog"]]}, {"1": "cat", "2": "dog"}),
     "pictures as ids": ({"image": [b"\x89PNG", b"x"], "tags": ["cat", "dog"]}, "holds binary"),
+    "half numbers": ({"image": ["a", "b"], "cat": pa.array([1.0, 0.0]).cast(pa.float16())}, {"a": "cat", "b": ""}),
     "no id": ({"image": ["a", None], "tags": ["cat", "dog"]}, "line 2: the image name is empty"),
     "labels at a time": ({"image": ["a"], "tags": ["cat"], "when": [datetime.date(2020, 1, 1)]},
         {"a": "cat"}),
@@ -215,6 +225,37 @@ def test_a_lazy_frame_is_refused_without_running_it(recwarn: pytest.WarningsReco
     with pytest.raises(ArgumentTypeError, match="LazyFrame"):
         read_labels(polars.LazyFrame({"image": ["a"], "tags": ["cat"]}))
     assert not recwarn.list
+
+
+def test_cells_merged_across_columns_are_asked_about(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["My list", None, None], ["image", "cat", "dog"], ["a", 1, 1], ["b", None, None]):
+        book.active.append(row)
+    book.active.merge_cells("A1:C1")
+    book.save(tmp_path / "a.xlsx")
+    check(tmp_path / "a.xlsx", {"unlisted": "unknown"}, {"a": "cat dog", "b": ""})
+    book.active.merge_cells("B3:C4")
+    book.save(tmp_path / "a.xlsx")
+    check(tmp_path / "a.xlsx", {"unlisted": "unknown"}, "rows 3-4 are merged across columns")
+    said = {"skip_rows": "none", "unlisted": "unknown"}
+    check(tmp_path / "a.xlsx", said, {"a": "cat", "b": ""})
+
+
+def test_numbers_that_a_spreadsheet_rounds_are_refused(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "cat"], [10000000000000001, 1], [10000000000000003, 0]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    check(tmp_path / "a.xlsx", {"unlisted": "unknown"}, "line 2: the number 10000000000000000 has")
+
+
+def test_a_text_without_an_image_is_named(tmp_path: Path) -> None:
+    for name in ("a.jpg", "a.txt", "z.txt"):
+        (tmp_path / name).write_text("cat")
+    table = read_labels(tmp_path, unlisted="unknown")
+    assert table.notes == ("1 text file has no image and is left out: 'z.txt' is first.",)
 
 
 def test_an_empty_workbook_says_so(tmp_path: Path) -> None:

@@ -107,6 +107,7 @@ def test_a_matrix_is_not_taken_for_lists() -> None:
         (["a"], [[None]], None, "labels must be names or class numbers, but hold None"),
         (["a"], ["x"], None, "must be a list"),
         (["a"], [[0.5]], ["x"], "but hold 0.5"),
+        (["a", "b"], [[0, 1], [1, 0]], ["x", "y"], "from_matrix"),
     ],
 )
 def test_lists_that_cannot_be_labels(images: Any, labels: Any, classes: Any, said: str) -> None:
@@ -116,7 +117,12 @@ def test_lists_that_cannot_be_labels(images: Any, labels: Any, classes: Any, sai
 
 @pytest.mark.parametrize(
     ("matrix", "said"),
-    [([[1, 0]], "shape"), ([[1, -1], [0, 1]], "-1"), ([["x", "y"], ["x", "y"]], "numbers")],
+    [
+        ([[1, 0]], "shape"),
+        ([[1, -1], [0, 1]], "-1"),
+        ([[1, 1j], [0, 1]], "numbers"),
+        ([["x", "y"], ["x", "y"]], "numbers"),
+    ],
 )
 def test_matrices_that_cannot_be_labels(matrix: Any, said: str) -> None:
     with pytest.raises((ArgumentError, ArgumentTypeError), match=said):
@@ -196,6 +202,7 @@ def test_objects_in_cells_are_not_dropped() -> None:
         (lambda: LabelTable.from_coo(["a"], ["x"], [-1], [0], [1], unlisted=U), "no row -1"),
         (lambda: LabelTable.from_coo(["a"], ["x"], [0], [0], [9], unlisted=U), "States must be"),
         (lambda: LabelTable.from_matrix(["a", "b"], [[1], [1, 0]], ["x"], zero="absent"), "length"),
+        (lambda: LabelTable.from_matrix(["a"], [[1]], ["x"], zero=None), "state must be one of"),
         (lambda: LabelTable.from_matrix(["a"], [[1]], ["x"], zero="present"), "zero must be"),  # type: ignore[arg-type]
         (lambda: LabelTable.from_lists(["a"], [["x"]], unlisted="present"), "unlisted must"),  # type: ignore[arg-type]
         (lambda: read_labels("a.csv", options={"unlisted": "unknown"}), "must be ReadOptions"),  # type: ignore[arg-type]
@@ -204,6 +211,22 @@ def test_objects_in_cells_are_not_dropped() -> None:
 def test_what_no_table_can_hold_is_refused(call: Any, text: str) -> None:
     with pytest.raises((ArgumentError, ArgumentTypeError), match=text):
         call()
+
+
+def test_names_may_come_as_numpy_or_scipy_has_them() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    names = np.array(["cat", "dog"])
+    made = LabelTable.from_matrix(["a"], sparse.csr_matrix([[1, 0]]), names, zero="absent")
+    assert made == LabelTable.from_lists(["a"], [names[:1]], iter(names), unlisted="absent")
+    assert [type(name) for name in made.classes] == [str, str]
+
+
+def test_columns_of_a_frame_that_were_named_must_be_there(frames: Any) -> None:
+    frame = frames.DataFrame({"file": ["a"], "cat": [1]})
+    with pytest.raises(DataError, match="no column 'dog'"):
+        LabelTable.from_dataframe(frame, image="file", classes=["cat", "dog"], zero="absent")
+    with pytest.raises(AmbiguousInputError, match="row-number if rows have no names"):
+        read_labels(frame[["cat"]], label_columns="cat", unlisted="unknown")
 
 
 def test_what_a_frame_cannot_be_read_as_is_said(frames: Any) -> None:

@@ -20,15 +20,18 @@ from hilltop.data.layout import ReadOptions, ask
 from hilltop.data.small_files import format_rows, read_rows
 
 _CLASS, _RENAME, _LABELS = "class", "rename", "labels"
-_NO_WIDTH = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
 # Present is said by a person, absent too, unknown by nobody.
 _RANK = {State.PRESENT: 0, State.ABSENT: 1, State.UNKNOWN: 2}
 
 
 def visible(name: str) -> str:
-    """Return a name as it looks: composed letters, nothing of no width, no outer spaces."""
-    composed = unicodedata.normalize("NFC", name)
-    return "".join(letter for letter in composed if letter not in _NO_WIDTH).strip()
+    """Return a name as it looks: composed letters, plain spaces, nothing of no width."""
+    composed = re.sub(r"[\s\ufe00-\ufe0f]", _plain_space, unicodedata.normalize("NFC", name))
+    return "".join(one for one in composed if unicodedata.category(one) != "Cf").strip()
+
+
+def _plain_space(found: re.Match[str]) -> str:
+    return " " if found[0].isspace() else ""
 
 
 def spelling(name: str) -> str:
@@ -85,7 +88,7 @@ def rename_by_map(table: LabelTable, new: Mapping[str, str]) -> LabelTable:
     return replace(renamed, notes=(*renamed.notes, *notes))
 
 
-def check_look_alikes(table: LabelTable, path: Path) -> None:
+def check_look_alikes(table: LabelTable, path: Path, options: ReadOptions) -> None:
     """Raise if two names look the same but are spelled with different characters.
 
     Raises:
@@ -107,7 +110,8 @@ def check_look_alikes(table: LabelTable, path: Path) -> None:
                 " different characters (accents, spaces or characters without width)."
             )
             if kind == "class":
-                raise ask(path, f"{told} Pass --merge-names to make them one.", merge_names="")
+                told += " Pass --merge-names to make them one."
+                raise ask(path, told, options, merge_names=True)
             raise data_error(path, f"{told} Make them one in the file.")
 
 

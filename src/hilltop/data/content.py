@@ -156,6 +156,10 @@ class Source:
         self._content = content
         self._encoding = None if encoding is None else check_encoding(encoding)
 
+    def within(self, path: Path) -> Source:
+        """A file of this folder, in the same encoding."""
+        return Source(path, encoding=self._encoding)
+
     @cached_property
     def is_folder(self) -> bool:
         """Whether it is a folder."""
@@ -305,7 +309,8 @@ def likely_encoding(raw: bytes) -> str | None:
     from charset_normalizer import from_bytes
 
     if b"\0" in raw[:_SAMPLE]:
-        return None
+        halves = {"utf-16-le": raw[1:_SAMPLE:2], "utf-16-be": raw[:_SAMPLE:2]}
+        return next((name for name, one in halves.items() if 2 * one.count(0) > len(one)), None)
     # Single accents between ASCII letters are Western far more often than anything else.
     high = sum(byte > 127 for byte in raw[:_SAMPLE])
     runs = len(_HIGH.findall(raw[:_SAMPLE]))

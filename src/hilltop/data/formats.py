@@ -37,7 +37,7 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_folder
 from hilltop.data.folders import candidate_files
 from hilltop.data.format import Change, Changes, FilePatch, Format, Patched, with_changes
-from hilltop.data.label_table import LabelTable, Step, check_class_names
+from hilltop.data.label_table import LabelTable, Step, checked_classes
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
 from hilltop.data.public import audioset, features, lists, nus, openimages
 from hilltop.data.review_record import read_provenance
@@ -455,7 +455,7 @@ def read_labels(
 def named_table(table: LabelTable, path: Path, options: ReadOptions) -> LabelTable:
     """The table with its classes named as the user wants them."""
     table = rename_by_map(table, class_map(table, options))
-    check_look_alikes(table, path)
+    check_look_alikes(table, path, options)
     if options.background_class is not None:
         table = apply_background_class(table, options.background_class, path)
     return table
@@ -521,19 +521,25 @@ def table_from_dataframe(
         raise ArgumentTypeError(
             f"Expected a DataFrame of pandas or polars, but got {type(frame).__name__}."
         )
-    if isinstance(classes, str | os.PathLike) or label == []:
+    if isinstance(classes, str | os.PathLike) or label in ([], ()):
         raise ArgumentTypeError("classes must be a list of names, and label a column or several.")
     names = [str(name) for name in frame.columns]
     if image is not None:
         said = replace(said, image_column=str(image))
     if label is not None:
-        columns = [label] if isinstance(label, str) else [str(one) for one in label]
+        several = label if isinstance(label, list | tuple) else [label]
+        columns = [str(one) for one in several]
         said = replace(said, label_columns=columns[0] if len(columns) == 1 else _quoted(columns))
     if delimiter is not None:
         said = replace(said, delimiter=delimiter)
-    closed = None if classes is None else [str(name) for name in classes]
-    check_class_names(closed)
-    if closed is not None and label is None and set(closed) <= set(names) and format is None:
+    closed = None if classes is None else checked_classes(map(str, classes))
+    if closed is not None and label is None and format is None and {*closed} & {*names}:
+        missing = [name for name in closed if name not in names]
+        if missing:
+            raise DataError(
+                f"classes names columns of the DataFrame, but there is no column {missing[0]!r}."
+                f"{did_you_mean(missing[0], names)}"
+            )
         said = replace(said, class_columns=_quoted(closed))
     source = Source(_FRAME, frame=frame)
     try:

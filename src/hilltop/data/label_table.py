@@ -43,11 +43,11 @@ class State(enum.IntEnum):
         """Return the state that ``word`` names: ``present``, ``absent`` or ``unknown``."""
         try:
             return cls[word.upper()]
-        except KeyError:
+        except (KeyError, AttributeError):
             names = [state.name.lower() for state in cls]
             raise ArgumentError(
                 f"A state must be one of {', '.join(names)}, but got {word!r}."
-                f"{did_you_mean(word, names)}"
+                f"{did_you_mean(str(word), names)}"
             ) from None
 
 
@@ -334,7 +334,7 @@ class LabelTable:
             LabelTable(2 images, 2 classes, 1 present, 0 absent, 3 unknown)
         """
         ids, rest = _ids(images), _rest("unlisted", unlisted)
-        check_class_names(classes)
+        classes = None if classes is None else checked_classes(classes)
         if isinstance(labels, np.ndarray) and labels.ndim == 2:
             raise ArgumentTypeError(
                 f"labels must hold a list for each image, but are a matrix {labels.shape}. Use"
@@ -347,8 +347,8 @@ class LabelTable:
             )
         if classes is not None and _looks_multi_hot(lists, len(classes)):
             raise ArgumentError(
-                f"labels hold a 0 or 1 for each of {len(classes)} classes, but a list of labels"
-                " names the classes that are present. Use LabelTable.from_matrix."
+                f"labels may hold a 0 or 1 for each of {len(classes)} classes, or class numbers."
+                " Use LabelTable.from_matrix for the former, and names for the latter."
             )
         collector = Collector(Path("labels"), classes)
         for image, names in zip(ids, lists, strict=True):
@@ -385,9 +385,9 @@ class LabelTable:
         """
         rest = _rest("zero", zero)
         ids = _ids(images)
-        check_class_names(classes)
+        classes = checked_classes(classes)
         try:
-            values = np.asarray(matrix)
+            values = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
         except ValueError:
             raise ArgumentError("matrix must have rows of one length.") from None
         if values.shape != (len(ids), len(classes)):
@@ -395,7 +395,7 @@ class LabelTable:
                 f"matrix must have the shape ({len(ids)}, {len(classes)}) of images and classes,"
                 f" but has {values.shape}."
             )
-        if values.dtype != bool and not np.issubdtype(values.dtype, np.number):
+        if values.dtype.kind not in "biuf":
             raise ArgumentTypeError(f"matrix must hold numbers, but holds {values.dtype}.")
         numbers = values.astype(np.float64)
         known = np.isnan(numbers) | (numbers == 0) | (numbers == 1)
@@ -411,7 +411,7 @@ class LabelTable:
         step = Step("from_matrix", {"images": len(ids)})
         return LabelTable.from_coo(
             pa.array(ids, pa.string()),
-            list(classes),
+            classes,
             rows,
             columns,
             states[rows, columns],
@@ -680,7 +680,7 @@ class LabelTable:
 
     def with_classes(self, classes: Sequence[str]) -> LabelTable:
         """Return the same labels under another list of classes, which must have all of these."""
-        check_class_names(classes)
+        classes = checked_classes(classes)
         number = {name: at for at, name in enumerate(classes)}
         missing = [name for name in self.classes if name not in number]
         if missing:
@@ -690,14 +690,14 @@ class LabelTable:
                 f" {len(classes)} expected ones, such as {missing[0]!r}."
                 f"{did_you_mean(missing[0], classes)}"
             )
-        if tuple(classes) == self.classes:
+        if classes == self.classes:
             return self
         new = np.array([number[name] for name in self.classes], dtype=np.int64)
         columns = new[self.columns] if len(self.columns) else self.columns.astype(np.int64)
         order = np.argsort(self.rows * max(1, len(classes)) + columns, kind="stable")
         return self._edited(
             Step("with_classes", {"classes": len(classes), "before": len(self.classes)}),
-            classes=tuple(classes),
+            classes=classes,
             scopes=None if self.scopes is None else self.scopes.with_columns(new, len(classes)),
             columns=columns[order].astype(np.int32),
             states=self.states[order],
@@ -884,10 +884,8 @@ def _ids(images: Iterable[str]) -> list[str]:
     return names
 
 
-def check_class_names(classes: Sequence[str] | None) -> None:
-    """Raise unless a list of classes, if there is one, holds names that differ."""
-    if classes is None:
-        return
+def checked_classes(classes: Iterable[str]) -> tuple[str, ...]:
+    """Return a list of classes, which must be names that differ."""
     if isinstance(classes, str):
         raise ArgumentTypeError(f"classes must be a list of names, but are the text {classes!r}.")
     names = list(classes)
@@ -897,22 +895,22 @@ def check_class_names(classes: Sequence[str] | None) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(f"classes must all differ, but {twice!r} is there more than once.")
+    return tuple(map(str, names))
 
 
 def _looks_multi_hot(lists: Sequence[Any], classes: int) -> bool:
-    """Whether every list is as long as there are classes and repeats 0 or 1."""
+    """Whether every list is as long as there are classes, several, and holds 0 and 1 alone."""
     rows = [list(one) for one in lists if isinstance(one, Iterable) and not isinstance(one, str)]
-    if len(rows) < len(lists) or not rows or any(len(row) != classes for row in rows):
+    if len(rows) < len(lists) or not rows or classes < 2 or {*map(len, rows)} != {classes}:
         return False
-    numbers = all(
+    return all(
         isinstance(one, int | float | np.generic) and one in (0, 1) for row in rows for one in row
     )
-    return numbers and any(len(set(row)) < len(row) for row in rows)
 
 
 def _name(label: Any, classes: Sequence[str] | None) -> str:
     if isinstance(label, str):
-        return label
+        return str(label)
     if isinstance(label, bool) or not isinstance(label, int | np.integer):
         raise ArgumentTypeError(f"labels must be names or class numbers, but hold {label!r}.")
     if classes is None:

@@ -149,7 +149,7 @@ class Question:
     """
 
     text: str
-    answers: Mapping[str, str]
+    answers: Mapping[str, str | bool]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Ambiguous:
         return f"{self.path}: {' '.join(question.text for question in self.questions)}"
 
     @property
-    def answers(self) -> dict[str, str]:
+    def answers(self) -> dict[str, str | bool]:
         """Options that would settle everything, with likely values."""
         return {name: value for one in self.questions for name, value in one.answers.items()}
 
@@ -188,7 +188,7 @@ class Ambiguous:
 
 
 def ask(
-    path: Path, text: str, options: ReadOptions | None = None, **answers: str
+    path: Path, text: str, options: ReadOptions | None = None, **answers: str | bool
 ) -> AmbiguousInputError:
     """Return the error for one question."""
     return Ambiguous(path, [Question(text, answers)], options or ReadOptions()).error()
@@ -204,7 +204,7 @@ def unlisted_question(what: str = "pairs that are not listed") -> Question:
     )
 
 
-def option_words(options: ReadOptions, **further: str) -> list[str]:
+def option_words(options: ReadOptions, **further: str | bool) -> list[str]:
     """The words of a command line that say how labels are read.
 
     Example:
@@ -222,11 +222,7 @@ def option_words(options: ReadOptions, **further: str) -> list[str]:
         if str(value).startswith("-"):  # as a word of its own it would be taken for an option
             words.append(f"{option}={value}")
         else:
-            words += (
-                [option]
-                if value is True or (value == "" and name == "merge_names")
-                else [option, str(value)]
-            )
+            words += [option] if value is True else [option, str(value)]
     return words
 
 

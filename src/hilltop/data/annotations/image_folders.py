@@ -171,7 +171,8 @@ def detect_sidecar(
     questions: list[Question] = []
     delimiter = options.delimiter
     if delimiter is None:
-        lines = [line for path in _pairs(source.path).values() for _, line in Source(path).lines]
+        files = _pairs(source.path).values()
+        lines = [line for path in files for _, line in source.within(path).lines]
         marks = [mark for mark in (",", ";", "|") if any(mark in line for line in lines)]
         if len(marks) > 1:
             shown = " or ".join(map(repr, marks))
@@ -196,7 +197,7 @@ def read_sidecar(source: Source, layout: Layout) -> LabelTable:
     names = dict(layout.codes)
     for image, path in pairs.items():
         row = collector.image(image)
-        for number, line in Source(path).lines:
+        for number, line in source.within(path).lines:
             for tag in _tags(line, layout.delimiter):
                 name = tag
                 if layout.classes is not None and tag in names and tag not in layout.classes:
@@ -208,12 +209,17 @@ def read_sidecar(source: Source, layout: Layout) -> LabelTable:
                     continue
                 collector.label(row, name, State.PRESENT)
     images = sum(len(image_files_in(folder)) for folder in _places(source.path))
-    have = pluralize(images - len(pairs), "image has", "images have")
+    texts = [path for folder in _places(source.path) for path in _texts_in(folder).values()]
+    alone = [path.name for path in texts if path not in pairs.values()]
+    notes = []
+    if images > len(pairs):
+        have = pluralize(images - len(pairs), "image has", "images have")
+        notes.append(f"{have} no text file of tags and is left out.")
+    if alone:
+        have = pluralize(len(alone), "text file has", "text files have")
+        notes.append(f"{have} no image and is left out: {alone[0]!r} is first.")
     return collector.table(
-        unlisted=layout.unlisted,
-        sort_classes=True,
-        notes=[f"{have} no text file of tags and is left out."] if images > len(pairs) else [],
-        format="sidecar",
+        unlisted=layout.unlisted, sort_classes=True, notes=notes, format="sidecar"
     )
 
 
@@ -256,9 +262,10 @@ def patch_sidecar(asked: FilePatch) -> Patched:
     for image, path in pairs.items():
         wanted = said.of(image)
         inside = str(path.relative_to(root))
-        new[inside] = path.read_bytes()
+        file = asked.source.within(path)
+        new[inside] = file.raw
         if wanted:
-            new[inside] = _with_tags(new[inside].decode("utf-8"), wanted, mark).encode()
+            new[inside] = _with_tags(file.text, wanted, mark).encode(file.encoding)
     files = {image: path.relative_to(root) for image, path in pairs.items()}
     names = [str(files[image].with_suffix("")) for image in asked.table.images.to_pylist()]
     return replace(said.patched(new), images=names)
@@ -319,11 +326,14 @@ def _pairs(root: Path) -> dict[str, Path]:
     if images:
         return found
     for folder in _places(root):
-        for name, path in files_in(folder).items():
-            if path.suffix in _SUFFIXES:
-                stem = name.rpartition(".")[0]
-                found[stem if folder == root else f"{folder.name}/{stem}"] = path
+        for name, path in _texts_in(folder).items():
+            stem = name.rpartition(".")[0]
+            found[stem if folder == root else f"{folder.name}/{stem}"] = path
     return found
+
+
+def _texts_in(folder: Path) -> dict[str, Path]:
+    return {name: path for name, path in files_in(folder).items() if path.suffix in _SUFFIXES}
 
 
 SIDECAR = Format(

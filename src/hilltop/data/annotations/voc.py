@@ -394,7 +394,7 @@ def _xml_files(root: Path) -> dict[str, Path]:
     """XML files by their name without the ending."""
     inside = root / ANNOTATIONS
     files = files_in(inside if inside.is_dir() else root)
-    return {name[:-4]: path for name, path in files.items() if name.endswith(".xml")}
+    return {name[:-4]: path for name, path in files.items() if name.lower().endswith(".xml")}
 
 
 def _xml_parts(root: Path) -> dict[str, dict[str, Path]]:

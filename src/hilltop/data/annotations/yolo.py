@@ -262,11 +262,7 @@ class YoloFolder:
     def label_files(self, split: str) -> dict[str, Path]:
         """Text files of a split by the name of the image without its ending."""
         files = files_in(self.splits[split])
-        return {
-            name[:-4]: path
-            for name, path in files.items()
-            if name.endswith(".txt") and not _NO_LABELS.fullmatch(name)
-        }
+        return {name[:-4]: path for name, path in files.items() if _may_hold_objects(path)}
 
     def image_names(self, split: str) -> dict[str, str]:
         """Names of images by their name without the ending: listed ones, else the files there."""
@@ -378,10 +374,17 @@ def _root_of(path: Path) -> Path:
     return path.parent
 
 
+def _may_hold_objects(path: Path) -> bool:
+    """Whether a text file is that of an image: a list called ``train.txt`` has no boxes."""
+    if path.suffix.lower() != ".txt":
+        return False
+    return not _NO_LABELS.fullmatch(path.name) or bool(_LINE.match(Source(path).head))
+
+
 def _text_folders(folder: Path, depth: int, inside: Path = Path()) -> list[tuple[Path, Path]]:
     """Folders that hold text files of labels, with their path in the data set."""
     names = files_in(folder)
-    own = any(name.endswith(".txt") and not _NO_LABELS.fullmatch(name) for name in names)
+    own = any(map(_may_hold_objects, names.values()))
     found = [(inside, folder)] if own else []
     if depth:
         for name, child in folders_in(folder).items():

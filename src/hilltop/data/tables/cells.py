@@ -48,6 +48,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CELL = re.compile(rb'<c r="([A-Z]+)([0-9]+)"([^>/]*)>(.*?)</c>', re.DOTALL)
 _VALUE = re.compile(rb"<v>([^<]+)</v>")
 _SNIFFED = 50
+_MOST_EXACT = 1 << 53
 _LONGEST_BLANK = 3
 """Cells with more bytes are taken for filled without looking for spaces."""
 
@@ -65,6 +66,7 @@ class Cells:
         separator: What separates the cells of a text.
         sheet: Which sheet of a workbook it is.
         comments: Row numbers of lines before the table that begin with ``#``.
+        merged: Row numbers of a sheet in which cells are merged across columns.
         faults: What is wrong with columns that cannot hold labels, by their number.
         tables: What was read below which header.
     """
@@ -77,6 +79,7 @@ class Cells:
     separator: str | None = None
     sheet: str | None = None
     comments: tuple[int, ...] = ()
+    merged: tuple[int, ...] = ()
     faults: dict[int, str] = field(default_factory=dict)
     tables: dict[Any, Table] = field(default_factory=dict)
 
@@ -565,43 +568,49 @@ def _sheet_cells(source: Source, wanted: str | None) -> Cells:
             )
         chosen = wanted if wanted in names else names[int(wanted)]
     else:
-        tables = [name for name in names if _holds_table(sheets[name])]
+        tables = [name for name in names if _holds_table(sheets[name][0])]
         if len(tables) > 1:
-            told = ", ".join(f"{name!r} ({len(sheets[name])} rows)" for name in tables)
+            told = ", ".join(f"{name!r} ({len(sheets[name][0])} rows)" for name in tables)
             raise ask(
                 source.path,
                 f"{len(tables)} sheets hold a table: {told}. Pass --sheet with the one to read.",
                 sheet=tables[0],
             )
         chosen = (tables or names or [""])[0]
-    rows = sheets.get(chosen, [])
-    return Cells(source.path, _columns(rows), None, lambda row: row + 1, sheet=chosen)
+    rows, merged = sheets.get(chosen, ([], ()))
+    return Cells(
+        source.path, _columns(rows), None, lambda row: row + 1, sheet=chosen, merged=merged
+    )
 
 
 def _holds_table(rows: Sequence[Sequence[str]]) -> bool:
     return sum(_last_filled(row) > 1 and sum(map(bool, row)) > 1 for row in rows) > 1
 
 
-def _read_sheets(source: Source) -> dict[str, list[list[str]]]:
+def _read_sheets(source: Source) -> dict[str, tuple[list[list[str]], tuple[int, ...]]]:
+    """The cells of each sheet, and the rows in which some are merged across columns."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError as error:
         raise MissingExtra("Reading a spreadsheet", error.name, "xlsx") from None
     try:
         book = CalamineWorkbook.from_filelike(io.BytesIO(source.raw))
-        found: dict[str, list[list[str]]] = {}
+        found: dict[str, tuple[list[list[str]], tuple[int, ...]]] = {}
         for name in book.sheet_names:
             sheet = book.get_sheet_by_name(name)
+            values = sheet.to_python(skip_empty_area=False)
             rows = [
-                [_sheet_text(cell) for cell in row]
-                for row in sheet.to_python(skip_empty_area=False)
+                [_sheet_text(source, cell, at) for cell in row] for at, row in enumerate(values, 1)
             ]
             _mark_errors(source, len(found), rows)
+            wide = set[int]()
             for (top, left), (bottom, right) in getattr(sheet, "merged_cell_ranges", None) or ():
                 if left == right:  # what stands in a merged cell holds for all rows that it spans
                     for row in rows[top + 1 : bottom + 1]:
                         row[left] = rows[top][left]
-            found[name] = rows
+                else:
+                    wide |= set(range(top + 1, bottom + 2))
+            found[name] = rows, tuple(sorted(wide))
     except DataError:
         raise
     except Exception as error:  # the library passes on whatever its parsers raise
@@ -642,7 +651,13 @@ def _mark_errors(source: Source, number: int, rows: list[list[str]]) -> None:
             rows[int(row) - 1][at] = value[1].decode()
 
 
-def _sheet_text(value: Any) -> str:
+def _sheet_text(source: Source, value: Any, row: int) -> str:
+    if isinstance(value, int | float) and abs(value) >= _MOST_EXACT:
+        raise data_error(
+            source.path,
+            f"the number {value:.0f} has more digits than a spreadsheet keeps. Save it as text.",
+            line=row,
+        )
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
@@ -710,10 +725,11 @@ def as_text(column: pa.Array) -> tuple[pa.Array, str]:
         offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
         return pa.ListArray.from_arrays(offsets, inner), fault
     if pa.types.is_floating(kind):
+        column = column.cast(pa.float64())
         column = pc.if_else(pc.is_nan(column), None, column)
         whole = pc.all(pc.equal(pc.floor(column), column), min_count=0).as_py()
         most = pc.max(pc.abs(column)).as_py()
-        if whole and (most is None or most < 1 << 53):
+        if whole and (most is None or most < _MOST_EXACT):
             column = column.cast(pa.int64())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_nested(kind):
         return pa.nulls(len(column), pa.string()), f"holds {kind}, which is no label."

@@ -10,10 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
@@ -27,7 +25,6 @@ from hilltop.data.layout import (
     ROW_NUMBER,
     Ambiguous,
     Layout,
-    Question,
     ReadOptions,
     ask,
     row_words,
@@ -35,19 +32,26 @@ from hilltop.data.layout import (
 )
 from hilltop.data.tables.cells import (
     DELIMITERS,
-    Cells,
     Table,
     apply_header,
-    codes_of,
     is_list,
     parse_labels,
     parse_list,
     read_cells,
-    with_comment_row,
+)
+from hilltop.data.tables.rows import (
+    NONE,
+    Found,
+    check_repeated,
+    check_widths,
+    even_rows,
+    few,
+    find_rows,
+    is_file,
+    without_strange,
 )
 from hilltop.data.tables.words import (
     EMPTY,
-    FILE_ENDING,
     PRESENT,
     SPREADSHEET_ERRORS,
     ZERO,
@@ -71,46 +75,8 @@ _DELIMITER_WORDS = {"space": " ", "newline": "\n", "tab": "\t", "comma": ",", "s
 _PERHAPS = (" ", "/", "+", "&", "#")
 _ASIAN = ("\u3001", "\uff0c", "\uff1b")
 """An ideographic comma, and a wide comma and semicolon."""
-_SUMS = pa.array(
-    [
-        f"{form}{end}"
-        for word in ("total", "totals", "sum", "sums", "subtotal", "average", "mean", "count")
-        for form in (word, word.title(), word.upper())
-        for end in ("", ":")
-    ]
-)
 _BITS = frozenset(["0", "1", "0.0", "1.0", "false", "true"])
 _LISTED = re.compile(r"[ ,;|]")
-_TITLES = 8
-_NONE = "none"
-
-
-@dataclass
-class _Found:
-    """What was found of one table so far."""
-
-    source: Source
-    options: ReadOptions
-    cells: Cells
-    questions: list[Question] = field(default_factory=list)
-    header_row: int | None = None
-    skip_rows: tuple[int, ...] = ()
-    ragged: bool = False
-
-    @property
-    def widths(self) -> dict[int, int]:
-        """Number of cells of rows that have fewer or more than the others, by row number."""
-        found = self.cells.widths(self.header_row)
-        return {row: width for row, width in found.items() if row not in self.skip_rows}
-
-    @property
-    def is_uneven(self) -> bool:
-        """Whether rows without a header differ in length, as lists of labels do."""
-        return self.header_row is None and bool(self.widths)
-
-    def ask(self, text: str, **answers: str) -> None:
-        """Note a question, with the options that would settle it."""
-        self.questions.append(Question(text, answers))
 
 
 def detect_table(
@@ -134,9 +100,9 @@ def detect_table(
     cells = read_cells(source, separator=options.separator, sheet=options.sheet)
     if cells is None or not cells.columns:
         return None
-    found = _Found(source, options, cells)
-    _find_rows(found)
-    table = apply_header(_even(found), found.header_row, found.skip_rows)
+    found = Found(source, options, cells)
+    find_rows(found)
+    table = apply_header(even_rows(found), found.header_row, found.skip_rows)
     if len(table.names) < 2 and options.image_column != ROW_NUMBER and cells.names is None:
         return None
     layout = _find_columns(found, table, format, classes)
@@ -147,146 +113,8 @@ def detect_table(
     return layout
 
 
-# Rows
-
-
-def _find_rows(found: _Found) -> None:
-    """Find the header and the rows that are left out."""
-    options, cells = found.options, found.cells
-    found.skip_rows = parse_rows(options.skip_rows, found) or cells.comments
-    if cells.names is not None:
-        return
-    if options.header_row is not None:
-        found.header_row = _said_header(options.header_row, found)
-        if found.header_row in cells.comments:
-            found.skip_rows = tuple(row for row in found.skip_rows if row != found.header_row)
-            found.cells = with_comment_row(found.source, cells, found.header_row)
-        elif found.header_row is not None:
-            above = tuple(range(1, found.header_row))
-            found.skip_rows = tuple(sorted({*found.skip_rows, *above}))
-        return
-    rows = cells.first_rows(_TITLES + 1)
-    numbers = [cells.row_of(at) for at in range(len(rows))]
-    filled = [sum(map(bool, row)) for row in rows]
-    first = next((at for at, count in enumerate(filled) if count > 1), None)
-    if first is None:
-        first = next((at for at, count in enumerate(filled) if count), 0)
-    titles = [at for at in range(first) if filled[at]]
-    verdict = _is_header(found, rows, first)
-    likely = str(numbers[first]) if verdict is not False else _NONE
-    if titles and (
-        verdict is not True or any(_is_file(cell) for at in titles for cell in rows[at])
-    ):
-        found.ask(
-            f"Row {numbers[titles[0]]} holds {_one_cell(rows[titles[0]])!r} alone, and row"
-            f" {numbers[first]} several cells. Pass --header-row with the row that names the"
-            " columns, or --header-row none if there is none.",
-            header_row=likely,
-        )
-    elif verdict is not True and cells.comments and _names_image(_comment_cells(found)):
-        last = cells.comments[-1]
-        likely = str(last)
-        found.ask(
-            f"Row {last} is a comment that may name the columns. Pass --header-row {last} if it"
-            " does, or --header-row none.",
-            header_row=likely,
-        )
-        found.header_row = None
-        return
-    elif verdict is None:
-        below = next((at for at in range(first + 1, len(rows)) if _names_image(rows[at])), None)
-        if below is not None:
-            likely = str(numbers[below])
-        elif any(cell and number_in(cell) is not None for cell in rows[first]):
-            likely = _NONE
-        found.ask(
-            f"Row {numbers[first]} ({_few(rows[first])}) may name the columns or be data. Pass"
-            f" --header-row {numbers[first]} or --header-row none.",
-            header_row=likely,
-        )
-    found.header_row = None if likely == _NONE else int(likely)
-    if found.header_row is not None:
-        over = [row for row in range(1, found.header_row) if row not in found.skip_rows]
-        blank = {numbers[at] for at in range(len(rows)) if not filled[at]}
-        found.skip_rows = (*found.skip_rows, *(row for row in over if row not in blank))
-
-
-def _said_header(said: str, found: _Found) -> int | None:
-    if said.lower() == _NONE:
-        return None
-    if said.isdigit() and int(said) > 0:
-        return int(said)
-    raise ask(
-        found.source.path,
-        f"--header-row must be a row number from 1, or none, but got {said!r}.",
-        found.options,
-        header_row="1",
-    )
-
-
-def _comment_cells(found: _Found) -> list[str]:
-    line = found.source.lines[found.cells.comments[-1] - 1][1].lstrip("#")
-    return [cell.strip() for cell in line.split(found.cells.separator or ",")]
-
-
-def parse_rows(said: str | None, found: _Found) -> tuple[int, ...] | None:
-    """The rows that the user leaves out: ``1-2,40``."""
-    if said is None:
-        return None
-    rows: set[int] = set()
-    last = found.cells.row_of(len(found.cells) - 1) if len(found.cells) else 0
-    for part in [] if said.lower() == _NONE else said.split(","):
-        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
-        if match is None:
-            raise ask(
-                found.source.path,
-                f"--skip-rows must be row numbers such as 1-2,40, or none, but got {said!r}.",
-                found.options,
-                skip_rows="1",
-            )
-        rows |= set(range(int(match[1]), min(int(match[2] or match[1]), last) + 1))
-    return tuple(sorted(rows))
-
-
-def _is_header(found: _Found, rows: Sequence[Sequence[str]], at: int) -> bool | None:
-    """Whether a row names the columns; None if that cannot be told."""
-    row = rows[at] if rows else []
-    if any(_is_file(cell) for cell in row):
-        return False
-    if _names_image(row) or any(is_label_name(cell) for cell in row if cell):
-        return True
-    said = parse_values(found.options, found.source.path)
-    for column, cell in zip(found.cells.columns, row, strict=False):
-        if not cell or not odd_words([canonical(cell)]) or number_in(cell) is not None:
-            continue
-        below = {canonical(word or "") for word in pc.unique(column[at + 1 :]).to_pylist()} - {""}
-        if below and all(number_in(word) is not None for word in odd_words(below, said)):
-            return True
-    return None
-
-
-def _names_image(row: Sequence[str]) -> bool:
-    return len([cell for cell in row if cell]) > 1 and bool(image_candidates([c for c in row if c]))
-
-
-def _is_file(cell: str) -> bool:
-    return FILE_ENDING.search(cell.strip()) is not None
-
-
-def _one_cell(row: Sequence[str]) -> str:
-    return next((cell for cell in row if cell), "")
-
-
-def _few(cells: Sequence[str]) -> str:
-    shown = ", ".join(repr(cell) for cell in cells[:4] if cell)
-    return f"{shown}, ..." if len(cells) > 4 else shown
-
-
-# Columns
-
-
 def _find_columns(
-    found: _Found, table: Table, format: str | None, classes: Sequence[str] | None
+    found: Found, table: Table, format: str | None, classes: Sequence[str] | None
 ) -> Layout | None:
     options = found.options
     codes: Mapping[str, int] = {}
@@ -307,23 +135,23 @@ def _find_columns(
         encoding=found.source.encoding if found.cells.separator else "utf-8",
         threshold=options.label_threshold,
     )
-    table = _without_strange(found, table, image)
+    table = without_strange(found, table, image)
     labels = _label_columns(found, table, image, format, closed)
     if labels is None:
         return None
     shape, columns = labels
-    _check_widths(found, shape, columns[0] if columns else 1)
+    check_widths(found, shape, columns[0] if columns else 1)
     layout = replace(layout, format=shape, ragged=found.ragged)
     if shape == "wide":
         layout = _wide(found, table, layout, columns)
     else:
         layout = _listed(found, table, layout, columns)
     layout = replace(layout, skip_rows=tuple(found.skip_rows))
-    _check_repeated(found, table, image, layout)
+    check_repeated(found, table, image, layout)
     return layout
 
 
-def _image_column(found: _Found, table: Table) -> int | None:
+def _image_column(found: Found, table: Table) -> int | None:
     """Number of the column with the image ids; None for row numbers."""
     said = found.options.image_column
     if said == ROW_NUMBER and said not in table.names:
@@ -333,7 +161,10 @@ def _image_column(found: _Found, table: Table) -> int | None:
     named = image_candidates(table.names)
     if len(named) == 1:
         return table.index(named[0])
-    pool = [table.names.index(name) for name in named] or range(len(table.names))
+    taken = [found.options.label_columns, found.options.class_columns]
+    gone = {at for said in taken if said and ":" not in said for at in table.indices(said)}
+    free = [at for at in range(len(table.names)) if at not in gone]
+    pool = [at for at in free if table.names[at] in named] or free
     files = [at for at in pool if not is_list(table.columns[at]) and _all_files(table, at)]
     if len(files) == 1:
         return files[0]
@@ -341,9 +172,9 @@ def _image_column(found: _Found, table: Table) -> int | None:
     distinct = [at for at in candidates if _all_distinct(table, at)]
     plain = [at for at in distinct if not any(map(_LISTED.search, _sample(table, at)))]
     likely = next(iter([*plain, *distinct]), None)
-    shown = ", ".join(table.names[at] for at in candidates)
+    shown = "".join(f"{table.names[at]}, " for at in candidates)
     found.ask(
-        f"Which column holds the image names? Pass --image-column with one of {shown}, or"
+        f"Which column holds the image names? Pass --image-column with one of {shown}or"
         f" {ROW_NUMBER} if rows have no names.",
         image_column=ROW_NUMBER if likely is None else table.name(likely),
     )
@@ -356,7 +187,7 @@ def _sample(table: Table, at: int) -> list[str]:
 
 def _all_files(table: Table, at: int) -> bool:
     words = table.distinct(at).dictionary.to_pylist()
-    return bool(words) and all(map(_is_file, words))  # an empty cell could be a file elsewhere
+    return bool(words) and all(map(is_file, words))  # an empty cell could be a file elsewhere
 
 
 def _all_distinct(table: Table, at: int) -> bool:
@@ -366,7 +197,7 @@ def _all_distinct(table: Table, at: int) -> bool:
 
 
 def _label_columns(
-    found: _Found,
+    found: Found,
     table: Table,
     image: int | None,
     format: str | None,
@@ -431,7 +262,7 @@ def _label_columns(
     return _ask_labels(found, table, image, others, format)
 
 
-def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
+def _ask_binary(found: Found, table: Table, columns: Sequence[int]) -> None:
     """Ask about columns that may hold labels, but have 0 and 1: class numbers, or classes."""
     name = ",".join(table.called(columns))
     found.ask(
@@ -443,7 +274,7 @@ def _ask_binary(found: _Found, table: Table, columns: Sequence[int]) -> None:
 
 
 def _shape(
-    found: _Found, table: Table, column: int, others: list[int], format: str | None
+    found: Found, table: Table, column: int, others: list[int], format: str | None
 ) -> tuple[str, list[int]]:
     state = _state_column(found, table, column, others)
     single = is_single_name(table.names[column]) and not is_list(table.columns[column])
@@ -452,7 +283,7 @@ def _shape(
     return ("long" if state is not None or single else "list_column"), [column]
 
 
-def _ask_words(found: _Found, table: Table, others: list[int]) -> bool:
+def _ask_words(found: Found, table: Table, others: list[int]) -> bool:
     """Ask about columns that all hold the same few words: a value for each class."""
     words = Counter(word for at in others for word in table.values(at).elements())
     alike = [at for at in others if set(table.values(at)) & set(words)]
@@ -471,7 +302,7 @@ def _ask_words(found: _Found, table: Table, others: list[int]) -> bool:
 
 
 def _ask_labels(
-    found: _Found, table: Table, image: int | None, others: list[int], format: str | None
+    found: Found, table: Table, image: int | None, others: list[int], format: str | None
 ) -> tuple[str, list[int]] | None:
     if not others:
         return None
@@ -493,10 +324,10 @@ def _ask_labels(
     return _shape(found, table, likely, others, format)
 
 
-def _state_column(found: _Found, table: Table, labels: int, others: Sequence[int]) -> int | None:
+def _state_column(found: Found, table: Table, labels: int, others: Sequence[int]) -> int | None:
     said = found.options.state_column
     if said is not None:
-        return None if said == _NONE and said not in table.names else table.index(said)
+        return None if said == NONE and said not in table.names else table.index(said)
     named = [at for at in others if at != labels and is_state_name(table.names[at])]
     exact = [at for at in named if table.names[at].strip().lower() == "state"]
     if len(exact) == 1:
@@ -504,7 +335,7 @@ def _state_column(found: _Found, table: Table, labels: int, others: Sequence[int
     return named[0] if len(named) == 1 and not is_list(table.columns[labels]) else None
 
 
-def _holds_values(found: _Found, table: Table, at: int) -> bool:
+def _holds_values(found: Found, table: Table, at: int) -> bool:
     """Whether a column holds nothing but 1, 0, -1, yes, no, x and empty cells."""
     if is_list(table.columns[at]):
         return False
@@ -513,7 +344,7 @@ def _holds_values(found: _Found, table: Table, at: int) -> bool:
 
 
 def _class_columns(
-    found: _Found, table: Table, others: list[int], closed: tuple[str, ...] | None
+    found: Found, table: Table, others: list[int], closed: tuple[str, ...] | None
 ) -> list[int]:
     """The columns that are classes: as the user says, else all that hold mostly values."""
     options = found.options
@@ -560,7 +391,7 @@ def _are_votes(words: Mapping[str, int]) -> bool:
 # Wide tables
 
 
-def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
+def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
     options = found.options
     said = parse_values(options, found.source.path)
     odd: Counter[str] = Counter()
@@ -589,7 +420,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
     alone = len(set(rows)) == 1 and sum(odd.values()) == len(where)
     shares = any(not word.isdigit() for word in odd if word not in words)  # sums are whole
     if alone and not shares and (rows[0] == last or (len(where) > 1 and len(words) == len(odd))):
-        _ask_odd_row(found, table, layout, rows[0], [*odd])
+        _ask_odd_row(found, table, layout, rows[0], [*odd], len(where))
     elif odd and not any("values" in question.answers for question in found.questions):
         found.questions.append(
             odd_values_question(
@@ -627,7 +458,7 @@ def _wide(found: _Found, table: Table, layout: Layout, columns: list[int]) -> La
 
 
 def _ask_odd_row(
-    found: _Found, table: Table, layout: Layout, row: int, words: Sequence[str]
+    found: Found, table: Table, layout: Layout, row: int, words: Sequence[str], cells: int
 ) -> None:
     """Ask about the only row that holds other words than the rest: a second header, or a remark."""
     image = None if layout.image_column == ROW_NUMBER else table.index(layout.image_column or "")
@@ -635,12 +466,12 @@ def _ask_odd_row(
     names = unnamed and row in table.rows_with(image or 0, "", 1) and found.cells.names is None
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
     numbers = all(number_in(word) is not None for word in words)
-    if names and not numbers:
+    if names and not numbers and len(words) == cells:
         answer = {"header_row": str(row)}
-    cells = "--label-threshold or --values" if numbers else "--values"
+    option = "--label-threshold or --values" if numbers else "--values"
     found.ask(
-        f"Row {row} alone holds {_few(words)}. Pass --header-row {row} if it names the columns,"
-        f" --skip-rows {row} if it is no image, or {cells} to say what that means.",
+        f"Row {row} alone holds {few(words)}. Pass --header-row {row} if it names the columns,"
+        f" --skip-rows {row} if it is no image, or {option} to say what that means.",
         **answer,
     )
 
@@ -653,7 +484,7 @@ def _rows_of(table: Table, at: int, word: str) -> list[int]:
 # Tables that list labels
 
 
-def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
+def _listed(found: Found, table: Table, layout: Layout, columns: list[int]) -> Layout:
     options = found.options
     others = [at for at in range(len(table.names)) if at not in columns]
     state = _state_column(found, table, columns[0], others) if layout.format == "long" else None
@@ -665,6 +496,12 @@ def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> 
     for at in columns:
         if at in table.faults:
             raise data_error(found.source.path, table.faults[at])
+    nameless = [
+        at for at in others if at in table.unnamed and not (at == 0 and _are_row_numbers(table, at))
+    ]
+    if nameless and options.label_columns is None and layout.image_column != ROW_NUMBER:
+        image = table.index(layout.image_column or "")
+        _ask_nameless(found, table, columns, [at for at in nameless if at != image])
     every = [*columns, *(table.index(name) for name in beside.values() if name is not None)]
     delimiter = _delimiter(found, table, every, layout, single=len(columns) > 1)
     values, unlisted = {}, State.parse(options.unlisted or "unknown")
@@ -694,7 +531,22 @@ def _listed(found: _Found, table: Table, layout: Layout, columns: list[int]) -> 
     )
 
 
-def _state_values(found: _Found, table: Table, state: int, options: ReadOptions) -> dict[str, str]:
+def _ask_nameless(
+    found: Found, table: Table, columns: Sequence[int], nameless: Sequence[int]
+) -> None:
+    """Ask about columns without a name, which may go on with the labels of the one before."""
+    if nameless:
+        at = nameless[0]
+        cell = next(filter(None, table.counts(at)))
+        found.ask(
+            f"Column {at} has no name, but holds {cell!r:.40} in row"
+            f" {table.rows_with(at, cell, 1)[0]}. Name it, or pass --label-columns with all columns"
+            " that hold labels.",
+            label_columns=",".join(map(str, [*columns, *nameless])),
+        )
+
+
+def _state_values(found: Found, table: Table, state: int, options: ReadOptions) -> dict[str, str]:
     said = parse_values(options, found.source.path)
     counts = table.values(state)
     odd = {word: counts[word] for word in odd_words(counts, said, options.label_threshold)}
@@ -710,7 +562,7 @@ def _state_values(found: _Found, table: Table, state: int, options: ReadOptions)
 
 
 def _delimiter(
-    found: _Found, table: Table, columns: list[int], layout: Layout, *, single: bool
+    found: Found, table: Table, columns: list[int], layout: Layout, *, single: bool
 ) -> str | None:
     said = found.options.delimiter
     if said is not None:
@@ -767,7 +619,7 @@ def _rows_holding(table: Table, columns: Sequence[int], mark: str) -> int:
 
 
 def _ask_delimiter(
-    found: _Found, cells: Sequence[str], marks: Sequence[str], likely: str | None
+    found: Found, cells: Sequence[str], marks: Sequence[str], likely: str | None
 ) -> str | None:
     counts = [
         f"{len({p.strip() for c in cells for p in c.split(m)} - {''})} classes with"
@@ -800,7 +652,7 @@ def _mix(cells: Sequence[str], mark: str) -> bool:
     return len(several) > 1 and bool(first & later) and 3 * back >= len(counts)
 
 
-def _brackets(found: _Found, cells: Sequence[str], bracketed: Sequence[str]) -> str | None:
+def _brackets(found: Found, cells: Sequence[str], bracketed: Sequence[str]) -> str | None:
     """What cells in brackets are: lists as JSON or Python writes them, or a question."""
     lists = [parse_list(cell) for cell in cells]
     if any(parsed is None for parsed in lists):
@@ -827,7 +679,7 @@ def _typed_lists(table: Table, at: int) -> list[list[str]]:
     return [one for one in column.to_pylist() if one is not None]
 
 
-def _lists(found: _Found, lists: Sequence[Sequence[str]]) -> str:
+def _lists(found: Found, lists: Sequence[Sequence[str]]) -> str:
     """Whether lists name classes, or hold a 0 or 1 for each class."""
     lengths = {len(parsed) for parsed in lists}
     words = {word for parsed in lists for word in parsed}
@@ -859,7 +711,7 @@ def _vector_words(table: Table, columns: Sequence[int]) -> Counter[str]:
 
 
 def _label_words(
-    found: _Found, table: Table, columns: Sequence[int], delimiter: str | None
+    found: Found, table: Table, columns: Sequence[int], delimiter: str | None
 ) -> dict[str, str]:
     """Labels that look like nothing: what the user says of them, or the question."""
     options = found.options
@@ -886,98 +738,3 @@ def _label_words(
             values=",".join(likely),
         )
     return said
-
-
-# What rows must be
-
-
-def _even(found: _Found) -> Cells:
-    """The cells without those of rows that are too long, which are asked about."""
-    cells = found.cells
-    said = found.options.label_columns
-    if not found.widths or (said is not None and said.endswith(":")):
-        return cells
-    return replace(cells, columns=cells.columns[: cells.usual(found.header_row)], tables={})
-
-
-def _check_widths(found: _Found, shape: str, first: int) -> None:
-    """Ask about rows that have more or fewer cells than the others."""
-    widths = found.widths
-    if not widths or found.ragged:
-        return
-    rows = [*widths]
-    shown = ", ".join(
-        f"row {row} has {pluralize(widths[row], 'cell', 'cells')}" for row in rows[:3]
-    )
-    more = f" and {pluralize(len(rows) - 3, 'more row', 'more rows')}" if len(rows) > 3 else ""
-    likely = {"skip_rows": row_words(sorted({*found.skip_rows, *rows}))}
-    rest, from_here = "", 1 if found.header_row is None else first
-    if shape != "wide" and max(widths.values()) > from_here:
-        likely = {"label_columns": f"{from_here}:"}
-        rest = f" --label-columns {from_here}: reads all cells from there on as labels."
-    found.questions.append(
-        Question(
-            f"Rows differ in length: {shown}{more}, unlike the rows before. Correct them, or"
-            f" leave them out with --skip-rows {row_words(rows[:20])}.{rest}",
-            likely,
-        )
-    )
-
-
-def _without_strange(found: _Found, table: Table, image: int | None) -> Table:
-    """The table without rows that look like sums or remarks, which are asked about."""
-    if found.options.skip_rows is not None or image is None or found.cells.names is not None:
-        return table
-    strange: dict[int, str] = {}
-    ids = table.distinct(image)
-    odd = pc.or_(
-        pc.is_in(ids.dictionary, value_set=_SUMS),
-        pc.match_substring_regex(ids.dictionary, "^:?-{3,}:?$"),  # a ruler, as in Markdown
-    )
-    for word in ids.dictionary.filter(odd).to_pylist():
-        strange[table.rows_with(image, word, 1)[0]] = word
-    if len(table):
-        last = len(table) - 1
-        remark = ids[last].as_py()
-        alone = all(
-            not table.distinct(at)[last].as_py() for at in range(len(table.names)) if at != image
-        )
-        if len(remark.split()) > 2 and alone and not _is_file(remark) and _only_spaced(ids):
-            strange[table.row_of(last)] = remark
-    if strange:
-        rows = sorted(strange)
-        shown = ", ".join(f"row {row} ({strange[row]!r:.40})" for row in rows[:3])
-        found.ask(
-            f"Is this no image but a sum or a remark: {shown}? Pass --skip-rows"
-            f" {row_words(rows)} to leave it out, or --skip-rows none to read it.",
-            skip_rows=row_words(sorted({*found.skip_rows, *rows})),
-        )
-        return apply_header(_even(found), found.header_row, [*found.skip_rows, *rows])
-    return table
-
-
-def _only_spaced(ids: pa.DictionaryArray) -> bool:
-    """Whether one id alone holds a space."""
-    return bool(pc.sum(pc.match_substring(ids.dictionary, " ")).as_py() == 1)
-
-
-def _check_repeated(found: _Found, table: Table, image: int | None, layout: Layout) -> None:
-    """Ask before rows of one image are merged, unless that is what the table is for."""
-    if image is None or layout.format == "long" or found.options.image_column is not None:
-        return
-    ids = table.distinct(image)
-    counts = np.bincount(codes_of(ids), minlength=len(ids.dictionary))
-    twice = np.flatnonzero(counts > 1)
-    if not len(twice):
-        return
-    words = ids.dictionary.to_pylist()
-    word = words[int(twice[0])]
-    if not word:
-        return  # an empty name is an error of its own
-    rows = table.rows_with(image, word, 3)
-    found.ask(
-        f"{pluralize(len(twice), 'name is', 'names are')} in several rows of column"
-        f" {table.names[image]!r}, such as {word!r} in rows {', '.join(map(str, rows))}. Pass"
-        f" --image-column {table.name(image)} to merge their labels, or name another column.",
-        image_column=table.name(image),
-    )

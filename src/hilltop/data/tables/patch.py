@@ -302,7 +302,8 @@ class _TablePatch:
                 places[state] = [table.index(name)]
         wants = {change.state for change in self.changes}
         if State.ABSENT in wants - {layout.unlisted} and State.ABSENT not in places:
-            if "absent" in table.names or self.layout.ragged or len(labels) > 1:
+            nameless = layout.header_row is None and layout.separator is not None
+            if "absent" in table.names or layout.ragged or nameless or len(labels) > 1:
                 self.absents = False
             else:
                 self.edits.columns.append("absent")

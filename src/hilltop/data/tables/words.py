@@ -367,7 +367,9 @@ def odd_values_question(
 
 
 _LIKELY = {
-    **dict.fromkeys(("ja", "oui", "si", "s\u00ed", "sim", "da", "positive", "pos", "+"), "present"),
-    **dict.fromkeys(("nein", "non", "nee", "n\u00e3o", "negative", "neg", "-"), "absent"),
+    **dict.fromkeys(
+        ("on", "ja", "oui", "si", "s\u00ed", "sim", "da", "positive", "pos", "+"), "present"
+    ),
+    **dict.fromkeys(("off", "nein", "non", "nee", "n\u00e3o", "negative", "neg", "-"), "absent"),
 }
 """Meanings to propose for words; of all others it is left open."""
