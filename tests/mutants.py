@@ -114,15 +114,15 @@ MUTANTS = (
         "tests/integrations/test_hf.py",
     ),
     Mutant(
-        "studies/reproduce/paper_comparison.py",
-        'return "100%" if results',
-        'return "99%" if results',
+        "studies/reproduce/tables.py",
+        'return ("100%" if results',
+        'return ("99%" if results',
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(
-        "studies/reproduce/table_layouts.py",
-        "for row in self.recipe.rows if not row.complete]",
-        "for row in self.recipe.rows]",
+        "studies/reproduce/tables.py",
+        "for name, found in spreads.items() if name not in complete]",
+        "for name, found in spreads.items()]",
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(

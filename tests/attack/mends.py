@@ -129,7 +129,12 @@ MENDS = (
         "tests/data/test_files.py",
     ),
     # 9. Answers and runs.
-    ("audit/decisions/incoming.py", "audits is not None and audit not in audits", "False", ANSWERS),
+    (
+        "audit/decisions/incoming.py",
+        "audit not in (folder.created, *folder.earlier)",
+        "False",
+        ANSWERS,
+    ),
     (
         "audit/decisions/store.py",
         "if _identity(self.path) != self._identity:",

@@ -184,9 +184,8 @@ class Reproduce:
 
     def _sources(self, recipes: Sequence[Recipe], unnamed: set[str]) -> dict[str, Source]:
         """What tables and figures are made from, by data set; nothing if none of them needs any."""
-        from hilltop.studies.reproduce.embedded import embedded_source
         from hilltop.studies.reproduce.official import official_sources
-        from hilltop.studies.reproduce.source import EVERY, given_source
+        from hilltop.studies.reproduce.source import EVERY, embedded_source, given_source
 
         needed = [recipe.data_sets for recipe in recipes if recipe.data_sets]
         if not needed:

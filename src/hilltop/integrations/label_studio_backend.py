@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.audit.review.queues import WholeImages
 from hilltop.data.annotations.label_studio import CHOICES, IMAGE_ID
 from hilltop.errors import ArgumentError
@@ -39,10 +39,8 @@ class Predictions:
             folder: The audit.
             threshold: Missing labels of this probability or more are chosen.
         """
-        self._labels = folder.table()
-        self._images = WholeImages(
-            self._labels, CandidateIndex.read(folder, self._labels), suspects=None
-        )
+        pairs = AuditPairs.read(folder)
+        self._labels, self._images = pairs.labels, WholeImages(pairs)
         self._row_of = {name: row for row, name in enumerate(self._labels.images.to_pylist())}
         self._threshold = threshold
         self.version = f"hilltop {folder.created}"

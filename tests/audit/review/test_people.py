@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from hilltop.audit.review.people import (
 from hilltop.audit.review.security import AWAY_S, NameTakenError, ReviewerNames
 from hilltop.audit.review.session import Review
 from hilltop.cli.main import main
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, DataError
 from tests.audit.review.serving import answer_event
 
 
@@ -135,10 +138,66 @@ def test_disagreements_are_ruled_on_by_adjudicators_alone(audit: AuditFolder) ->
         parts = {row["name"]: row["part"] for row in review.start("Ann")["classes"]}
         assert not parts[name]
         assert np.sum(list(parts.values())) == len(parts) - 1
-        exported = review.export("answers")[1].decode()
-        assert sum("ruling" in line for line in exported.splitlines()) == 1
+        rows = list(csv.reader(io.StringIO(review.export("answers")[1].decode())))
+        assert len(set(rows[0])) == len(rows[0])
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert sum("ruling" in row for row in rows) == 1
     finally:
         review.close()
+
+
+def test_a_name_in_other_capitals_or_with_more_spaces_is_the_same_person(
+    audit: AuditFolder,
+) -> None:
+    review = Review(audit, adjudicators=["Cleo  van  Dam"])
+    try:
+        one = review.start("Ann")["classes"][0]
+        page = review.page(column=one["number"], view="ranked", start=0, count=1, reviewer="Ann")
+        review.record("Ann", [answer_event(1, page["pairs"][0], one["name"], "present")])
+        assert review.spelled("aNN") == "Ann"
+        assert review.spelled("Anne") == "Anne"
+        assert review.may_rule(review.spelled("cleo van dam"))
+        assert review.spelled("ben", ["Ben"]) == "Ben"
+    finally:
+        review.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("text", "{"), ("text", "[]"), ("text", '{"people": {"A": 1}}')]
+)
+def test_an_assignment_that_somebody_else_wrote_is_a_sentence(
+    audit: AuditFolder, column: str, value: str
+) -> None:
+    review = Review(audit)
+    review.assign("Ann", {"people": {"Ann": {"share": 1}}})
+    review.close()
+    edit(audit, column, value)
+    review = Review(audit)
+    with pytest.raises(DataError, match="assignment that hilltop did not write"):
+        review.start("Ann")
+    review.close()
+
+
+def test_an_answer_at_no_time_is_a_sentence(audit: AuditFolder) -> None:
+    review = Review(audit)
+    one = review.start("Ann")["classes"][0]
+    page = review.page(column=one["number"], view="ranked", start=0, count=1, reviewer="Ann")
+    review.record("Ann", [answer_event(1, page["pairs"][0], one["name"], "present")])
+    review.close()
+    edit(audit, "time", "yesterday")
+    review = Review(audit)
+    with pytest.raises(DataError, match="event 1 is not one that hilltop wrote"):
+        review.team("Ann")
+    review.close()
+
+
+def edit(audit: AuditFolder, column: str, value: str) -> None:
+    """Change the file of answers by hand, past its triggers."""
+    file = sqlite3.connect(audit.decisions)
+    file.execute("DROP TRIGGER never_changed")
+    file.execute(f"UPDATE events SET {column} = ?", (value,))
+    file.commit()
+    file.close()
 
 
 def test_a_port_that_does_not_exist_is_refused(

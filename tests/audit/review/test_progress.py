@@ -8,7 +8,7 @@ import pytest
 
 from hilltop.audit.decisions.answers import Answers, differ, resolve
 from hilltop.audit.decisions.store import Event, Undo
-from hilltop.audit.review.summaries import ClassProgress, RunningProgress
+from hilltop.audit.review.summaries import ClassProgress
 from hilltop.data.review_record import AnswerWord, Mode
 from tests.audit.decisions.test_store import said
 
@@ -17,11 +17,11 @@ MODES: tuple[Mode, ...] = ("ranked", "random")
 
 
 def followed(*events: Event) -> tuple[Answers, ClassProgress]:
-    answers, running = Answers(), RunningProgress("dog")
+    answers, progress = Answers(), ClassProgress("dog")
     for event in events:
         for _, image in answers.take(event):
-            running.update(answers, image)
-    return answers, running.progress()
+            progress.update(answers, image)
+    return answers, progress
 
 
 def some_events(seed: int) -> list[Event]:
@@ -44,25 +44,26 @@ def test_running_counts_are_those_of_all_answers_that_hold(seed: int) -> None:
     votes = [votes for _, votes in answers.pairs("dog")]
     outcomes = [resolve(one.values()) for one in votes]
     ranked = [resolve(one.values()) for _, one in answers.pairs("dog", mode="ranked")]
-    assert progress.present == outcomes.count("present")
-    assert progress.absent == outcomes.count("absent")
-    assert progress.unsure == outcomes.count("unsure")
-    assert progress.disputed == sum(differ(one.values()) for one in votes)
-    assert progress.ranked_present == ranked.count("present")
-    assert progress.ranked_absent == ranked.count("absent")
-    assert progress.sample == answers.sample("dog")
-    assert sum(progress.by_reviewer.values()) == sum(map(len, votes))
+    for word in (*WORDS, "disputed"):
+        assert progress.count("all", word) == outcomes.count(word)
+        assert progress.count("ranked", word) == ranked.count(word)
+    assert progress.count("differ") == sum(differ(one.values()) for one in votes)
+    drawn = answers.sample("dog")
+    assert progress.count("random", "present") == drawn.present
+    assert progress.count("random", "absent") == drawn.absent
+    for who in ("Ann", "Ben", "Cid"):
+        assert progress.count("by", who) == sum(who in one for one in votes)
     told = [
         (vote.time, vote.answer == "present")
         for _, one in answers.pairs("dog", mode="ranked")
         for vote in one.values()
         if vote.answer != "unsure"
     ]
-    assert progress.recent_present == sum(found for _, found in sorted(told)[-20:])
+    assert progress.recent[0] == sum(found for _, found in sorted(told)[-20:])
 
 
 def test_an_answer_costs_the_same_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers, running, looks = Answers(), RunningProgress("dog"), []
+    answers, progress, looks = Answers(), ClassProgress("dog"), []
     plain = Answers.votes
 
     def counted(self: Answers, *args: str, mode: Mode | None = None) -> object:
@@ -73,8 +74,7 @@ def test_an_answer_costs_the_same_however_many_there_are(monkeypatch: pytest.Mon
     for number in range(200):
         before = len(looks)
         for _, image in answers.take(said(number, "present", image=f"{number}.jpg")):
-            running.update(answers, image)
-        running.progress()
+            progress.update(answers, image)
         assert len(looks) - before <= 3
 
 
@@ -83,5 +83,5 @@ def test_a_class_is_not_worthwhile_once_the_last_twenty_answers_found_hardly_any
     late = [said(100 + n, "absent", image=f"late {n}.jpg") for n in range(19)]
     assert followed(*early, *late[:18])[1].worthwhile
     _, progress = followed(*early, *late)
-    assert (progress.recent_present, progress.recent, progress.worthwhile) == (1, 20, False)
-    assert (progress.ranked_present, progress.ranked_absent) == (30, 19)
+    assert (progress.recent, progress.worthwhile) == ((1, 20), False)
+    assert (progress.count("ranked", "present"), progress.count("ranked", "absent")) == (30, 19)

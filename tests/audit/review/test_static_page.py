@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from hilltop.audit.decisions.incoming import import_answers
+from hilltop.audit.decisions.incoming import import_file
 from hilltop.audit.decisions.store import Answer, DecisionStore
-from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.review.queues import build_queue
 from hilltop.audit.review.static_page import write_static_review
@@ -131,10 +130,9 @@ def test_files_that_are_no_answers_are_refused_whole(
 ) -> None:
     path = tmp_path / "answers.json"
     path.write_text(content)
-    labels = audit.table()
     store = DecisionStore(audit.decisions)
     with pytest.raises(DataError, match=said) as caught:
-        import_answers(str(path), content, labels, CandidateIndex.read(audit, labels), store)
+        import_file(audit, str(path), content, store, force=True)
     assert str(path) in str(caught.value)
     assert store.read() == []
     store.close()

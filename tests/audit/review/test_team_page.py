@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from hilltop.audit.decisions.store import Answer, Assign, Comment
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.review.static_page import write_static_review
 from tests.audit.review.serving import Server, serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
 
@@ -34,14 +36,38 @@ def tabs(browser: Any) -> Iterator[Any]:
     """Open pages that are closed, and looked through for errors, at the end."""
     found: list[Tab] = []
 
-    def open_tab(server: Server, name: str, **options: Any) -> Tab:
+    def open_tab(
+        server: Server | None,
+        name: str,
+        *,
+        address: str = "",
+        taken_from: Tab | None = None,
+        **options: Any,
+    ) -> Tab:
         found.append(Tab(browser, **options))
-        found[-1].open(server.address, name)
+        address = address or (server.address if server else "")
+        if taken_from is None:
+            found[-1].open(address, name)
+        else:
+            take_over(found[-1], address, name, taken_from)
         return found[-1]
 
     yield open_tab
     for tab in found:
         tab.close()
+
+
+def take_over(tab: Tab, address: str, name: str, first: Tab) -> None:
+    """Go on under a name that another device has, which agrees."""
+    tab.page.goto(address)
+    tab.page.wait_for_selector("#who[open]")
+    tab.page.fill("#name", name)
+    tab.press(["Enter"])
+    tab.page.click("#take-over")
+    first.page.wait_for_selector("#asked[open]")
+    first.page.click("#hand-over")
+    tab.page.wait_for_selector(".tile:focus")
+    first.page.wait_for_selector("#who[open]")
 
 
 def cells(tab: Tab, table: str) -> dict[str, list[str]]:
@@ -103,6 +129,29 @@ def test_three_people_share_disagree_and_are_decided_on(
         with cleo.page.expect_download() as saved:
             cleo.page.click("[data-export=labels]")
         saved.value.save_as(tmp_path / "corrected.zip")
+        cleo.press(["Escape"])
+        # Ben goes on with another device, which the first one agrees to; a name is no password,
+        # and who types it in small letters is no other person.
+        ben.press(["Escape"])
+        other = tabs(server, "ben", taken_from=ben)
+        other.page.click("[data-view=ranked]")
+        other.until("document.querySelector('.tile').dataset.answer === 'present'")
+        assert other.page.locator("#reviewer").text_content() == "Ben"
+        # Dan has no Python: his page is a file, and what it saves is dropped onto Ann's page.
+        write_static_review(audit, tmp_path / "page.html", top=30)
+        dan = tabs(None, "Dan", address=(tmp_path / "page.html").as_uri())
+        dan.press(["y"])
+        with dan.page.expect_download() as saved:
+            dan.page.click("#download")
+        ann.page.evaluate(DROP, ["answers-Dan.json", Path(saved.value.path()).read_text()])
+        ann.until("document.getElementById('told').textContent.includes('1 new answer')")
+        open_team(ann)
+        assert set(cells(ann, "people-table")) == {"Name", "Ann", "Ben", "Cleo", "Dan"}
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.stdout is not None
+        told = server.process.stdout.read()
+    assert "Ann and Ben: same answer to 2 of 4 shared pairs, Cohen's kappa -0.33" in told
+    assert "Krippendorff's alpha" in told
     with (tmp_path / "answers.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["reviewer"], row["mode"]) for row in rows} == {

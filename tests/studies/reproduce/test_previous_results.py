@@ -11,7 +11,7 @@ from hilltop.cli.main import main
 from hilltop.errors import DataError
 from hilltop.report.tables import Sheet
 from hilltop.studies.reproduce import read_recipes
-from hilltop.studies.reproduce.previous_results import join_previous
+from hilltop.studies.reproduce.report import join_previous
 from hilltop.studies.reproduce.run import Made
 
 RECIPES = read_recipes()

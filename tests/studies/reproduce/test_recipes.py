@@ -12,14 +12,13 @@ from hilltop.cli.compare import Compare
 from hilltop.cli.main import main, parse
 from hilltop.cli.reproduce import Reproduce
 from hilltop.errors import ArgumentError, ConfigError
-from hilltop.studies.compare import COMPLETE, NAMED, parse_level, parse_methods
+from hilltop.studies.compare import COMPLETE, NAMED, parse_methods
 from hilltop.studies.reproduce import Recipe, choose_recipes, read_recipes
 from hilltop.studies.reproduce.figures import FIGURES
 from hilltop.studies.reproduce.recipe import PAPER_TRAINING, recipe_folder
 from hilltop.training import TrainConfig
 
 RECIPES = read_recipes()
-LEVELS = {COMPLETE.name: COMPLETE, **{name: parse_level(name) for name in NAMED}}
 FACTS = {"labels_per_image": "2.9"}
 ITEMS = {
     "statistics", "coco", "voc-nus", "openimages", "hill-ablation", "splc-losses",
@@ -49,13 +48,10 @@ def test_every_table_and_figure_of_the_paper_has_a_recipe() -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
 def test_every_method_of_a_recipe_can_be_built(recipe: Recipe) -> None:
-    filled = recipe.filled(FACTS)
-    cells = [
-        cell for setting in filled.settings for cell in filled.cells(LEVELS, [0], setting)
-    ]  # parsing a method builds its loss
-    assert bool(cells) == bool(recipe.rows or recipe.methods)
-    if recipe.draw:
-        FIGURES.build(recipe.draw)
+    specs = list(recipe.specs(facts=FACTS))  # parsing a method builds its loss
+    assert bool(specs) == bool(recipe.rows or recipe.methods)
+    assert {spec.level for spec in specs} <= {COMPLETE.name, *NAMED}
+    assert (recipe.kind == "figure") == (recipe.name in FIGURES)
     assert all(timm.is_model_pretrained(model) for model in recipe.models)
 
 
@@ -91,9 +87,12 @@ def test_runs_on_images_are_trained_as_in_the_paper() -> None:
 
 
 def test_splc_has_the_threshold_of_the_released_code_where_most_labels_are_left() -> None:
-    row = RECIPES["coco"].rows[-1]
-    methods = [dict(row.method_at(name).options).get("tau") for name in NAMED]
-    assert methods == [0.65, None, None], "0.6 is the usual one"
+    recipe = RECIPES["coco"]
+    columns = [column for column in recipe.columns if column.metric == "mAP"]
+    specs = [column.spec(recipe.rows[-1], {}) for column in columns]
+    assert [spec.level for spec in specs] == list(NAMED)
+    taus = [dict(spec.method.options).get("tau") for spec in specs]
+    assert taus == [0.65, None, None], "0.6 is the usual one"
 
 
 def test_the_list_shows_every_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,13 +126,15 @@ def test_faults_in_recipes_are_reported_together(tmp_path: Path) -> None:
     (folder / "a.yaml").write_text("kind: tabel\nplace: 1\ntitle: A\n")
     (folder / "b.yaml").write_text("kind: table\nplace: 2\ntitel: B\n")
     (folder / "c.yaml").write_text("kind: table\nplace: 3\ntitle: C\nrows: [{paper: x}]\n")
+    column = "{paper: x, level: 0.4, metric: mAP}"
+    (folder / "d.yaml").write_text(f"kind: table\nplace: 4\ntitle: D\ncolumns: [{column}]\n")
     with pytest.raises(ConfigError) as caught:
         read_recipes(tmp_path)
     message = str(caught.value)
-    assert "a.yaml: kind must be one of table, statistics, figure, but is 'tabel'" in message
-    assert "b.yaml: 'titel' is not known. Did you mean 'title'?" in message
-    assert "c.yaml" in message
-    assert "method" in message
+    assert re.search(r"a.yaml: kind .*'tabel'; expected table or statistics or figure", message)
+    assert re.search(r"b.yaml: tit\w+ is not known. Did you mean 'title'?", message)
+    assert re.search(r"c.yaml: .*'method'", message)
+    assert re.search(r"d.yaml: level .*0\.4; expected text", message)
 
 
 def test_no_recipe_at_all_is_a_failure(tmp_path: Path) -> None:

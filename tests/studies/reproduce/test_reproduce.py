@@ -26,10 +26,16 @@ from hilltop.studies.reproduce import (
     write_reproduction_report,
 )
 from hilltop.studies.reproduce.figures import FIGURES, NUMBERS, Material
-from hilltop.studies.reproduce.paper_comparison import Measured, csv_rows
-from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues
-from hilltop.studies.reproduce.recipe import USUAL, Column, Recipe, Row, Setting
-from hilltop.studies.reproduce.table_layouts import paper_sheet
+from hilltop.studies.reproduce.recipe import (
+    USUAL,
+    Column,
+    PaperValue,
+    PaperValues,
+    Recipe,
+    Row,
+    Setting,
+)
+from hilltop.studies.reproduce.tables import Measured, csv_rows, paper_sheet
 
 SIZE = EmbeddedSize(
     train_images=60, val_images=30, image_size=32, filters=8, filter_side=5, epochs=2
@@ -205,8 +211,9 @@ def test_misprints_carry_a_letter_and_a_sentence() -> None:
 
 
 def test_the_main_table_is_one_sheet_in_the_groups_and_order_of_the_paper() -> None:
-    measured = {EVERY: Measured({USUAL: results(complete=0.8, bce=0.6, hill=0.7)})}
-    recipe = read_recipes()["coco"].filled({"labels_per_image": "3"})
+    found = results(complete=0.8, bce=0.6, hill=0.7)
+    measured = {EVERY: Measured({USUAL: found}, {"labels_per_image": "3"})}
+    recipe = read_recipes()["coco"]
     sheet = paper_sheet(recipe, read_paper_values(), measured, name="ants")
     assert sheet.head[2:6] == (
         "75% labels left: mAP",
@@ -247,7 +254,8 @@ def test_examples_show_splc_after_its_first_and_third_epoch(
     made: tuple[Path, Reproduction],
 ) -> None:
     recipe = read_recipes()["examples"]
-    assert [str(setting) for setting in recipe.settings] == ["runs", "epochs/1", "epochs/3"]
+    settings = dict.fromkeys(str(spec.setting) for spec in recipe.specs())
+    assert list(settings) == ["runs", "epochs/1", "epochs/3"]
     source = made[1].sources[EVERY]
     first, third = (source.settings(Setting(epochs=epochs)) for epochs in (1, 3))
     assert first is not None
@@ -274,7 +282,7 @@ def test_early_is_the_first_epoch_and_numbers_of_the_text_stand_below(tmp_path: 
     np.savez(tmp_path / "histograms.npz", edges=np.linspace(0, 1, 101), counts=counts)
     result = Result(Cell(parse_level("0.4"), BASELINE, 0), tmp_path)
     material = Material({"BCE": result}, None)
-    titles = [axes.get_title(loc="left") for axes in FIGURES.build("stages")(material).axes]
+    titles = [axes.get_title(loc="left") for axes in FIGURES["stages"](material).axes]
     assert titles == ["(a) BCE, epoch 1 of 3", "(b) BCE, epoch 3 of 3"]
     sheet = NUMBERS["stages"](material)
     rows = {row[0]: row[1:] for row in sheet.rows}

@@ -51,6 +51,18 @@ def _time(vote: Answer) -> str:
     return vote.time
 
 
+def same_name(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is the same but for capitals; else the name itself.
+
+    Example:
+        >>> same_name("ann", ["Ann", "Ben"]), same_name("ann", ["Ann", "ann"])
+        ('Ann', 'ann')
+    """
+    known = list(known)
+    fitting = (one for one in known if one.casefold() == name.casefold())
+    return name if name in known else next(fitting, name)
+
+
 @dataclass(frozen=True)
 class Sample:
     """The answered part of a class's random sample, each pair resolved over its reviewers.
@@ -76,6 +88,8 @@ class Answers:
         self._comments: dict[Pair, dict[str, str]] = {}
         self.assigned = ""
         """Who is asked about what, as JSON; empty before anybody said so."""
+        self.names: dict[str, None] = {}
+        """Everybody who answered."""
         self._seen = 0
 
     @classmethod
@@ -107,6 +121,8 @@ class Answers:
             if event.text:
                 comments[event.reviewer] = event.text
             return {pair}
+        assert isinstance(event, Answer)
+        self.names[event.reviewer] = None
         images = self._pairs.setdefault(event.class_name, {})
         images.setdefault(event.image, {}).setdefault(event.reviewer, []).append(event)
         self._actions.setdefault(event.action, []).append(event)

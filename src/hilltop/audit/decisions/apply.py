@@ -302,17 +302,7 @@ def export_answers(answers: Answers) -> str:
         for who, text in comments.items():
             if who not in votes:
                 rows.append([image, name, "", who, "", "", "", "", text])
-    columns = [
-        "image",
-        "class",
-        "answer",
-        "reviewer",
-        "time",
-        "mode",
-        "probability",
-        "outcome",
-        "comment",
-    ]
+    columns = ["image", "class", "answer", "reviewer", "time", "mode", "probability", "outcome"]
     return format_rows([*columns, "comment"], sorted(rows))
 
 

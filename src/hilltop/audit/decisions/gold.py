@@ -6,8 +6,6 @@ Answers to gold questions tell how often a reviewer agrees with what is known; t
 
 from __future__ import annotations
 
-import csv
-import io
 import zlib
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +15,12 @@ import numpy as np
 from hilltop.audit.decisions.answers import Answers, Pair
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.checks import check_whole
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.review_record import AnswerWord
+from hilltop.data.small_files import format_rows, read_rows
 from hilltop.missing.interval import proportion_interval
 
 _COLUMNS = ("class", "image", "known")
@@ -64,14 +64,13 @@ def add_gold_questions(folder: AuditFolder, number: int, *, seed: int = 0) -> Go
         DataError: The audit does not say which labels are sure.
     """
     check_whole("gold", number, low=1)
-    if not folder.suspects.is_file():
+    pairs = AuditPairs.read(folder)
+    labels, missing, there = pairs.labels, pairs.candidates, pairs.suspects
+    if there is None:
         raise data_error(
             folder.suspects,
             "this audit does not say which labels are sure. Run `hilltop audit` again.",
         )
-    labels = folder.table()
-    there = CandidateIndex.read_file(folder.suspects, labels)
-    missing = CandidateIndex.read(folder, labels)
     rng = np.random.default_rng(seed)
     found = read_gold(folder)  # answers to earlier ones must never become labels
     usable = [at for at in range(len(labels.classes)) if there.count(at) and missing.count(at)]
@@ -86,11 +85,9 @@ def add_gold_questions(folder: AuditFolder, number: int, *, seed: int = 0) -> Go
         sure = rows[-max(1, int(_SURE * len(rows))) :]  # the least probable of either kind
         image = labels.images[int(rng.choice(sure))].as_py()
         found[labels.classes[column], image] = known
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows([*pair, known] for pair, known in found.items())
-    atomic_write(folder.gold, text.getvalue())
+    atomic_write(
+        folder.gold, format_rows(_COLUMNS, ([*pair, known] for pair, known in found.items()))
+    )
     return found
 
 
@@ -98,8 +95,7 @@ def read_gold(folder: AuditFolder) -> Gold:
     """Return the gold questions of an audit; none if nobody added any."""
     if not folder.gold.is_file():
         return {}
-    with folder.gold.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = [cells for _, cells in read_rows(folder.gold, _COLUMNS)]
     words: dict[str, AnswerWord] = {"present": "present", "absent": "absent"}
     try:
         return {(line["class"], line["image"]): words[line["known"]] for line in lines}

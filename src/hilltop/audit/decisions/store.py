@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -60,14 +60,27 @@ DROP TABLE version_1;
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What one reviewer said of one pair.
+class Event:
+    """What one reviewer did.
 
     Attributes:
         id: Unique; an event that arrives twice with the same id is stored once.
         action: Groups the answers of one keystroke, which are undone together.
         reviewer: Who.
         time: When, in ISO format, UTC.
+    """
+
+    id: str
+    action: str
+    reviewer: str
+    time: str
+
+
+@dataclass(frozen=True)
+class Answer(Event):
+    """What one reviewer said of one pair.
+
+    Attributes:
         image: Image id.
         class_name: Class.
         answer: Whether the class is present.
@@ -76,10 +89,6 @@ class Answer:
         probability: What the audit thought of it.
     """
 
-    id: str
-    action: str
-    reviewer: str
-    time: str
     image: str
     class_name: str
     answer: AnswerWord
@@ -88,40 +97,24 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Undo:
+class Undo(Event):
     """A reviewer takes back all answers of one action."""
-
-    id: str
-    action: str
-    reviewer: str
-    time: str
 
 
 @dataclass(frozen=True)
-class Comment:
+class Comment(Event):
     """What a reviewer wrote about one pair; the last one holds, and an empty one takes it back."""
 
-    id: str
-    action: str
-    reviewer: str
-    time: str
     image: str
     class_name: str
     text: str
 
 
 @dataclass(frozen=True)
-class Assign:
+class Assign(Event):
     """Who is asked about what, as JSON of all people; the last one holds."""
 
-    id: str
-    action: str
-    reviewer: str
-    time: str
     text: str
-
-
-Event = Answer | Undo | Comment | Assign
 
 
 class DecisionStore:
@@ -222,7 +215,7 @@ class DecisionStore:
         # Not INSERT OR IGNORE, which would also pass over rows that break a check.
         before = self._connection.total_changes
         self._connection.executemany(
-            f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO events ({_NAMES}) VALUES ({', '.join('?' * len(_COLUMNS))})"
             " ON CONFLICT (id) DO NOTHING",
             rows,
         )
@@ -233,7 +226,7 @@ class DecisionStore:
         """Raise if an id was there already for something else; time and probability may differ."""
         for row in rows:
             found = self._connection.execute(
-                f"SELECT {_COLUMNS} FROM events WHERE id = ?", (row[0],)
+                f"SELECT {_NAMES} FROM events WHERE id = ?", (row[0],)
             ).fetchone()
             if [found[at] for at in _SAME] != [row[at] for at in _SAME]:
                 raise ArgumentError(
@@ -258,14 +251,20 @@ class DecisionStore:
         try:
             with self._lock:
                 rows = self._connection.execute(
-                    "SELECT number, kind, id, action, reviewer, time, image, class, answer, mode,"
-                    " probability, text FROM events WHERE number > ? ORDER BY number",
+                    f"SELECT number, {_NAMES} FROM events WHERE number > ? ORDER BY number",
                     (after,),
                 ).fetchall()
         except sqlite3.Error as error:
             hint = _hint(error) or " Restore it from a copy, or move it away to begin anew."
             raise data_error(self.path, f"answers could not be read: {error}.{hint}") from None
-        return [(number, _event(kind, rest)) for number, kind, *rest in rows]
+        found = []
+        for number, *cells in rows:
+            try:
+                found.append((number, _event(cells)))
+            except (TypeError, ValueError):
+                problem = f"event {number} is not one that hilltop wrote. Restore it from a copy."
+                raise data_error(self.path, problem) from None
+        return found
 
     def close(self) -> None:
         """Close the file."""
@@ -274,8 +273,21 @@ class DecisionStore:
 
 
 Row = tuple[str | float | None, ...]
-_COLUMNS = "id, kind, action, reviewer, time, image, class, answer, mode, probability, text"
-_SAME = (1, 2, 3, 5, 6, 7, 8, 10)  # all but id, time and probability
+_COLUMNS = (
+    "id",
+    "kind",
+    "action",
+    "reviewer",
+    "time",
+    "image",
+    "class",
+    "answer",
+    "mode",
+    "probability",
+    "text",
+)
+_NAMES = ", ".join(_COLUMNS)
+_SAME = [at for at, name in enumerate(_COLUMNS) if name not in ("id", "time", "probability")]
 _HINTS = {
     "SQLITE_BUSY": " Another program holds it: close that one.",
     "SQLITE_LOCKED": " Another program holds it: close that one.",
@@ -304,27 +316,31 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-_KINDS: dict[type, str] = {Answer: "answer", Undo: "undo", Comment: "comment", Assign: "assign"}
+_KINDS: dict[str, type[Event]] = {
+    "answer": Answer,
+    "undo": Undo,
+    "comment": Comment,
+    "assign": Assign,
+}
 
 
 def _row(event: Event) -> Row:
-    who = (event.id, _KINDS[type(event)], event.action, event.reviewer, event.time)
-    if isinstance(event, Answer):
-        probability = None if event.probability is None else float(event.probability)
-        said = (event.image, event.class_name, event.answer, event.mode, probability)
-        return (*who, *said, None)
-    if isinstance(event, Comment):
-        return (*who, event.image, event.class_name, None, None, None, event.text)
-    text = event.text if isinstance(event, Assign) else None
-    return (*who, None, None, None, None, None, text)
+    """The cells of an event; what it does not have is empty."""
+    kind = next(kind for kind, made in _KINDS.items() if type(event) is made)
+    cells = {**vars(event), "kind": kind, "class": vars(event).get("class_name")}
+    if cells.get("probability") is not None:
+        cells["probability"] = float(cells["probability"])
+    return tuple(cells.get(name) for name in _COLUMNS)
 
 
-def _event(kind: str, cells: Sequence[Any]) -> Event:
-    if kind == "answer":
-        return Answer(*cells[:-1])
-    if kind == "comment":
-        return Comment(*[*cells[:6], cells[-1]])
-    return Undo(*cells[:4]) if kind == "undo" else Assign(*[*cells[:4], cells[-1]])
+def _event(cells: Sequence[Any]) -> Event:
+    """The event of a row; ValueError if somebody else wrote it."""
+    known = dict(zip(_COLUMNS, cells, strict=True))
+    made = _KINDS[known["kind"]]
+    if made is Answer:
+        datetime.fromisoformat(known["time"])  # by which speed is measured
+    known["class_name"] = known["class"]
+    return made(**{one.name: known[one.name] for one in fields(made)})
 
 
 def _statements(script: str) -> list[str]:

@@ -25,11 +25,11 @@ from hilltop.audit.decisions.gold import Gold, agreements
 from hilltop.audit.decisions.incoming import check_reviewer
 from hilltop.audit.decisions.store import Assign, DecisionStore, now
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
+from hilltop.audit.pairs import AuditPairs
 from hilltop.checks import check_choice, check_number
-from hilltop.data import LabelTable
 from hilltop.data.data_errors import data_error
 from hilltop.data.small_files import csv_text, parse_rows
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, DataError
 
 PAUSE_S = 120.0
 """A longer time between two answers of a person is a pause, not work."""
@@ -118,10 +118,16 @@ class Assignment:
         """Read what the answers hold; classes that a later audit does not have are left out."""
         if not text:
             return cls()
-        content = json.loads(text)
-        for one in content["people"].values():
-            one["classes"] = [name for name in one["classes"] if name in set(classes)]
-        return cls.parse(content, classes)
+        try:
+            content = json.loads(text)
+            for one in content["people"].values():
+                one["classes"] = [name for name in one["classes"] if name in set(classes)]
+            return cls.parse(content, classes)
+        except (ArgumentError, AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DataError(
+                "The answers hold an assignment that hilltop did not write. Assign the work again"
+                f" with --assign. ({error})"
+            ) from None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON, which :meth:`parse` takes."""
@@ -343,10 +349,10 @@ def tell_people(answers: Answers, gold: Gold) -> None:
 class Metadata:
     """Further columns about images, to search by."""
 
-    def __init__(self, labels: LabelTable, columns: Mapping[str, Sequence[str]]) -> None:
-        """Hold one value for each image of the labels; the file name is the column ``image``."""
+    def __init__(self, images: pa.Array, columns: Mapping[str, Sequence[str]]) -> None:
+        """Hold one value for each image; the file name is the column ``image``."""
         self.names = list(columns)
-        self._labels, self._columns = labels, columns
+        self._images, self._columns = images, columns
 
     def of(self, row: int) -> dict[str, str]:
         """What is known about one image."""
@@ -355,26 +361,26 @@ class Metadata:
     def rows(self, text: str, column: str) -> Ints:
         """Numbers of the images whose file name, or another column, contains a text."""
         check_choice("column", column, ["image", *self.names])
-        cells = self._labels.images if column == "image" else pa.array(self._columns[column])
+        cells = self._images if column == "image" else pa.array(self._columns[column])
         found = pc.match_substring(cells, text, ignore_case=True)
         return np.flatnonzero(found.to_numpy(zero_copy_only=False))
 
 
-def read_metadata(path: Path | None, labels: LabelTable) -> Metadata:
+def read_metadata(path: Path | None, pairs: AuditPairs) -> Metadata:
     """Read a CSV file with a column ``image``; images that it does not name have empty cells."""
+    images = pairs.labels.images
     if path is None:
-        return Metadata(labels, {})
+        return Metadata(images, {})
     known: dict[str, list[str]] = {}
-    row_of = {name: row for row, name in enumerate(labels.images.to_pylist())}
-    for _, cells in parse_rows(path, csv_text(path), ("image",)):
-        row = row_of.get(cells["image"])
-        if row is not None:
+    lines = [cells for _, cells in parse_rows(path, csv_text(path), ("image",))]
+    for cells, row in zip(lines, pairs.rows_of(one["image"] for one in lines), strict=True):
+        if row >= 0:
             for name, cell in cells.items():
                 if name != "image":
-                    known.setdefault(name, [""] * len(labels))[row] = cell
+                    known.setdefault(name, [""] * len(images))[row] = cell
     if not known:
         raise data_error(path, "no row names an image of this audit in its column 'image'.")
-    return Metadata(labels, known)
+    return Metadata(images, known)
 
 
 def neighbours(

@@ -18,12 +18,12 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hilltop.audit.decisions.answers import Answers, resolve
 from hilltop.audit.decisions.apply import read_answers
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.checks import check_choice, check_whole
 from hilltop.data import LabelTable, State
 from hilltop.data.data_errors import data_error, unknown_class
@@ -54,13 +54,11 @@ class ImageItem:
 class WholeImages:
     """Images in the order in which to ask, with the candidates and labels of each."""
 
-    def __init__(
-        self, labels: LabelTable, index: CandidateIndex, suspects: CandidateIndex | None
-    ) -> None:
+    def __init__(self, pairs: AuditPairs) -> None:
         """Sort the pairs by image."""
-        self._labels = labels
-        self._candidates = _ByImage(index, len(labels))
-        self._suspects = None if suspects is None else _ByImage(suspects, len(labels))
+        self._pairs, number = pairs, len(pairs.labels)
+        self._candidates = _ByImage(pairs.candidates, number)
+        self._suspects = None if pairs.suspects is None else _ByImage(pairs.suspects, number)
         gain = self._candidates.sums()
         rows = np.flatnonzero(self._candidates.counts())
         self.order: Ints = rows[np.argsort(-gain[rows], kind="stable")]
@@ -74,7 +72,9 @@ class WholeImages:
         columns, probs = self._candidates.of(row)
         likely = probs >= LEAST_PROBABILITY
         likely[:FEWEST_CLASSES] = True
-        return _items(columns[likely][:MOST_CLASSES], probs[likely][:MOST_CLASSES])
+        chosen = np.flatnonzero(likely)[:MOST_CLASSES]
+        pairs = zip(columns[chosen].tolist(), probs[chosen].tolist(), strict=True)
+        return [ImageItem(column, prob) for column, prob in pairs]
 
     def prob_complete(self, row: int) -> float:
         """The probability that an image lacks none of its candidates, taken as independent."""
@@ -82,9 +82,11 @@ class WholeImages:
 
     def labels(self, row: int) -> list[ImageItem]:
         """The labels of an image, the most doubtful first."""
-        known = {} if self._suspects is None else _as_dict(*self._suspects.of(row))
-        names = self._labels.labels_of(row)
-        found = [self._labels.classes.index(name) for name in names]
+        known: dict[int, float] = {}
+        if self._suspects is not None:
+            columns, probs = self._suspects.of(row)
+            known = dict(zip(columns.tolist(), probs.tolist(), strict=True))
+        found = [self._pairs.column_of[name] for name in self._pairs.labels.labels_of(row)]
         found.sort(key=lambda column: -known.get(column, 0.0))
         return [ImageItem(column, known.get(column)) for column in found]
 
@@ -110,17 +112,6 @@ class _ByImage:
         total = np.concatenate([[0.0], np.cumsum(self._probs, dtype=np.float64)])
         found: npt.NDArray[np.float64] = total[self._starts[1:]] - total[self._starts[:-1]]
         return found
-
-
-def _items(columns: npt.NDArray[np.int32], probs: npt.NDArray[np.float32]) -> list[ImageItem]:
-    return [
-        ImageItem(column, prob)
-        for column, prob in zip(columns.tolist(), probs.tolist(), strict=True)
-    ]
-
-
-def _as_dict(columns: npt.NDArray[np.int32], probs: npt.NDArray[np.float32]) -> dict[int, float]:
-    return dict(zip(columns.tolist(), probs.tolist(), strict=True))
 
 
 Floats = npt.NDArray[np.float64]
@@ -206,25 +197,23 @@ def build_queue(
     """
     check_choice("for", purpose, PURPOSES)
     check_whole("number", number, low=1)
-    labels = folder.table()
+    pairs = AuditPairs.read(folder)
+    labels, index = pairs.labels, pairs.candidates
+    if purpose == "wrong":
+        if pairs.suspects is None:
+            raise data_error(
+                folder.suspects,
+                "this audit has no list of labels that may be wrong. Run `hilltop audit` again.",
+            )
+        index = pairs.suspects
     answers = read_answers(folder) if folder.decisions.is_file() else Answers()
-    path = folder.suspects if purpose == "wrong" else folder.candidates
-    if not path.is_file():
-        raise data_error(
-            path, "this audit has no list of labels that may be wrong. Run `hilltop audit` again."
-        )
-    index = CandidateIndex.read_file(path, labels)
     for name in classes:
         check_choice("classes", name, labels.classes)
     if purpose == "images":
-        suspects = None
-        if folder.suspects.is_file():
-            suspects = CandidateIndex.read_file(folder.suspects, labels)
-        whole = WholeImages(labels, index, suspects)
-        return _by_image(labels, whole, number, answers, frozenset(classes or labels.classes))
+        return _by_image(pairs, number, answers, frozenset(classes or labels.classes))
     asked = np.array([sum(1 for _ in answers.pairs(name)) for name in labels.classes])
     known = asked + labels.counts_by_class(State.PRESENT)
-    still = _open(labels, index, answers)
+    still = _open(pairs, index, answers)
     if classes:
         wanted = np.isin(labels.classes, list(classes))
         still &= np.repeat(wanted, np.diff(index.starts))
@@ -289,10 +278,9 @@ def choose_pairs(
     )
 
 
-def _by_image(
-    labels: LabelTable, whole: WholeImages, number: int, answers: Answers, classes: frozenset[str]
-) -> Queue:
+def _by_image(pairs: AuditPairs, number: int, answers: Answers, classes: frozenset[str]) -> Queue:
     """Candidates and labels of one image after another, without what was answered."""
+    labels, whole = pairs.labels, WholeImages(pairs)
     asked: list[tuple[int, int, float, bool]] = []
     for row in whole.order.tolist():
         if len(asked) >= number:
@@ -371,15 +359,15 @@ def sample_pairs(probs: Floats, number: int, rng: np.random.Generator) -> tuple[
     return systematic_sample(inclusion, rng), inclusion
 
 
-def _open(labels: LabelTable, index: CandidateIndex, answers: Answers) -> npt.NDArray[np.bool_]:
+def _open(pairs: AuditPairs, index: CandidateIndex, answers: Answers) -> npt.NDArray[np.bool_]:
     """Which candidates nobody has answered."""
     still = np.ones(len(index), dtype=bool)
-    for column, name in enumerate(labels.classes):
-        answered = [image for image, _ in answers.pairs(name)]
+    pairs.rows_of(image for image, _, _ in answers.all())  # all at once, which is faster
+    for column, name in enumerate(pairs.labels.classes):
+        answered = pairs.rows_of(image for image, _ in answers.pairs(name))
         if answered:
-            rows = pc.index_in(pa.array(answered), value_set=labels.images).drop_null().to_numpy()
             mine = slice(index.starts[column], index.starts[column + 1])
-            still[mine] = ~np.isin(index.rows[mine], rows)
+            still[mine] = ~np.isin(index.rows[mine], answered)
     return still
 
 
@@ -397,19 +385,16 @@ def keep_plan(folder: AuditFolder, path: Path) -> int:
     Raises:
         DataError: The file is no plan, or is about other images, classes or known pairs.
     """
-    text = csv_text(path)
-    labels = folder.table()
-    index = CandidateIndex.read(folder, labels)
-    lines = _lines(path, text)
-    column_of = {name: column for column, name in enumerate(labels.classes)}
-    rows = pc.index_in(pa.array([one["image"] for one in lines]), value_set=labels.images)
-    for line, (one, row) in enumerate(zip(lines, rows.to_pylist(), strict=True), start=2):
-        if row is None:
+    text, pairs = csv_text(path), AuditPairs.read(folder)
+    lines, column_of = _lines(path, text), pairs.column_of
+    rows = pairs.rows_of(one["image"] for one in lines)
+    for line, (one, row) in enumerate(zip(lines, rows, strict=True), start=2):
+        if row < 0:
             problem = f"image {one['image']!r} is not in this audit. Audit the labels you test on."
             raise data_error(path, problem, line=line)
         if one["class"] not in column_of:
             raise data_error(path, unknown_class(one["class"], column_of), line=line)
-        if index.place(column_of[one["class"]], row) is None:
+        if pairs.candidates.place(column_of[one["class"]], row) is None:
             raise data_error(
                 path,
                 f"class {one['class']!r} of image {one['image']!r} is known already, or is not"
@@ -428,16 +413,15 @@ def keep_plan(folder: AuditFolder, path: Path) -> int:
     return len(lines)
 
 
-def planned_places(folder: AuditFolder, labels: LabelTable, index: CandidateIndex) -> list[Ints]:
+def planned_places(folder: AuditFolder, pairs: AuditPairs) -> list[Ints]:
     """Places of planned pairs among the candidates of each class, in the order of the plans."""
     lines = [one for plan in folder.plans for one in _lines(plan, csv_text(plan))]
-    rows = pc.index_in(pa.array([one["image"] for one in lines], pa.string()), labels.images)
     by_class: dict[str, list[int]] = {}
-    for one, row in zip(lines, rows.to_pylist(), strict=True):
-        by_class.setdefault(one["class"], []).append(-1 if row is None else row)
+    for one, row in zip(lines, pairs.rows_of(one["image"] for one in lines), strict=True):
+        by_class.setdefault(one["class"], []).append(row)
     places = []
-    for column, name in enumerate(labels.classes):
-        found = [index.place(column, row) for row in by_class.get(name, [])]
+    for column, name in enumerate(pairs.labels.classes):
+        found = [pairs.candidates.place(column, row) for row in by_class.get(name, [])]
         places.append(np.array([at for at in found if at is not None], dtype=np.int64))
     return places
 

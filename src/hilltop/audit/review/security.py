@@ -134,6 +134,11 @@ class ReviewerNames:
         self._wish: dict[str, _Wish] = {}
         self._lock = threading.Lock()
 
+    def known(self) -> list[str]:
+        """All names that are bound."""
+        with self._lock:
+            return list(self._owner)
+
     def claim(self, session: str, name: str) -> None:
         """Let a session act under a name.
 

@@ -32,10 +32,9 @@ from hilltop.audit.review.security import (
     NameTakenError,
     ReviewerNames,
 )
-from hilltop.audit.review.session import Review
+from hilltop.audit.review.session import VIEWS, Review, Search, View
 from hilltop.audit.review.static_page import PAGE, SCRIPTS
 from hilltop.audit.review.thumbnails import DECODERS, SIDES_PX, Size
-from hilltop.audit.review.views import VIEWS, Search, View
 from hilltop.checks import check_choice
 from hilltop.errors import ArgumentError, DataError, HilltopError
 
@@ -64,9 +63,12 @@ def build_app(review: Review, access: Access) -> Guard:
         """The reviewer of a request, bound to its session; empty where none is named yet."""
         if given in (None, ""):
             return ""
-        name = check_reviewer(given)
+        name = spelled(given)
         names.claim(request.scope[SESSION], name)
         return name
+
+    def spelled(given: Any) -> str:
+        return review.spelled(check_reviewer(given), names.known())
 
     def start(request: Request) -> Response:
         return JSONResponse(review.start(named(request, request.query_params.get("reviewer"))))
@@ -92,7 +94,7 @@ def build_app(review: Review, access: Access) -> Guard:
 
     async def events(request: Request) -> Response:
         content = await _json(request)
-        reviewer, session = check_reviewer(content.get("reviewer")), request.scope[SESSION]
+        reviewer, session = spelled(content.get("reviewer")), request.scope[SESSION]
         late = names.lost(session, reviewer)  # what waited there when the name went elsewhere
         if late is None:
             names.claim(session, reviewer)
@@ -103,10 +105,10 @@ def build_app(review: Review, access: Access) -> Guard:
         """Whose a name is; a second device asks for it, the first one hands it over or keeps it."""
         session = request.scope[SESSION]
         if request.method == "GET":
-            reviewer = check_reviewer(request.query_params.get("reviewer"))
+            reviewer = spelled(request.query_params.get("reviewer"))
             return JSONResponse(names.state(session, reviewer))
         content = await _json(request)
-        reviewer = check_reviewer(content.get("reviewer"))
+        reviewer = spelled(content.get("reviewer"))
         wish = check_choice("wish", content.get("wish", ""), ("ask", "hand over", "keep"))
         if wish == "ask":
             return JSONResponse({"reply": names.ask(session, reviewer)})

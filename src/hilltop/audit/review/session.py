@@ -6,18 +6,17 @@ It knows nothing of HTTP. Everything it returns is plain data, ready for JSON.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cached_property, lru_cache, partial
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from hilltop.audit.decisions.answers import Answers, Pair, Votes, differ, resolve
+from hilltop.audit.decisions.answers import Answers, Pair, Votes, differ, resolve, same_name
 from hilltop.audit.decisions.apply import corrected_archive, export_answers, read_answers
 from hilltop.audit.decisions.gold import GoldMixer, read_gold
 from hilltop.audit.decisions.incoming import (
@@ -31,30 +30,43 @@ from hilltop.audit.decisions.store import Answer, Comment, DecisionStore, Event,
 from hilltop.audit.find.candidate_index import CandidateIndex, Ints
 from hilltop.audit.find.pca import read_pca
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.audit.review.people import Assignment, agreement, deal, neighbours, read_metadata, work
-from hilltop.audit.review.queues import planned_places
+from hilltop.audit.review.queues import ImageItem, WholeImages, planned_places
 from hilltop.audit.review.ranking import LiveRanking
 from hilltop.audit.review.summaries import Expectations, Summaries
 from hilltop.audit.review.thumbnails import ImageStore
-from hilltop.audit.review.views import (
-    ImagePages,
-    Search,
-    View,
-    Views,
-    labelled_examples,
-    others,
-    shown_comments,
-    this_session,
-    undoable,
-)
 from hilltop.checks import check_choice
+from hilltop.data import LabelTable, State
 from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError, DataError
 
+View = Literal["ranked", "random", "planned", "wrong"]
+VIEWS: tuple[View, ...] = get_args(View)
 IMAGE_VIEW = "image"
 """What the page calls the view that shows one image with all its classes."""
 MOST_PAIRS = 200
+MOST_EXAMPLES = 6
 _UNDOABLE = 50
+_PAUSE = timedelta(minutes=30)
+"""After a longer pause a reviewer does not remember what an undo would take back."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a page is narrowed to.
+
+    Attributes:
+        text: Part of the file name, or of a cell of another column.
+        column: Which one; ``image`` for the file name.
+        like: Number of an image; those that look like it come first.
+        mine: Only what the reviewer is assigned to.
+    """
+
+    text: str = ""
+    column: str = "image"
+    like: int | None = None
+    mine: bool = False
 
 
 class Review:
@@ -78,43 +90,37 @@ class Review:
         """
         self._adjudicators = frozenset(map(check_reviewer, adjudicators))
         self.folder = folder
-        self.labels = folder.table()
-        self.index = CandidateIndex.read(folder, self.labels)
-        self.suspects: CandidateIndex | None = None
-        if folder.suspects.is_file():
-            self.suspects = CandidateIndex.read_file(folder.suspects, self.labels)
+        self.pairs = AuditPairs.read(folder)
+        labels, index = self.labels, self.index
         where = images or folder.images
         # Labelled images too: they are shown as examples.
-        shown = np.union1d(self.index.images(), np.flatnonzero(np.diff(self.labels.indptr)))
-        self.pictures = None if where is None else ImageStore(where, self.labels, shown)
+        shown = np.union1d(index.images(), np.flatnonzero(np.diff(labels.indptr)))
+        self.pictures = None if where is None else ImageStore(where, labels, shown)
         self.store = DecisionStore(folder.decisions)
-        self._answers = Answers()
-        self._rows: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._incoming = Incoming(self.labels, self.index, self._answers, self.suspects)
-        directions = read_pca(folder.directions, len(self.labels))
-        self.ranking = LiveRanking(self.index, directions, self._known)
-        self._images: ImagePages | None = None
-        planned = planned_places(folder, self.labels, self.index) if folder.plans else None
-        self._views = Views(
-            self.labels,
-            self.index,
-            self.suspects,
-            self.ranking,
-            self._answers,
-            self._rows,
-            planned=planned,
-        )
-        self._examples = lru_cache(maxsize=64)(
-            partial(labelled_examples, self.labels, self.suspects, self.pictures)
-        )
-        said = Expectations.read(folder, self.labels, self.index)
-        self._summaries = Summaries(self.labels, self.index, self.suspects, self.ranking, said)
-        self._summary = self._summaries.of
+        self._answers = Answers()
+        self._incoming = Incoming(self.pairs, self._answers)
+        self.ranking = LiveRanking(index, read_pca(folder.directions, len(labels)), self._known)
+        self._planned = planned_places(folder, self.pairs) if folder.plans else None
+        said = Expectations.read(folder, labels, index)
+        self._summaries = Summaries(self.pairs, self.ranking, said)
         self._gold = GoldMixer(read_gold(folder))
-        self._about = read_metadata(metadata, self.labels)
+        self._about = read_metadata(metadata, self.pairs)
         self._assignment = Assignment()
-        self._contested: dict[Pair, None] = {}
+        self._contested: dict[Pair, bool] = {}
+        """Pairs that people differ on, or did: whether somebody has to decide yet."""
+        self._examples = lru_cache(maxsize=64)(self._labelled_examples)
+        self._sample_order = lru_cache(maxsize=8)(index.sample_order)
+
+    @property
+    def labels(self) -> LabelTable:
+        """The labels that were audited."""
+        return self.pairs.labels
+
+    @property
+    def index(self) -> CandidateIndex:
+        """The candidates."""
+        return self.pairs.candidates
 
     def close(self) -> None:
         """Close the file of answers."""
@@ -125,27 +131,36 @@ class Review:
         """Return all classes with their counts, and what the reviewer can undo."""
         with self._lock:
             self._catch_up()
-            for column in range(len(self.labels.classes)):
+            columns = range(len(self.labels.classes))
+            for column in columns:
                 self.ranking.answered(column, self._summaries.decided(column))
-            last = this_session(self._answers.last_actions(reviewer, _UNDOABLE))
+            last = _this_session(self._answers.last_actions(reviewer, _UNDOABLE))
+            needed = {"wrong": self.pairs.suspects, "planned": self._planned}
+            views = [view for view in VIEWS if view not in needed or needed[view] is not None]
             return {
                 "audit": self.folder.created,
+                "reviewer": reviewer,
                 "labels": self.folder.labels.name,
                 "summary": self.folder.summary,
-                "views": [*self._views.offered(), "disputed", IMAGE_VIEW],
+                "views": [*views, "disputed", IMAGE_VIEW],
                 "names": self.labels.classes,
-                "classes": [
-                    self._of_class(column, reviewer)
-                    for column in range(len(self.labels.classes))
-                    if self.index.count(column)
+                "classes": [self._of_class(at, reviewer) for at in columns if self.index.count(at)],
+                "undoable": [
+                    {
+                        "action": answers[0].action,
+                        "class": answers[0].class_name,
+                        "images": [answer.image for answer in answers],
+                    }
+                    for answers in last
                 ],
-                "undoable": [undoable(answers) for answers in last],
                 "columns": self._about.names,
                 "alike": self.ranking.directions is not None,
-                "disputes": self._open_disputes(),
+                "disputes": sum(self._contested.values()),
                 "part": reviewer in self._assignment.parts,
                 "adjudicator": self.may_rule(reviewer),
             }
+
+    # ---- pages ---------------------------------------------------------------------------------
 
     def page(
         self,
@@ -179,7 +194,7 @@ class Review:
             self._catch_up()
             places = self._places(column, view, reviewer, search)
             if start is None:
-                first = self._views.first_open(column, view, places, reviewer)
+                first = self._first_open(column, view, places, reviewer)
                 start = min(first, max(0, len(places) - 1)) // count * count
             chosen = places[max(0, start) : max(0, start) + count]
             pairs = self._pairs(column, view, chosen, reviewer)
@@ -197,15 +212,25 @@ class Review:
                 "examples": self._examples(column),
             }
 
+    def _index_of(self, view: View) -> CandidateIndex:
+        suspects = self.pairs.suspects
+        return suspects if view == "wrong" and suspects is not None else self.index
+
     def _places(self, column: int, view: View, reviewer: str, search: Search) -> Ints:
         """Places of a class in the order of a view, narrowed to what is looked for."""
-        index = self._views.index_of(view)
+        index = self._index_of(view)
         if search.like is not None:
             if not 0 <= search.like < len(self.labels):
                 raise ArgumentError(f"There is no image number {search.like}.")
             places = neighbours(self.ranking.directions, index, column, search.like)
+        elif view == "ranked":
+            places = self.ranking.order(column)
+        elif view == "random":
+            places = self._sample_order(column)
+        elif view == "wrong":
+            places = np.arange(0 if self.pairs.suspects is None else index.count(column))
         else:
-            places = self._views.places(column, view)
+            places = np.zeros(0, np.int64) if self._planned is None else self._planned[column]
         rows = index.class_rows(column)[places]
         if search.text:
             found = np.isin(rows, self._about.rows(search.text, search.column))
@@ -218,6 +243,99 @@ class Review:
     @cached_property
     def _dealt(self) -> npt.NDArray[np.float64]:
         return deal(self.labels.images.to_pylist())
+
+    def _first_open(self, column: int, view: View, places: Ints, reviewer: str) -> int:
+        """Number of the first pair that the reviewer has not answered; behind all if none."""
+        mode: Mode | None = "random" if view == "random" else None
+        pairs = self._answers.pairs(self.labels.classes[column], mode=mode)
+        rows = self.pairs.rows_of(image for image, votes in pairs if reviewer in votes)
+        still_open = ~np.isin(self._index_of(view).class_rows(column)[places], rows)
+        return int(np.argmax(still_open)) if still_open.any() else len(places)
+
+    def _pairs(self, column: int, view: View, places: Ints, reviewer: str) -> list[dict[str, Any]]:
+        index = self._index_of(view)
+        probs = (
+            self.ranking.probabilities(column)
+            if index is self.index
+            else index.class_probabilities(column)
+        )
+        rows = index.class_rows(column)[places].tolist()
+        pairs = [
+            self._pair(column, view, reviewer, row, prob)
+            for row, prob in zip(rows, probs[places].tolist(), strict=True)
+        ]
+        if view == "ranked":
+            leaders = self.ranking.leaders(column)[places].tolist()
+            for pair, leader in zip(pairs, leaders, strict=True):
+                pair["alike"] = leader
+        return pairs
+
+    def _mix_gold(
+        self, pairs: list[dict[str, Any]], column: int, start: int, reviewer: str
+    ) -> None:
+        """Put known pairs between others."""
+        name = self.labels.classes[column]
+        rows = self.pairs.rows_of(self._gold.images(name, start, len(pairs)))
+        known = [self._pair(column, "ranked", reviewer, row, 0.0) for row in rows if row >= 0]
+        self._gold.mix(name, pairs, known)
+
+    def _pair(
+        self, column: int, view: View, reviewer: str, row: int, probability: float
+    ) -> dict[str, Any]:
+        name, image = self.labels.classes[column], self.labels.images[row].as_py()
+        votes = self._answers.votes(name, image, mode="random" if view == "random" else None)
+        return {
+            "row": row,
+            "image": image,
+            # In samples neither rank nor probability is shown: both would sway the reviewer.
+            "probability": None if view in ("random", "planned") else round(probability, 4),
+            "labels": self.labels.labels_of(row),
+            "picture": self._has_picture(row),
+            "other_count": len(votes) - (reviewer in votes),
+            "about": self._about.of(row),
+            **self._said(name, image, votes, reviewer),
+        }
+
+    def _has_picture(self, row: int) -> bool:
+        return self.pictures is not None and row in self.pictures
+
+    def _said(self, name: str, image: str, votes: Votes, reviewer: str) -> dict[str, Any]:
+        """A reviewer's answer to a pair; what others say of it waits until there is one."""
+        mine = votes.get(reviewer)
+        return {
+            "answer": None if mine is None else mine.answer,
+            "others": None if mine is None else _others(votes, reviewer),
+            "comments": self._comments(name, image, None if mine else reviewer),
+        }
+
+    def _comments(self, name: str, image: str, only: str | None = None) -> list[dict[str, str]]:
+        found = sorted(self._answers.comments(name, image).items())
+        return [{"reviewer": who, "text": text} for who, text in found if only in (None, who)]
+
+    def _labelled_examples(self, column: int) -> list[dict[str, Any]]:
+        """Images with a label and a picture, evenly from the surer half of a class.
+
+        The surest alone would all look the same.
+        """
+        labels, suspects = self.labels, self.pairs.suspects
+        if suspects is not None and suspects.count(column):
+            rows = suspects.class_rows(column)[::-1].astype(np.int64)
+        else:
+            entries = np.flatnonzero((labels.columns == column) & (labels.states == State.PRESENT))
+            rows = np.searchsorted(labels.indptr, entries, side="right") - 1
+        surer = rows[: max(MOST_EXAMPLES, len(rows) // 2)]
+        places = np.linspace(0, len(surer) - 1, min(MOST_EXAMPLES, len(surer))).astype(int)
+        return [
+            {"row": row, "image": labels.images[row].as_py()}
+            for row in surer[places].tolist()
+            if self._has_picture(row)
+        ]
+
+    # ---- image by image ------------------------------------------------------------------------
+
+    @cached_property
+    def _images(self) -> WholeImages:
+        return WholeImages(self.pairs)
 
     def image(
         self,
@@ -239,16 +357,54 @@ class Review:
         """
         with self._lock:
             self._catch_up()
-            if self._images is None:
-                self._images = ImagePages(self.labels, self.index, self.suspects, self._answers)
-            among = self._about.rows(search.text, search.column) if search.text else None
+            order = self._images.order
+            if search.text:
+                order = order[np.isin(order, self._about.rows(search.text, search.column))]
             if search.mine and reviewer in self._assignment.parts:
-                mine = np.flatnonzero(self._assignment.mine(reviewer, None, self._dealt))
-                among = mine if among is None else np.intersect1d(among, mine)
-            page = self._images.page(place, reviewer, among=among)
-            page["about"] = self._about.of(page["row"])
-            page["picture"] = self.pictures is not None and page["row"] in self.pictures
-            return page
+                order = order[self._assignment.mine(reviewer, None, self._dealt[order])]
+            if not len(order):
+                raise ArgumentError("No picture with candidates fits this search.")
+            if place is None:
+                still_open = (at for at, row in enumerate(order) if self._is_open(row, reviewer))
+                place = next(still_open, len(order) - 1)
+            if not 0 <= place < len(order):
+                raise ArgumentError(f"There is no image number {place} to ask about.")
+            row = int(order[place])
+            return {
+                "place": place,
+                "total": len(order),
+                "row": row,
+                "image": self.labels.images[row].as_py(),
+                "items": self._items(row, reviewer),
+                "about": self._about.of(row),
+                "picture": self._has_picture(row),
+            }
+
+    def _is_open(self, row: int, reviewer: str) -> bool:
+        """Whether a reviewer has left a candidate of an image without an answer."""
+        image = self.labels.images[int(row)].as_py()
+        names = (self.labels.classes[one.column] for one in self._images.candidates(int(row)))
+        return any(reviewer not in self._answers.votes(name, image) for name in names)
+
+    def _items(self, row: int, reviewer: str) -> list[dict[str, Any]]:
+        """Labels of an image, what it may lack, and what people added by name."""
+        image, known = self.labels.images[row].as_py(), self._images.labels(row)
+        asked = [*known, *self._images.candidates(row)]
+        listed = {one.column for one in asked}
+        asked += [
+            ImageItem(column, None)
+            for column, name in enumerate(self.labels.classes)
+            if column not in listed and self._answers.votes(name, image)
+        ]
+        found = []
+        for at, one in enumerate(asked):
+            name, prob = self.labels.classes[one.column], one.probability
+            said = self._said(name, image, self._answers.votes(name, image), reviewer)
+            prob = None if prob is None else round(prob, 4)
+            found.append({"class": name, "label": at < len(known), "probability": prob, **said})
+        return found
+
+    # ---- answers -------------------------------------------------------------------------------
 
     def record(self, reviewer: str, raw: Any, *, late: str | None = None) -> dict[str, Any]:
         """Store events; when this returns they are on disk.
@@ -265,15 +421,10 @@ class Review:
         name = check_reviewer(reviewer)
         if isinstance(raw, list) and len(raw) > MOST_EVENTS:
             raise ArgumentError(f"At most {MOST_EVENTS} events at once, but got {len(raw)}.")
-        time = now()
         with self._lock:
             self._catch_up()
             events = self._incoming.events(
-                raw,
-                reviewer=name,
-                time=lambda _: time,
-                row_of=self._row_of,
-                may_rule=self.may_rule(name),
+                raw, reviewer=name, time=now(), may_rule=self.may_rule(name)
             )
             if late is not None:
                 events += self._newer(events, name, late)
@@ -290,15 +441,13 @@ class Review:
             return {
                 "stored": [event.id for event in events],
                 "classes": [self._of_class(column, name) for column in numbers],
-                "disputes": self._open_disputes(),
+                "disputes": sum(self._contested.values()),
                 "others": [
                     {
                         "class": event.class_name,
                         "image": event.image,
-                        "others": others(self._votes(event), name),
-                        "comments": shown_comments(
-                            self._answers, event.class_name, event.image, name, True
-                        ),
+                        "others": _others(self._votes(event), name),
+                        "comments": self._comments(event.class_name, event.image),
                     }
                     for event in events
                     if isinstance(event, Answer)
@@ -315,7 +464,61 @@ class Review:
                     found.append(replace(now, id=f"again-{event.id}"[:80]))
         return found
 
+    def _votes(self, event: Answer) -> Votes:
+        mode = event.mode if event.mode == "random" else None
+        return self._answers.votes(event.class_name, event.image, mode=mode)
+
+    def _catch_up(self) -> set[str]:
+        """Take in new events, and return the classes they are about."""
+        plan = self._answers.assigned
+        touched = self._answers.catch_up(self.store)
+        if self._answers.assigned != plan:
+            self._assignment = Assignment.load(self._answers.assigned, self.labels.classes)
+        self.pairs.rows_of(image for _, image in touched)  # all at once, which is faster
+        for name, image in touched - self._gold.pairs.keys():
+            self._summaries.update(self._answers, name, image)
+            votes = self._answers.votes(name, image).values()
+            still = differ(votes)
+            if still or any(vote.mode == "ruling" for vote in votes):
+                self._contested[name, image] = still
+            else:
+                self._contested.pop((name, image), None)
+        return {name for name, _ in touched}
+
+    def _known(self, column: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Places of candidates that are present or absent by now, and which of them."""
+        with self._lock:
+            outcomes = {
+                image: resolve(votes.values())
+                for image, votes in self._answers.pairs(self.labels.classes[column])
+            }
+            row_of = dict(zip(outcomes, self.pairs.rows_of(outcomes), strict=True))
+        present = {
+            row_of[image]: outcome == "present"
+            for image, outcome in outcomes.items()
+            if outcome in ("present", "absent")
+        }
+        rows = self.index.class_rows(column)
+        places = np.flatnonzero(np.isin(rows, np.array(list(present), dtype=np.int32)))
+        return places, np.array([present[row] for row in rows[places].tolist()], dtype=bool)
+
+    def _of_class(self, column: int, reviewer: str) -> dict[str, Any]:
+        part = self._assignment.has_class(reviewer, self.labels.classes[column])
+        return {**self._summaries.of(column, reviewer), "part": part}
+
     # ---- people --------------------------------------------------------------------------------
+
+    def spelled(self, name: str, known: Iterable[str] = ()) -> str:
+        """A name as it was spelled first: ``ann`` is no other person than ``Ann``.
+
+        Args:
+            name: As somebody typed it.
+            known: Further names, beside those of people who answered or are named for this review.
+        """
+        with self._lock:
+            self._catch_up()
+            named = (*self._adjudicators, *self._assignment.parts)
+            return same_name(name, [*self._answers.names, *named, *known])
 
     def may_rule(self, reviewer: str) -> bool:
         """Whether somebody may decide where answers differ."""
@@ -366,18 +569,16 @@ class Review:
         """
         with self._lock:
             self._catch_up()
-            column_of = {name: column for column, name in enumerate(self.labels.classes)}
-            known = [
-                (column_of[name], image)
+            known = sorted(
+                (self.pairs.column_of[name], image)
                 for name, image in self._contested
-                if name in column_of and self._rows.get(image, -1) >= 0
-            ]
-            known.sort()
-            still = [self._is_open(self.labels.classes[at], image) for at, image in known]
+                if name in self.pairs.column_of and self.pairs.row_of(image) is not None
+            )
+            still = [self._contested[self.labels.classes[at], image] for at, image in known]
             if start is None:
                 start = (still.index(True) if True in still else 0) // count * count
             chosen = known[start : start + min(count, MOST_PAIRS)]
-            pairs = [self._dispute(at, reviewer, image) for at, image in chosen]
+            pairs = [self._dispute(at, image, reviewer) for at, image in chosen]
         return {
             "view": "disputed",
             "start": start,
@@ -388,32 +589,22 @@ class Review:
             "adjudicators": sorted(self._adjudicators),
         }
 
-    def _dispute(self, column: int, reviewer: str, image: str) -> dict[str, Any]:
+    def _dispute(self, column: int, image: str, reviewer: str) -> dict[str, Any]:
         """A pair with everybody's answer; an adjudicator's own one is the ruling."""
-        name = self.labels.classes[column]
-        pair = self._pair(column, "planned", reviewer, self._rows[image], 0.0)
+        name, (row,) = self.labels.classes[column], self.pairs.rows_of([image])
         votes = self._answers.votes(name, image, rulings=False)
         rulings = [one for one in self._answers.votes(name, image).values() if one.mode == "ruling"]
         last = max(rulings, key=lambda one: one.time, default=None)
         mine = last if self.may_rule(reviewer) else votes.get(reviewer)
-        return pair | {
+        return self._pair(column, "planned", reviewer, row, 0.0) | {
             "class": name,
             "answer": None if mine is None else mine.answer,
-            "others": others(votes, ""),
-            "comments": shown_comments(self._answers, name, image, reviewer, True),
+            "others": _others(votes, ""),
+            "comments": self._comments(name, image),
             "ruling": None if last is None else {"reviewer": last.reviewer, "answer": last.answer},
         }
 
-    def _is_open(self, name: str, image: str) -> bool:
-        return differ(self._answers.votes(name, image).values())
-
-    def _open_disputes(self) -> int:
-        return sum(self._is_open(*pair) for pair in self._contested)
-
-    def _of_class(self, column: int, reviewer: str) -> dict[str, Any]:
-        found = self._summary(column, reviewer)
-        found["part"] = self._assignment.has_class(reviewer, self.labels.classes[column])
-        return found
+    # ---- files ---------------------------------------------------------------------------------
 
     def export(self, what: str) -> tuple[str, bytes]:
         """Return the name and the content of a file: all answers, or the corrected labels.
@@ -442,107 +633,22 @@ class Review:
         except DataError as error:
             raise ArgumentError(str(error)) from None
 
-    def _votes(self, event: Answer) -> Votes:
-        mode = event.mode if event.mode == "random" else None
-        return self._answers.votes(event.class_name, event.image, mode=mode)
 
-    def _row_of(self, one: Mapping[str, Any]) -> int | None:
-        """Image number that an event names; its image id must agree with it."""
-        row = one.get("row")
-        if not isinstance(row, int) or isinstance(row, bool) or not 0 <= row < len(self.labels):
-            return None
-        name = self.labels.images[row].as_py()
-        if name != one.get("image"):
-            return None
-        self._rows[name] = row
-        return row
+def _others(votes: Votes, reviewer: str) -> list[dict[str, str]]:
+    """The answers of other reviewers to a pair."""
+    return [
+        {"reviewer": name, "answer": vote.answer}
+        for name, vote in sorted(votes.items())
+        if name != reviewer
+    ]
 
-    def _catch_up(self) -> set[str]:
-        """Take in new events, and return the classes they are about."""
-        plan = self._answers.assigned
-        touched = self._answers.catch_up(self.store)
-        if self._answers.assigned != plan:
-            self._assignment = Assignment.load(self._answers.assigned, self.labels.classes)
-        unknown = sorted({image for _, image in touched if image not in self._rows})
-        if unknown:
-            self._rows |= zip(unknown, self._find(unknown), strict=True)
-        for name, image in touched - self._gold.pairs.keys():
-            self._summaries.update(self._answers, name, image, self._rows[image])
-            votes = self._answers.votes(name, image).values()
-            if differ(votes) or any(vote.mode == "ruling" for vote in votes):
-                self._contested[name, image] = None
-            else:
-                self._contested.pop((name, image), None)
-        return {name for name, _ in touched}
 
-    def _known(self, column: int) -> tuple[Ints, npt.NDArray[np.bool_]]:
-        """Places of candidates that are present or absent by now, and which of them."""
-        name = self.labels.classes[column]
-        with self._lock:
-            pairs = [
-                (self._rows[image], outcome == "present")
-                for image, votes in self._answers.pairs(name)
-                if (outcome := resolve(votes.values())) in ("present", "absent")
-            ]
-        present = dict(pairs)
-        rows = self.index.class_rows(column)
-        places = np.flatnonzero(np.isin(rows, np.array(list(present), dtype=np.int32)))
-        return places, np.array([present[row] for row in rows[places].tolist()], dtype=bool)
-
-    def _find(self, images: list[str]) -> list[int]:
-        """Rows of images; -1 for answers of an earlier audit whose images are gone."""
-        found = pc.index_in(pa.array(images, pa.string()), value_set=self.labels.images)
-        rows: list[int] = found.fill_null(-1).to_pylist()
-        return rows
-
-    def _pairs(self, column: int, view: View, places: Ints, reviewer: str) -> list[dict[str, Any]]:
-        index = self._views.index_of(view)
-        rows = index.class_rows(column)[places]
-        known = self.ranking.probabilities(column) if index is self.index else None
-        probabilities = (index.class_probabilities(column) if known is None else known)[places]
-        pairs = [
-            self._pair(column, view, reviewer, int(row), float(probability))
-            for row, probability in zip(rows, probabilities, strict=True)
-        ]
-        if view == "ranked":
-            for pair, leader in zip(
-                pairs, self.ranking.leaders(column)[places].tolist(), strict=True
-            ):
-                pair["alike"] = leader
-        return pairs
-
-    def _mix_gold(
-        self, pairs: list[dict[str, Any]], column: int, start: int, reviewer: str
-    ) -> None:
-        """Put known pairs between others."""
-        name = self.labels.classes[column]
-        images = self._gold.images(name, start, len(pairs))
-        known = [self._pair(column, "ranked", reviewer, row, 0.0) for row in self._find(images)]
-        self._gold.mix(name, pairs, known)
-
-    def _pair(
-        self, column: int, view: View, reviewer: str, row: int, probability: float
-    ) -> dict[str, Any]:
-        image = self.labels.images[row].as_py()
-        mode: Mode | None = "random" if view == "random" else None
-        votes = self._answers.votes(self.labels.classes[column], image, mode=mode)
-        mine = votes.get(reviewer)
-        return {
-            "row": row,
-            "image": image,
-            # In samples neither rank nor probability is shown: both would sway the reviewer.
-            "probability": None if view in ("random", "planned") else round(probability, 4),
-            "labels": self.labels.labels_of(row),
-            "picture": self.pictures is not None and row in self.pictures,
-            "answer": None if mine is None else mine.answer,
-            "others": others(votes, reviewer) if mine else None,
-            "other_count": len(votes) - (mine is not None),
-            "comments": shown_comments(
-                self._answers,
-                self.labels.classes[column],
-                image,
-                reviewer,
-                mine is not None,
-            ),
-            "about": self._about.of(row),
-        }
+def _this_session(actions: list[list[Answer]]) -> list[list[Answer]]:
+    """The last actions without a long pause between them, or since."""
+    after = datetime.now(UTC)
+    for place in range(len(actions) - 1, -1, -1):
+        time = datetime.fromisoformat(actions[place][0].time)
+        if after - time > _PAUSE:
+            return actions[place + 1 :]
+        after = time
+    return actions

@@ -2,13 +2,24 @@
 
 from hilltop.deprecation import renamed_attributes
 from hilltop.studies.reproduce.dataset_files import DATA_SETS, DatasetFiles, find_data
-from hilltop.studies.reproduce.embedded import EmbeddedSize, embedded_source
 from hilltop.studies.reproduce.official import official_sources
-from hilltop.studies.reproduce.paper_values import PaperValue, PaperValues, read_paper_values
-from hilltop.studies.reproduce.recipe import Recipe, choose_recipes, read_recipes
+from hilltop.studies.reproduce.recipe import (
+    PaperValue,
+    PaperValues,
+    Recipe,
+    choose_recipes,
+    read_paper_values,
+    read_recipes,
+)
 from hilltop.studies.reproduce.report import write_reproduction_report
 from hilltop.studies.reproduce.run import Reproduction, reproduce
-from hilltop.studies.reproduce.source import EVERY, Source, given_source
+from hilltop.studies.reproduce.source import (
+    EVERY,
+    EmbeddedSize,
+    Source,
+    embedded_source,
+    given_source,
+)
 
 __all__ = [
     "DATA_SETS",

@@ -5,8 +5,9 @@ Only names of files and folders are looked at here; ``official.py`` reads the la
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,56 +65,49 @@ class DatasetFiles:
     note: str = ""
 
 
-@dataclass(frozen=True)
 class Search:
-    """What was found of a data set below a folder.
+    """Looks for the parts of a data set below a folder.
 
     Attributes:
-        layout: Its parts, or None if some are missing.
-        missing: A sentence for each part that is missing, with where to get it.
-        begun: Whether any part is there.
-    """
-
-    layout: DatasetFiles | None
-    missing: tuple[str, ...]
-    begun: bool
-
-
-class PartFinder:
-    """Looks for parts below a folder, and notes those that are missing.
-
-    Args:
         title: What the data set is called.
         tree: What lies below the folder.
         home: Where a part that is missing should lie.
+        layout: Its parts, or None if some are missing.
+        missing: A sentence for each part that is missing, with where to get it.
+        begun: Whether any part is there that tells this data set from others.
     """
 
-    def __init__(self, title: str, tree: FolderTree, home: Path | None = None) -> None:
+    def __init__(self, data: str, tree: FolderTree) -> None:
         """Start with nothing found."""
-        self.title, self.tree, self.home = title, tree, home or tree.root
-        self.begun = False
+        self.title, self.tree, self.home = data_title(data), tree, tree.root
+        self.layout: DatasetFiles | None = None
         self.missing: list[str] = []
+        self.begun = False
+
+    def near(self, found: Path | None) -> None:
+        """Expect parts that are missing beside one that is there."""
+        self.home = found.parent if found else self.home
 
     def folder(self, name: str, what: str) -> Path:
         """A folder; ``what`` says in words what it is and where it comes from."""
         return self.need("folder", self.tree.folder(name), name, what)
 
-    def file(self, names: list[str], what: str) -> Path:
+    def file(self, names: Sequence[str], what: str, *, telling: bool = True) -> Path:
         """The first of some files that is there."""
-        return self.need("file", self.tree.file(*names), names[0], what)
+        return self.need("file", self.tree.file(*names), names[0], what, telling=telling)
 
-    def need(self, kind: str, found: Path | None, name: str, what: str) -> Path:
-        """Note that a part is there, or that it is missing."""
-        self.begun = self.begun or found is not None
+    def need(
+        self, kind: str, found: Path | None, name: str, what: str, *, telling: bool = True
+    ) -> Path:
+        """Note that a part is there, or that it is missing.
+
+        A part that is not ``telling`` comes with other data sets too.
+        """
+        self.begun = self.begun or (telling and found is not None)
         if found is None:
             path = str(self.home / name)
             self.missing.append(f"{self.title}: there is no {kind} {path!r}: {what}.")
         return found or self.home / name
-
-    def end(self, layout: Callable[[], DatasetFiles]) -> Search:
-        """What came of it."""
-        whole = None if self.missing else layout()
-        return Search(whole, tuple(self.missing), self.begun)
 
 
 def find_data(data: str, root: Path | FolderTree, *, open_images: str = "boxes") -> Search:
@@ -124,10 +118,14 @@ def find_data(data: str, root: Path | FolderTree, *, open_images: str = "boxes")
         root: Where to look.
         open_images: Which labels of Open Images: one of :data:`OPEN_IMAGES`.
     """
-    tree = root if isinstance(root, FolderTree) else FolderTree(root)
+    search = Search(data, root if isinstance(root, FolderTree) else FolderTree(root))
     if data == "openimages":
-        return _find_openimages(tree, open_images)
-    return DATA_SETS[data](tree)
+        layout = _find_openimages(search, open_images)
+    else:
+        layout = DATA_SETS[data](search)
+    if not search.missing:
+        search.layout = layout()
+    return search
 
 
 def data_title(data: str) -> str:
@@ -140,20 +138,22 @@ def _leads(folder: Path, part: Path) -> str:
     return "" if part == folder else f"{part.relative_to(folder).as_posix()}/"
 
 
+FoundLayout = Callable[[], DatasetFiles]
+"""Puts parts together, once all of them are there."""
 _RELEASED = "one of the label lists in the folder dataset of the code released with the paper"
 
 
-def _find_coco(tree: FolderTree) -> Search:
-    known = next(filter(None, map(tree.folder, ("train2014", "val2014", "annotations"))), None)
-    places = PartFinder(data_title("coco"), tree, known and known.parent)
+def _find_coco(search: Search) -> FoundLayout:
+    tree = search.tree
+    search.near(next(filter(None, map(tree.folder, ("train2014", "val2014", "annotations"))), None))
     archive = "from the download page of the COCO data set"
     images = [
-        places.folder(f"{part}2014", f"the archive of 2014 {name} images, {archive}")
+        search.folder(f"{part}2014", f"the archive of 2014 {name} images, {archive}")
         for part, name in (("train", "training"), ("val", "validation"))
     ]
     annotations = f"of the archive of 2014 train and validation annotations, {archive}"
-    val = places.file(_instances("val"), f"it is part {annotations}")
-    train = tree.file("coco_train_full.txt") or places.file(
+    val = search.file(_instances("val"), f"it is part {annotations}")
+    train = tree.file("coco_train_full.txt") or search.file(
         _instances("train"),
         f"it is part {annotations}; coco_train_full.txt, {_RELEASED}, does as well",
     )
@@ -164,18 +164,14 @@ def _find_coco(tree: FolderTree) -> Search:
             return Split(path, "coco", prefix=_leads(above, folder))
         return Split(path, "paper_list", prefix=_leads(above, folder), classes_of=val)
 
+    lists = {"0.75": "0.75left", "0.4": "0.4left", "single": "singlelabel"}
     reduced = {
-        level: tree.file(f"coco_train_{name}.txt")
-        for level, name in (("0.75", "0.75left"), ("0.4", "0.4left"), ("single", "singlelabel"))
+        level: split(path, images[0])
+        for level, name in lists.items()
+        if (path := tree.file(f"coco_train_{name}.txt"))
     }
-    return places.end(
-        lambda: DatasetFiles(
-            "coco",
-            above,
-            split(train, images[0]),
-            split(val, images[1]),
-            {name: split(path, images[0]) for name, path in reduced.items() if path},
-        )
+    return lambda: DatasetFiles(
+        "coco", above, split(train, images[0]), split(val, images[1]), reduced
     )
 
 
@@ -184,24 +180,19 @@ def _instances(part: str) -> list[str]:
     return [f"annotations/{name}", name]
 
 
-def _find_voc(tree: FolderTree) -> Search:
+def _find_voc(search: Search) -> FoundLayout:
     # Sorting is stable: of several of that year, the least deep one.
-    homes = sorted(_voc_homes(tree), key=lambda home: "2012" not in home.name)
-    places = PartFinder(
-        data_title("voc"), tree, homes[0] if homes else tree.root / "VOCdevkit" / "VOC2012"
-    )
+    homes = sorted(_voc_homes(search.tree), key=lambda home: "2012" not in home.name)
+    search.home = home = homes[0] if homes else search.tree.root / "VOCdevkit" / "VOC2012"
     devkit = "part of the training and validation archive of PASCAL VOC 2012 (VOCdevkit)"
-    images = places.home / "JPEGImages"
-    places.need("folder", images if images.is_dir() else None, images.name, devkit)
+    images = home / "JPEGImages"
+    search.need("folder", images if images.is_dir() else None, images.name, devkit)
     for part in ("train", "val"):
-        path = places.home / "ImageSets" / "Main" / f"{part}.txt"
-        name = path.relative_to(places.home).as_posix()
-        places.need("file", path if path.is_file() else None, name, devkit)
-
-    def split(name: str) -> Split:
-        return Split(places.home, "voc", ReadOptions(unlisted="absent", split=name))
-
-    return places.end(lambda: DatasetFiles("voc", images, split("train"), split("val")))
+        name = f"ImageSets/Main/{part}.txt"
+        search.need("file", home / name if (home / name).is_file() else None, name, devkit)
+    train, val = (Split(home, "voc", ReadOptions(unlisted="absent", split=part))
+                  for part in ("train", "val"))  # fmt: skip
+    return lambda: DatasetFiles("voc", images, train, val)
 
 
 def _voc_homes(tree: FolderTree) -> Iterator[Path]:
@@ -213,29 +204,28 @@ def _voc_homes(tree: FolderTree) -> Iterator[Path]:
                 yield path.parent
 
 
-def _find_nus(tree: FolderTree) -> Search:
+def _find_nus(search: Search) -> FoundLayout:
+    tree = search.tree
     part = tree.file("TrainImagelist.txt", "TestImagelist.txt", "Concepts81.txt")
     part = part or tree.folder("TrainTestLabels")
     if part is None and any(tree.file(f"nus_{name}.txt") for name in _NUS_LISTS):
-        return _released_nus(tree)
+        return _find_released_nus(search)
     official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
-    known = next(filter(None, map(tree.folder, official)), part)
-    places = PartFinder(data_title("nus"), tree, known and known.parent)
+    search.near(next(filter(None, map(tree.folder, official)), part))
     site = "from the page of the NUS-WIDE data set"
     parts = [
-        places.file(["ConceptsList/Concepts81.txt", "Concepts81.txt"],
+        search.file(["ConceptsList/Concepts81.txt", "Concepts81.txt"],
                     f"the list of 81 concepts, {site}"),
-        *(places.file([f"ImageList/{name}", name], f"a list of images, {site}")
+        *(search.file([f"ImageList/{name}", name], f"a list of images, {site}")
           for name in ("TrainImagelist.txt", "TestImagelist.txt")),
-        places.need("folder", tree.folder("TrainTestLabels"), "Groundtruth/TrainTestLabels",
+        search.need("folder", tree.folder("TrainTestLabels"), "Groundtruth/TrainTestLabels",
                     f"the labels of both parts, {site}"),
     ]  # fmt: skip
     home = Path(os.path.commonpath([part.parent for part in parts]))
-    found = tree.folder("Flickr") or _images_near(tree, home)
-    images = places.need(
-        "folder", found, "Flickr", f"the images, in a folder for each query, {site}"
-    )
-    places.begun = part is not None  # other data sets have such folders of images
+    above = [path for path in tree.folders("images") if path.parent in (home, *home.parents)]
+    nearest = max(above, key=lambda path: len(path.parts), default=None)
+    found, what = tree.folder("Flickr") or nearest, "the images, in a folder for each query"
+    images = search.need("folder", found, "Flickr", f"{what}, {site}", telling=False)
 
     def layout() -> DatasetFiles:
         flat = not any(child.is_dir() for child in images.iterdir())
@@ -245,45 +235,27 @@ def _find_nus(tree: FolderTree) -> Search:
         )
         return DatasetFiles("nus", images, train, test)
 
-    return places.end(layout)
-
-
-def _images_near(tree: FolderTree, home: Path) -> Path | None:
-    """The folder ``images`` that lies nearest to the lists."""
-    nearest = [home, *home.parents]
-    found = [path for path in tree.folders("images") if path.parent in nearest]
-    return max(found, key=lambda path: len(path.parts), default=None)
+    return layout
 
 
 _NUS_CLASSES = 81
 _NUS_LISTS = ("train_full", "val")
 
 
-def _released_nus(tree: FolderTree) -> Search:
-    """The lists of the released code; their images lie in one folder."""
-    places = PartFinder(data_title("nus"), tree)
-    found = next((path for path in tree.folders("images") if has_image(path)), None)
-    images = places.need(
-        "folder", found, "images", "the images that the released lists name, all in this one folder"
-    )
-    # The lists alone say little: they come with those of COCO.
-    begun = places.begun
-    train, val = (places.file([f"nus_{name}.txt"], _RELEASED) for name in _NUS_LISTS)
-    places.begun = begun
-    single = tree.file("nus_train_singlelabel.txt")
+def _find_released_nus(search: Search) -> FoundLayout:
+    """The lists of the released code; their images lie in one folder.
 
-    def split(path: Path) -> Split:
-        return Split(path, "paper_list", numbered=_NUS_CLASSES)
-
-    return places.end(
-        lambda: DatasetFiles(
-            "nus",
-            images,
-            split(train),
-            split(val),
-            {} if single is None else {"single": split(single)},
-        )
-    )
+    The lists alone say little: they come with those of COCO.
+    """
+    found = next((path for path in search.tree.folders("images") if has_image(path)), None)
+    what = "the images that the released lists name, all in this one folder"
+    images = search.need("folder", found, "images", what)
+    train, val = (search.file([f"nus_{name}.txt"], _RELEASED, telling=False) for name in _NUS_LISTS)
+    single = search.tree.file("nus_train_singlelabel.txt")
+    paths = {"train": train, "val": val} | ({"single": single} if single else {})
+    splits = {name: Split(path, "paper_list", numbered=_NUS_CLASSES)
+              for name, path in paths.items()}  # fmt: skip
+    return lambda: DatasetFiles("nus", images, splits.pop("train"), splits.pop("val"), splits)
 
 
 _EDITIONS = ("", "oidv6-", "oidv7-")
@@ -308,17 +280,13 @@ class _OpenImagesForm:
     note: str
 
     def labels(self, part: str) -> list[str]:
-        return self._all(self.files, part)
+        """Names that the label file of a part may have."""
+        return _editions(self.files, part)
 
-    def described(self) -> list[str]:
-        return self._all(self.classes, "")
 
-    @staticmethod
-    def _all(names: tuple[str, ...], part: str) -> list[str]:
-        filled = [
-            name.format(part=part, edition=edition) for name in names for edition in _EDITIONS
-        ]
-        return list(dict.fromkeys(filled))
+def _editions(names: Sequence[str], part: str = "") -> list[str]:
+    filled = [name.format(part=part, edition=edition) for name in names for edition in _EDITIONS]
+    return list(dict.fromkeys(filled))
 
 
 OPEN_IMAGES = {
@@ -347,25 +315,23 @@ OPEN_IMAGES = {
 """The labels of Open Images that :func:`find_data` can look for."""
 
 
-def _find_openimages(tree: FolderTree, open_images: str = "boxes") -> Search:
-    form = OPEN_IMAGES[open_images]
+def _find_openimages(search: Search, open_images: str = "boxes") -> FoundLayout:
+    form, tree = OPEN_IMAGES[open_images], search.tree
     site = "from the download page of the Open Images data set"
-    labels = {part: form.labels(part) for part in form.parts}
-    known = tree.file(*(name for names in labels.values() for name in names), *form.described())
-    places = PartFinder(data_title("openimages"), tree, known and _outside_parts(known))
-    files = [places.file(names, f"{form.what}, {site}") for names in labels.values()]
-    classes = places.file(form.described(), f"the names of the classes, {site}")
-    begun, found = places.begun, [_images_of(part, places.home, tree) for part in form.parts]
+    labels, described = [form.labels(part) for part in form.parts], _editions(form.classes)
+    known = tree.file(*itertools.chain(*labels, described))
+    search.home = _outside_parts(known) if known else tree.root
+    files = [search.file(names, f"{form.what}, {site}") for names in labels]
+    classes = search.file(described, f"the names of the classes, {site}")
+    found = [_images_of(part, search.home, tree) for part in form.parts]
     for part, folder in zip(form.parts, found, strict=True):
         what = f"the images of this part, as many as can be had, {site}"
-        places.need("folder", folder, part, what)
-    places.begun = begun  # folders of these names lie everywhere
+        search.need("folder", folder, part, what, telling=False)
     for name, other in OPEN_IMAGES.items():
-        if places.missing and name != open_images and tree.file(*other.labels("train")):
-            places.missing.append(
-                f"{places.title}: --open-images {name} reads the {name} that are there instead."
+        if search.missing and name != open_images and tree.file(*other.labels("train")):
+            search.missing.append(
+                f"{search.title}: --open-images {name} reads the {name} that are there instead."
             )
-    options = ReadOptions(unlisted="absent", classes=classes)
 
     def layout() -> DatasetFiles:
         folders = [folder for folder in found if folder is not None]
@@ -373,6 +339,7 @@ def _find_openimages(tree: FolderTree, open_images: str = "boxes") -> Search:
         above = Path(
             os.path.commonpath([folder.parent if direct else folder for folder in folders])
         )
+        options = ReadOptions(unlisted="absent", classes=classes)
         # In folders of these, images are looked for by their names, which differ in all parts.
         train, test = (
             Split(file, "openimages", options, prefix=_leads(above, folder) if direct else "")
@@ -380,7 +347,7 @@ def _find_openimages(tree: FolderTree, open_images: str = "boxes") -> Search:
         )
         return DatasetFiles("openimages", above, train, test, partial=True, note=form.note)
 
-    return places.end(layout)
+    return layout
 
 
 def _outside_parts(file: Path) -> Path:
@@ -410,7 +377,7 @@ PAPER_SIZES = {
 }
 """Training images, test images and classes, as the paper's section on data has them."""
 
-DATA_SETS: dict[str, Callable[[FolderTree], Search]] = {
+DATA_SETS: dict[str, Callable[[Search], FoundLayout]] = {
     "coco": _find_coco,
     "voc": _find_voc,
     "nus": _find_nus,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from hilltop.data import State, drop_positives, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import HilltopError
 from hilltop.inputs.image_files import find_images
-from hilltop.registry import Registry
 from hilltop.report.paper_figures import (
     Example,
     draw_asl_gradients,
@@ -72,42 +72,13 @@ class Material:
     stopped: frozenset[str] = frozenset()
 
 
-Draw = Callable[[Material], Figure]
-FIGURES: Registry[Draw] = Registry("figure")
-
-
-def _drawn_by(name: str) -> Callable[[Draw], Draw]:
-    """Register a function that draws; the registry builds it without options."""
-
-    def add(draw: Draw) -> Draw:
-        FIGURES.register(name)(lambda: draw)
-        return draw
-
-    return add
-
-
-@_drawn_by("negative_gradients")
-def _negative_gradients(material: Material) -> Figure:
-    return draw_negative_gradients()
-
-
-@_drawn_by("focal_margin_gradients")
-def _focal_margin_gradients(material: Material) -> Figure:
-    return draw_focal_margin_gradients()
-
-
-@_drawn_by("asl_gradients")
-def _asl_gradients(material: Material) -> Figure:
-    return draw_asl_gradients()
-
-
-@_drawn_by("stages")
 def _stages(material: Material) -> Figure:
     panels = {}
     for title, found, epoch in _stage_panels(material):
-        edges = found.edges[:: _merged(found)]
+        merged = found.counts.shape[2] // _BINS  # fewer, wider bins
         panels[title] = {
-            shown: (edges, _coarse(found.of(kind, epoch))) for kind, shown in _GROUPS.items()
+            shown: (found.edges[::merged], found.of(kind, epoch).reshape(_BINS, -1).sum(axis=1))
+            for kind, shown in _GROUPS.items()
         }
     return draw_histogram_panels(panels)
 
@@ -127,10 +98,10 @@ def _stage_numbers(material: Material) -> Sheet:
     rows = []
     for threshold, said in _STAGE_THRESHOLDS.items():
         above = [found.above(threshold) for _, found, _ in panels]
-        for part, (what, paper) in enumerate(
-            (("that are missing labels", said), ("of all missing labels", ""))
-        ):
-            values = [both[part][epoch] for both, (_, _, epoch) in zip(above, panels, strict=True)]
+        epochs = [epoch for _, _, epoch in panels]
+        for part, what in enumerate(("that are missing labels", "of all missing labels")):
+            values = [both[part][epoch] for both, epoch in zip(above, epochs, strict=True)]
+            paper = "" if part else said
             rows.append((f"unlabelled pairs above {threshold:g} {what}", paper, values))
     for low, high, said in _STAGE_RANGES:
         values = [_share(found.of("labelled", epoch), low, high) for _, found, epoch in panels]
@@ -154,11 +125,6 @@ def _share(counts: npt.NDArray[Any], low: float, high: float) -> float:
     return float(counts[start:stop].sum() / counts.sum()) if counts.sum() else float("nan")
 
 
-NUMBERS: dict[str, Callable[[Material], Sheet]] = {"stages": _stage_numbers}
-"""What stands below a figure, by the name of the function that draws it."""
-
-
-@_drawn_by("test_distributions")
 def _test_distributions(material: Material) -> Figure:
     panels = {}
     for name, run in material.runs.items():
@@ -174,7 +140,6 @@ def _test_distributions(material: Material) -> Figure:
     return draw_histogram_panels(panels)
 
 
-@_drawn_by("missing_by_epoch")
 def _missing_by_epoch(material: Material) -> Figure:
     *shown, labeller = material.runs
     curves = {}
@@ -190,17 +155,7 @@ def _missing_by_epoch(material: Material) -> Figure:
     return draw_pseudo_labels_by_epoch(curves, rectangles)
 
 
-@_drawn_by("examples")
-def _examples(material: Material) -> Figure:
-    return draw_examples(_test_examples(material, start=0))
-
-
-@_drawn_by("more_examples")
-def _more_examples(material: Material) -> Figure:
-    return draw_examples(_test_examples(material, start=_EXAMPLES))
-
-
-def _test_examples(material: Material, *, start: int) -> list[Example]:
+def _examples(material: Material, *, start: int = 0) -> Figure:
     """Test images that would keep one label at least and lose one by the rule of the level."""
     source = material.source
     folder = None if source is None else source.pictures
@@ -235,7 +190,7 @@ def _test_examples(material: Material, *, start: int) -> list[Example]:
             for name, values in probs.items()
         }
         examples.append(Example(_pixels(folder / files[number].as_py()), seen, lost, said))
-    return examples
+    return draw_examples(examples)
 
 
 def _probabilities(run: Result, images: pa.StringArray, *, which: Which) -> npt.NDArray[Any]:
@@ -249,10 +204,16 @@ def _pixels(path: Path) -> npt.NDArray[np.uint8]:
         return np.asarray(image.convert("RGB"))
 
 
-def _merged(found: Histograms) -> int:
-    return int(found.counts.shape[2]) // _BINS
-
-
-def _coarse(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Fewer, wider bins."""
-    return np.asarray(counts.reshape(_BINS, -1).sum(axis=1))
+FIGURES: dict[str, Callable[[Material], Figure]] = {
+    "negative-gradients": lambda _: draw_negative_gradients(),
+    "focal-margin-gradients": lambda _: draw_focal_margin_gradients(),
+    "asl-gradients": lambda _: draw_asl_gradients(),
+    "stages": _stages,
+    "test-distributions": _test_distributions,
+    "missing-by-epoch": _missing_by_epoch,
+    "examples": _examples,
+    "more-examples": partial(_examples, start=_EXAMPLES),
+}
+"""What draws a figure, by the name of its recipe."""
+NUMBERS: dict[str, Callable[[Material], Sheet]] = {"stages": _stage_numbers}
+"""What stands below a figure."""

@@ -31,7 +31,7 @@ from hilltop.studies.reproduce.dataset_files import (
     data_title,
     find_data,
 )
-from hilltop.studies.reproduce.source import Backbones, Source
+from hilltop.studies.reproduce.source import Source
 from hilltop.training.config import TrainConfig
 
 _DONE = "layout.json"
@@ -69,9 +69,10 @@ def official_sources(
         raise DataError(f"--root: there is no folder {str(root)!r}.")
     names = list(dict.fromkeys(name for group in groups for name in group))
     tree = FolderTree(root)
-    nothing = Search(None, (), begun=False)
     found = {
-        name: nothing if name in unnamed else find_data(name, tree, open_images=open_images)
+        name: Search(name, tree)
+        if name in unnamed
+        else find_data(name, tree, open_images=open_images)
         for name in names
     }
     _check_all_there(groups, found, out, whatever_is_there)
@@ -105,33 +106,26 @@ def _check_all_there(
         raise DataError("\n".join([head, *missing]))
 
 
-def _is_prepared(folder: Path) -> bool:
-    return (folder / _DONE).is_file()
-
-
 def _was_trained_on(folder: Path) -> bool:
     """Whether there are runs; a plan that was only stated leaves labels alone."""
-    return _is_prepared(folder) and any(
+    return (folder / _DONE).is_file() and any(
         path.is_dir() and path.name != _LABELS for path in folder.iterdir()
     )
 
 
 def _source(layout: DatasetFiles, out: Path, base: TrainConfig) -> Source:
     folder = out / layout.data
+    done = folder / _DONE
     parts = {"train": layout.train, "val": layout.val, **layout.reduced}
     signature = {name: _signature(part) for name, part in parts.items()}
-    kept = read_json(folder / _DONE, "Delete it to prepare anew.") if _is_prepared(folder) else {}
+    kept = read_json(done, "Delete it to prepare anew.") if done.is_file() else {}
     if kept.get("files") != signature:
-        left_out = _prepare(layout, folder)
-        kept = {"files": signature, "left_out": left_out}
-        atomic_write(folder / _DONE, json.dumps(kept, indent=2) + "\n")
+        kept = {"files": signature, "left_out": _prepare(layout, folder)}
+        atomic_write(done, json.dumps(kept, indent=2) + "\n")
+    about = f"Labels {layout.train.path}, judged by {layout.val.path}."
     source = _from_tables(layout.data, folder, base, layout.images)
-    sentences = [
-        f"Labels {layout.train.path}, judged by {layout.val.path}.",
-        layout.note,
-        *kept["left_out"],
-    ]
-    return dataclasses.replace(source, about=" ".join(filter(None, sentences)))
+    sentences = filter(None, [about, layout.note, *kept["left_out"]])
+    return dataclasses.replace(source, about=" ".join(sentences))
 
 
 def _earlier_source(name: str, out: Path, base: TrainConfig) -> Source:
@@ -160,7 +154,6 @@ def _from_tables(name: str, folder: Path, base: TrainConfig, images: Path | None
         base=config,
         reduced=reduced,
         pictures=images,
-        backbones=Backbones(config),
         folder=name,
         paper_sizes=PAPER_SIZES[name],
     )
@@ -180,29 +173,28 @@ def _signature(split: Split) -> list[Any]:
 def _prepare(layout: DatasetFiles, folder: Path) -> list[str]:
     """Write the labels of every part, and return what was left out, in words."""
     (folder / _LABELS).mkdir(parents=True, exist_ok=True)
-    train, val = (_read(split, folder) for split in (layout.train, layout.val))
-    said = [_said_without(layout, train, val)]
-    train, val = _labelled(train), _labelled(val)
+    every = [_read(split, folder) for split in (layout.train, layout.val)]
+    tables = [_labelled(table) for table in every]
+    said = [_left_out("Left out, because no label is given", every, tables)]
     if layout.partial:
-        here = [_there(layout.images, table) for table in (train, val)]
-        said.append(_said_absent((train, val), here))
-        train, val = here
-        train, val = _shared_classes(train, val)
+        here = [_there(layout.images, table) for table in tables]
+        said.append(_left_out("Not there and left out", tables, here))
+        tables = _with_shared_classes(here)
     faults = [
-        str(missing_images(layout.images, absent, len(table)))
-        for table in (train, val)
-        if (absent := _absent(layout.images, table))
+        str(missing_images(layout.images, absent.to_pylist(), len(table)))
+        for table in tables
+        if len(absent := table.images.filter(find_images(layout.images, table.images).is_null()))
     ]
     if faults:
         raise DataError("\n".join(faults))
-    tables = {"train": train, "val": val}
+    parts = dict(zip(("train", "val"), tables, strict=True))
     for level, split in layout.reduced.items():
-        table = _read(split, folder).with_classes(train.classes)
+        table = _read(split, folder).with_classes(tables[0].classes)
         # The released lists leave labels out, so what they do not list is unknown.
-        tables[level] = drop_positives(table, 0, seed=0).table
-    for part, table in tables.items():
+        parts[level] = drop_positives(table, 0, seed=0).table
+    for part, table in parts.items():
         write_labels(table, _table(folder, part), format="hilltop")
-    return [sentence for sentence in said if sentence]
+    return list(filter(None, said))
 
 
 def _read(split: Split, folder: Path) -> LabelTable:
@@ -248,47 +240,30 @@ def _there(folder: Path, table: LabelTable) -> LabelTable:
     return table.select(rows)
 
 
-def _absent(folder: Path, table: LabelTable) -> list[str]:
-    names: list[str] = table.images.filter(find_images(folder, table.images).is_null()).to_pylist()
-    return names
-
-
-def _shared_classes(train: LabelTable, val: LabelTable) -> tuple[LabelTable, LabelTable]:
+def _with_shared_classes(tables: Sequence[LabelTable]) -> list[LabelTable]:
     """Both parts with the classes that have a label in each; others cannot be learned or judged."""
-    used = train.counts_by_class(State.PRESENT).astype(bool) & val.counts_by_class(
-        State.PRESENT
-    ).astype(bool)
+    used = np.all([table.counts_by_class(State.PRESENT) > 0 for table in tables], axis=0)
     if not used.any():
         raise ArgumentError("No class has a label among both training and test images.")
-    return _only(train, used), _only(val, used)
-
-
-def _only(table: LabelTable, used: Any) -> LabelTable:
-    """The table of some classes, without images that have a label of none of them."""
-    entries = used[table.columns]
-    lengths = np.bincount(table.rows[entries], minlength=len(table))
     renumbered = np.cumsum(used) - 1
-    kept = dataclasses.replace(
-        table,
-        classes=tuple(name for name, chosen in zip(table.classes, used, strict=True) if chosen),
-        indptr=np.concatenate([[0], np.cumsum(lengths)]),
-        columns=renumbered[table.columns[entries]].astype(np.int32),
-        states=table.states[entries],
-    )
-    return _labelled(kept)
+    found = []
+    for table in tables:
+        entries = used[table.columns]
+        lengths = np.bincount(table.rows[entries], minlength=len(table))
+        kept = dataclasses.replace(
+            table,
+            classes=tuple(np.array(table.classes, dtype=object)[used]),
+            indptr=np.concatenate([[0], np.cumsum(lengths)]),
+            columns=renumbered[table.columns[entries]].astype(np.int32),
+            states=table.states[entries],
+        )
+        found.append(_labelled(kept))
+    return found
 
 
-def _said_without(layout: DatasetFiles, *tables: LabelTable) -> str:
-    counts = [int((table.labels_per_image() == 0).sum()) for table in tables]
+def _left_out(why: str, before: Sequence[LabelTable], after: Sequence[LabelTable]) -> str:
+    counts = [len(one) - len(other) for one, other in zip(before, after, strict=True)]
     if not any(counts):
         return ""
     train, val = (pluralize(count, "image", "images") for count in counts)
-    return f"Left out, because no label is given: {train} of training and {val} of test."
-
-
-def _said_absent(before: Sequence[LabelTable], here: Sequence[LabelTable]) -> str:
-    counts = [len(one) - len(other) for one, other in zip(before, here, strict=True)]
-    if not any(counts):
-        return ""
-    train, val = (pluralize(count, "image", "images") for count in counts)
-    return f"Not there and left out: {train} of training and {val} of test."
+    return f"{why}: {train} of training and {val} of test."

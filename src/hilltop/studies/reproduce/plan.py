@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 import warnings
@@ -22,7 +23,7 @@ from hilltop.studies.compare import Cell, Method, Study
 from hilltop.studies.compare.runs import read_result
 from hilltop.studies.reproduce.dataset_files import data_title
 from hilltop.studies.reproduce.recipe import Recipe, Setting
-from hilltop.studies.reproduce.source import Source, all_levels, source_of
+from hilltop.studies.reproduce.source import Source, of_data
 from hilltop.training.config import ModelConfig, TrainConfig
 from hilltop.training.distributed import launch
 
@@ -129,25 +130,35 @@ def plan_jobs(
     """
     jobs = []
     for data, source in sources.items():
-        parts = [recipe.on(data) for recipe in recipes]
-        if not any(part.columns or part.methods for part in parts):
-            continue
-        filled = [part.filled(source.facts()) for part in parts]
-        names = [name for part in filled for name in part.used_levels]
-        levels = all_levels(source, list(dict.fromkeys(names)))
-        for setting in dict.fromkeys(setting for part in filled for setting in part.settings):
+        for setting, cells in _cells(recipes, data, source, seeds).items():
             config = source.settings(setting)
-            chosen = seeds if setting.model is None else seeds[:1]  # other backbones are dear
-            cells = [cell for part in filled for cell in part.cells(levels, chosen, setting)]
-            if config is not None and cells:
+            if config is not None:
                 study = Study(out / source.folder / str(setting), config)
-                every = tuple(dict.fromkeys(cells))
-                made = tuple(cell for cell in every if only is None or only.has(cell))
-                others = tuple(cell for cell in every if cell not in made)
+                made = tuple(cell for cell in cells if only is None or only.has(cell))
+                others = tuple(cell for cell in cells if cell not in made)
                 jobs.append(Job(data, source, setting, study, made, others))
     if only is not None:
         only.check([cell for job in jobs for cell in (*job.cells, *job.others)])
     return jobs
+
+
+def _cells(
+    recipes: Sequence[Recipe], data: str, source: Source, seeds: Sequence[int]
+) -> dict[Setting, list[Cell]]:
+    """The runs on one source, by how they are trained."""
+    made = [recipe for recipe in recipes if recipe.methods or recipe.columns]
+    facts = source.facts() if made else {}
+    found: dict[Setting, list[Cell]] = {}
+    for recipe in made:
+        specs = dict.fromkeys(recipe.specs(data, facts))
+        for seed, spec in itertools.product(seeds, specs):
+            # Other backbones are dear, and a figure shows one run.
+            once = spec.setting.model is not None or recipe.kind == "figure"
+            cell = Cell(source.level(spec.level), spec.method, seed)
+            cells = found.setdefault(spec.setting, [])
+            if cell not in cells and not (once and seed != seeds[0]):
+                cells.append(cell)
+    return found
 
 
 def describe_plan(
@@ -212,8 +223,8 @@ def absent_data(
 ) -> str:
     """Names of data sets that recipes need and that are not there, but for those nobody named."""
     names = dict.fromkeys(data for recipe in recipes for data in recipe.data_sets)
-    absent = [data for data in names if source_of(data, sources) is None]
-    titles = [data_title(data) for data in absent if data not in unnamed]
+    titles = [data_title(data) for data in names
+              if data not in unnamed and of_data(data, sources) is None]  # fmt: skip
     return " and ".join(filter(None, [", ".join(titles[:-1]), *titles[-1:]]))
 
 
@@ -318,6 +329,6 @@ def _short(seconds: float) -> str:
 
 def _hours(seconds: float) -> str:
     hours = seconds / 3600
-    if hours < 0.1:
+    if hours < 1:
         return f"{max(1, round(seconds / 60))} min"
     return f"{hours:,.0f} hours" if hours >= 10 else f"{hours:.1f} hours"

@@ -1,21 +1,20 @@
-"""Recipes: for every table and figure of the paper, which runs it is made of."""
+"""Recipes: for every table and figure of the paper, its runs; and the numbers that it prints."""
 
 from __future__ import annotations
 
 import dataclasses
-import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hilltop.checks import did_you_mean
-from hilltop.data.small_files import read_yaml
+from hilltop.data.data_errors import ErrorCollector
+from hilltop.data.small_files import read_rows, read_yaml
 from hilltop.errors import ArgumentError, ConfigError
-from hilltop.studies.compare import BASELINE, COMPLETE, Cell, Level, Method
+from hilltop.studies.compare import BASELINE, COMPLETE, Method
+from hilltop.training.config import build_dataclass
 
-KINDS = ("table", "statistics", "figure")
-FORMS = ("beside", "stacked", "transposed")
 PAPER_TRAINING = "paper.yaml"
 """How the paper trains, as a configuration of ``hilltop train``."""
 
@@ -38,12 +37,28 @@ USUAL = Setting()
 
 
 @dataclass(frozen=True)
+class Spec:
+    """A run that a table or figure needs, whatever its seed.
+
+    Attributes:
+        setting: How it is trained.
+        level: Name of the level of its labels.
+        method: The method.
+    """
+
+    setting: Setting
+    level: str
+    method: Method
+
+
+@dataclass(frozen=True)
 class Row:
     """A row of a table: its name in the paper, and the method that gives its numbers.
 
     Attributes:
         paper: Name in the paper and in ``paper_values.csv``.
-        method: The method, in the notation of ``hilltop compare``.
+        method: The method, in the notation of ``hilltop compare``. ``{labels_per_image}`` stands
+            for that fact of the data set.
         complete: Trained on complete labels.
         at: Another method at some levels.
         group: Heading that the paper has above it, if it is the first row of a group.
@@ -55,15 +70,9 @@ class Row:
     at: dict[str, str] = field(default_factory=dict)
     group: str = ""
 
-    def filled(self, facts: typing.Mapping[str, str]) -> Row:
-        """The same with facts of a data set put into its methods."""
-        return dataclasses.replace(
-            self, method=_fill(self.method, facts), at=_fill_all(self.at, facts)
-        )
-
-    def method_at(self, level: str) -> Method:
-        """The method at a level."""
-        return Method.parse(self.at.get(level, self.method))
+    def written(self, level: str, facts: Mapping[str, str]) -> str:
+        """The method in a column of a level, with the facts of its data set."""
+        return _filled(self.at.get(level, self.method), facts)
 
 
 @dataclass(frozen=True)
@@ -80,10 +89,12 @@ class Column:
     model: str | None = None
     data: str = ""
 
-    @property
-    def setting(self) -> Setting:
-        """How its runs are trained."""
-        return Setting(model=self.model)
+    def spec(self, row: Row, facts: Mapping[str, str]) -> Spec:
+        """The run whose numbers stand in this column of a row."""
+        level, method = (COMPLETE.name, BASELINE)
+        if not row.complete:
+            level, method = self.level, Method.parse(row.written(self.level, facts))
+        return Spec(Setting(self.model), level, method)
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,6 @@ class Recipe:
         data: The data set that it is made from; several for statistics.
         form: How a table is set: numbers of the paper beside measured ones, below them (stacked),
             or that with rows and columns exchanged (transposed).
-        draw: For a figure, the name of the function that draws it.
         level: For a figure, the labels that its runs were trained on.
         methods: For a figure, its methods by the names that it shows. "complete bce" is trained
             on complete labels, "epoch 3 splc" is stopped after three epochs.
@@ -108,57 +118,41 @@ class Recipe:
     """
 
     name: str
-    kind: str
+    kind: Literal["table", "statistics", "figure"]
     place: int
     title: str
     data: str = ""
-    form: str = "beside"
-    draw: str = ""
+    form: Literal["beside", "stacked", "transposed"] = "beside"
     level: str = ""
     methods: dict[str, str] = field(default_factory=dict)
     rows: tuple[Row, ...] = ()
     columns: tuple[Column, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def filled(self, facts: typing.Mapping[str, str]) -> Recipe:
-        """The same with facts of a data set put into methods: ``{labels_per_image}``."""
-        rows = tuple(row.filled(facts) for row in self.rows)
-        return dataclasses.replace(self, rows=rows, methods=_fill_all(self.methods, facts))
+    def specs(self, data: str = "", facts: Mapping[str, str] | None = None) -> Iterator[Spec]:
+        """The runs that it needs.
 
-    def on(self, data: str) -> Recipe:
-        """The part of it that is made from one data set; all of it for no name."""
-        if not data:
-            return self
-        columns = tuple(column for column in self.columns if column.data == data)
-        methods = self.methods if self.data == data else {}
-        return dataclasses.replace(self, columns=columns, methods=methods)
+        Args:
+            data: The data set that they are made on; all without a name.
+            facts: What its methods ask of that data set.
+        """
+        facts = facts or {}
+        if data in ("", self.data):
+            yield from (self.figure_spec(name, facts) for name in self.methods)
+        for column in self.columns:
+            if data in ("", column.data):
+                yield from (column.spec(row, facts) for row in self.rows)
+                yield Spec(Setting(column.model), column.level, BASELINE)
 
-    def cells(
-        self, levels: typing.Mapping[str, Level], seeds: Sequence[int], setting: Setting = USUAL
-    ) -> list[Cell]:
-        """Runs that it needs in one setting. Figures need one seed."""
-        if self.kind == "figure":
-            runs = [self.run(name, levels, seeds[0]) for name in self.methods]
-            return [cell for found, cell in runs if found == setting]
-        columns = [column for column in self.columns if column.setting == setting]
-        methods = [
-            (COMPLETE, BASELINE) if row.complete else (levels[at], row.method_at(at))
-            for at in dict.fromkeys(column.level for column in columns)
-            for row in self.rows
-        ]
-        baselines = [(levels[column.level], BASELINE) for column in columns]
-        every = [*methods, *baselines]
-        return [Cell(level, method, seed) for seed in seeds for level, method in every]
-
-    def run(self, name: str, levels: typing.Mapping[str, Level], seed: int) -> tuple[Setting, Cell]:
-        """The run behind a name in a figure, and how it is trained."""
-        word, setting = self.methods[name], USUAL
+    def figure_spec(self, name: str, facts: Mapping[str, str]) -> Spec:
+        """The run behind a name in a figure."""
+        word, setting, level = self.methods[name], USUAL, self.level
         if word.startswith("epoch "):
             _, number, word = word.split(" ", 2)
             setting = Setting(epochs=int(number))
-        complete = word.removeprefix("complete ")
-        level = levels[self.level] if complete == word else COMPLETE
-        return setting, Cell(level, Method.parse(complete), seed)
+        if word.startswith("complete "):
+            word, level = word.removeprefix("complete "), COMPLETE.name
+        return Spec(setting, level, Method.parse(_filled(word, facts)))
 
     @property
     def data_sets(self) -> list[str]:
@@ -167,32 +161,20 @@ class Recipe:
         return [name for name in dict.fromkeys(names) if name]
 
     @property
-    def settings(self) -> list[Setting]:
-        """How its runs are trained: the usual way, and others."""
-        stops = [word.split()[1] for word in self.methods.values() if word.startswith("epoch ")]
-        others = [Setting(model) for model in self.models]
-        return [USUAL, *others, *(Setting(epochs=int(stop)) for stop in dict.fromkeys(stops))]
-
-    @property
     def models(self) -> list[str]:
         """Backbones other than the usual one."""
         return [model for model in dict.fromkeys(c.model for c in self.columns) if model]
 
-    @property
-    def used_levels(self) -> list[str]:
-        """Names of the levels that its runs need."""
-        names = [self.level] if self.level else []
-        return list(dict.fromkeys([*names, *(column.level for column in self.columns)]))
+
+def _filled(method: str, facts: Mapping[str, str]) -> str:
+    for name, value in facts.items():
+        method = method.replace(f"{{{name}}}", value)
+    return method
 
 
 def recipe_folder() -> Path:
     """Where the recipes lie: beside this file in an installed package, or in the repository."""
     return _shipped("recipes")
-
-
-def paper_values_file() -> Path:
-    """Where the numbers of the paper lie."""
-    return _shipped("reproduction/paper_values.csv")
 
 
 def _shipped(name: str) -> Path:
@@ -211,16 +193,47 @@ def read_recipes(folder: Path | None = None) -> dict[str, Recipe]:
     if not files:
         raise ConfigError(f"{where}: there are no recipes here (tables/*.yaml, figures/*.yaml).")
     faults: list[str] = []
-    recipes = {file.stem: _read(file, faults) for file in files}
+    read = [_read(file, faults) for file in files]
     if faults:
         raise ConfigError("\n".join(faults))
-    sound = [recipe for recipe in recipes.values() if recipe is not None]
-    return {recipe.name: recipe for recipe in sorted(sound, key=lambda recipe: recipe.place)}
+    return {recipe.name: recipe for recipe in sorted(read, key=lambda recipe: recipe.place)}
+
+
+def _read(path: Path, faults: list[str]) -> Recipe:
+    """Read one recipe; what is wrong with it is added to the faults."""
+
+    def part(kind: type[Any], values: Any) -> Any:
+        if not isinstance(values, dict):
+            faults.append(f"{path}: expected names and values, but got {values!r}.")
+            return None
+        try:
+            return build_dataclass(kind, values, f"{path}: ", faults)
+        except TypeError as error:  # something is missing
+            faults.append(f"{path}: {error}.")
+            return None
+
+    try:
+        content = read_yaml(path)
+    except ValueError as error:
+        content = None
+        faults.append(f"{path}: {error}")
+    values = dict(content) if isinstance(content, dict) else {}
+    lists = {name: values.pop(name, []) for name in ("rows", "columns", "notes")}
+    recipe = part(Recipe, {"name": path.stem, **values})
+    rows = [part(Row, item) for item in lists["rows"]]
+    columns = [part(Column, item) for item in lists["columns"]]
+    if not isinstance(recipe, Recipe) or not all([*rows, *columns]):
+        return Recipe(path.stem, "table", 0, "")  # never seen: there are faults
+    columns = [dataclasses.replace(c, data=c.data or recipe.data) for c in columns]
+    return dataclasses.replace(
+        recipe, rows=tuple(rows), columns=tuple(columns), notes=tuple(lists["notes"])
+    )
 
 
 def choose_recipes(names: Sequence[str], recipes: dict[str, Recipe]) -> list[Recipe]:
     """Find recipes by name; a data set that shares a table with others stands for that table."""
-    known = {**_shared_tables(recipes), **recipes}
+    tables = [recipe for recipe in recipes.values() if len({c.data for c in recipe.columns}) > 1]
+    known = {data: recipe for recipe in tables for data in recipe.data_sets} | recipes
     for name in names:
         if name not in known:
             raise ArgumentError(
@@ -237,61 +250,55 @@ def unnamed_data(names: Sequence[str], recipes: dict[str, Recipe]) -> set[str]:
     return chosen - {data for group in named for data in group}
 
 
-def _shared_tables(recipes: dict[str, Recipe]) -> dict[str, Recipe]:
-    """Tables of several data sets, by the names of these."""
-    tables = [recipe for recipe in recipes.values() if len({c.data for c in recipe.columns}) > 1]
-    return {data: recipe for recipe in tables for data in recipe.data_sets}
+@dataclass(frozen=True)
+class PaperValue:
+    """One printed number: its text, with all digits, and what is known to be wrong with it."""
+
+    text: str
+    note: str = ""
+
+    def __float__(self) -> float:
+        """Return the number."""
+        return float(self.text)
 
 
-def _fill(method: str, facts: typing.Mapping[str, str]) -> str:
-    for name, value in facts.items():
-        method = method.replace(f"{{{name}}}", value)
-    return method
+@dataclass(frozen=True)
+class PaperValues:
+    """Numbers by table, row and column, all named as in the recipes."""
+
+    values: Mapping[tuple[str, str, str], PaperValue]
+
+    def get(self, table: str, row: str, column: str) -> PaperValue | None:
+        """The printed number, or None where the paper has none."""
+        return self.values.get((table, row, column))
+
+    def rows(self, table: str) -> Sequence[str]:
+        """Names of the rows of a table, in the paper's order."""
+        return list(dict.fromkeys(row for name, row, _ in self.values if name == table))
+
+    def columns(self, table: str) -> Sequence[str]:
+        """Names of the columns of a table, in the paper's order."""
+        return list(dict.fromkeys(column for name, _, column in self.values if name == table))
 
 
-def _fill_all(methods: dict[str, str], facts: typing.Mapping[str, str]) -> dict[str, str]:
-    return {name: _fill(method, facts) for name, method in methods.items()}
+def read_paper_values(path: Path | None = None) -> PaperValues:
+    """Read ``paper_values.csv``.
 
-
-def _read(path: Path, faults: list[str]) -> Recipe | None:
-    """Read one recipe and check that all its methods can be built."""
-    try:
-        values = read_yaml(path)
-    except ValueError as error:
-        faults.append(f"{path}: {error}")
-        return None
-    if not isinstance(values, dict):
-        faults.append(f"{path}: expected names and values.")
-        return None
-    before = len(faults)
-    rows = [_part(Row, item, path, faults) for item in values.pop("rows", [])]
-    columns = [_part(Column, item, path, faults) for item in values.pop("columns", [])]
-    notes = tuple(values.pop("notes", ()))
-    recipe: Recipe | None = _part(
-        Recipe, {"name": path.stem, "notes": notes, **values}, path, faults
-    )
-    if recipe is not None and recipe.kind not in KINDS:
-        faults.append(f"{path}: kind must be one of {', '.join(KINDS)}, but is {recipe.kind!r}.")
-    if recipe is not None and recipe.form not in FORMS:
-        faults.append(f"{path}: form must be one of {', '.join(FORMS)}, but is {recipe.form!r}.")
-    if recipe is None or len(faults) > before:
-        return None
-    placed = [dataclasses.replace(column, data=column.data or recipe.data) for column in columns]
-    return dataclasses.replace(recipe, rows=tuple(rows), columns=tuple(placed))
-
-
-def _part(kind: type[Any], values: Any, path: Path, faults: list[str]) -> Any:
-    """Build a part of a recipe, or report what is wrong with it."""
-    known = {item.name for item in dataclasses.fields(kind)}
-    if not isinstance(values, dict):
-        faults.append(f"{path}: expected names and values, but got {values!r}.")
-        return None
-    for key in values:
-        if key not in known:
-            faults.append(f"{path}: {key!r} is not known.{did_you_mean(str(key), known)}")
-            return None
-    try:
-        return kind(**values)
-    except TypeError as error:
-        faults.append(f"{path}: {error}.")
-        return None
+    Raises:
+        DataError: A line is not a number with its place, or a place stands twice.
+    """
+    file = path or _shipped("reproduction/paper_values.csv")
+    faults = ErrorCollector(file)
+    values: dict[tuple[str, str, str], PaperValue] = {}
+    for number, line in read_rows(file, ("table", "row", "column", "value", "note")):
+        place = (line["table"], line["row"], line["column"])
+        value = PaperValue(line["value"], line["note"])
+        try:
+            float(value)
+        except ValueError:
+            faults.add(f"{value.text!r} is not a number.", line=number)
+        if place in values:
+            faults.add(f"{', '.join(place)} stands twice.", line=number)
+        values[place] = value
+    faults.check()
+    return PaperValues(values)

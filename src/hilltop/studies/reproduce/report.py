@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
+from hilltop.data.files import atomic_write
+from hilltop.data.small_files import read_json
 from hilltop.report.page import (
     Html,
     figure,
@@ -17,13 +23,26 @@ from hilltop.report.page import (
     side_by_side,
     write_page,
 )
-from hilltop.studies.reproduce.paper_comparison import COMMON_NOTES
-from hilltop.studies.reproduce.previous_results import Shown, join_previous
-from hilltop.studies.reproduce.recipe import read_recipes
+from hilltop.report.tables import Sheet
+from hilltop.studies.reproduce.recipe import Recipe, read_recipes
 from hilltop.studies.reproduce.run import Made, Reproduction
 from hilltop.studies.reproduce.source import Source
+from hilltop.studies.reproduce.tables import COMMON_NOTES
 
 _COLUMN, _DPI = 4.5, 300  # inches that a figure for one column may have, and their usual dots
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything that a page shows.
+
+    Attributes:
+        items: Tables and figures in the order of the paper.
+        sources: What they were made from: sentences by the name of a data set.
+    """
+
+    items: tuple[Made, ...]
+    sources: Mapping[str, str]
 
 
 def write_reproduction_report(path: Path, made: Reproduction) -> Path:
@@ -37,6 +56,57 @@ def write_reproduction_report(path: Path, made: Reproduction) -> Path:
         sections=[_overview(made, shown), *(_item(item) for item in shown.items)],
     )
     return path
+
+
+def join_previous(
+    file: Path, items: Sequence[Made], sources: Mapping[str, str], recipes: Mapping[str, Recipe]
+) -> Shown:
+    """Join what was made now with what earlier calls made, and keep both for the next.
+
+    Args:
+        file: Where it is kept, in the folder of the reproduction.
+        items: What was made now; it takes the place of what has the same name.
+        sources: What it was made from.
+        recipes: All that there are; what has none any more is left out.
+    """
+    kept: dict[str, Any] = {"items": {}, "sources": {}}
+    if file.is_file():
+        kept = read_json(file, "Delete it: the page then shows what is made from now on.")
+    known = {
+        name: _previous(recipes[name], values, file.parent)
+        for name, values in kept["items"].items()
+        if name in recipes
+    }
+    joined = known | {item.recipe.name: item for item in items}
+    shown = Shown(
+        tuple(sorted(joined.values(), key=lambda item: item.recipe.place)),
+        {**kept["sources"], **sources},
+    )
+    values = {
+        item.recipe.name: {
+            "sheets": [{**vars(sheet), "strong": sorted(sheet.strong)} for sheet in item.sheets],
+            "missing": item.missing,
+        }
+        for item in shown.items
+    }
+    content = {"items": values, "sources": shown.sources}
+    atomic_write(file, json.dumps(content, indent=1) + "\n")
+    return shown
+
+
+def _previous(recipe: Recipe, values: Mapping[str, Any], out: Path) -> Made:
+    """A table or figure as it was made; pictures are read from their own files."""
+    png = out / "figures" / f"{recipe.name}.png"
+    sheets = [
+        Sheet(
+            **{**sheet, **{name: tuple(sheet[name]) for name in ("head", "notes")}}
+            | {"rows": tuple(map(tuple, sheet["rows"]))}
+            | {"strong": frozenset(map(tuple, sheet["strong"]))}
+        )
+        for sheet in values["sheets"]
+    ]
+    drawn = png.read_bytes() if recipe.kind == "figure" and png.is_file() else b""
+    return Made(recipe, tuple(sheets), drawn, values["missing"])
 
 
 def _about(source: Source) -> str:
@@ -77,9 +147,14 @@ def _explained(made: Reproduction) -> list[str]:
         f"The runs behind what was made last took {hours:.1f} hours of training time; a run that"
         " several tables need was made once.",
     ]
-    if made.stand_ins:
-        pairs = ", ".join(f"{small} for {large}" for large, small in made.stand_ins.items())
-        texts.append(f"Small models stand in for the backbones, with one seed: {pairs}.")
+    pairs = [
+        f"{config.model.model} for {large}"
+        for source in made.sources.values()
+        for large, config in source.stand_ins.items()
+        if any(large in item.recipe.models for item in made.items)
+    ]
+    if pairs:
+        texts.append(f"Small models stand in for the backbones, with one seed: {', '.join(pairs)}.")
     if made.failed:
         texts.append(made.failed)
     return texts
@@ -87,6 +162,7 @@ def _explained(made: Reproduction) -> list[str]:
 
 def _comparable(made: Reproduction) -> str:
     """Whether numbers can be held against the paper's."""
+    names = [source.name for source in made.sources.values()]
     if made.sources and all(source.paper_sizes for source in made.sources.values()):
         return (
             "Data sets are the paper's as far as their sizes above agree; docs/reproducing.md lists"
@@ -94,8 +170,8 @@ def _comparable(made: Reproduction) -> str:
         )
     return (
         "The paper's numbers are for its own data sets and networks; what was measured here is for"
-        f" {made.name}. Compare the order of methods and the gaps between them, not the numbers"
-        " themselves."
+        f" {' and '.join(names) or 'no data'}. Compare the order of methods and the gaps between"
+        " them, not the numbers themselves."
     )
 
 

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from hilltop.data import LabelTable
 from hilltop.data.files import atomic_write
 from hilltop.errors import HilltopError
 from hilltop.report.paper_figures import render_figure
 from hilltop.report.tables import Sheet, write_rows, write_sheets
-from hilltop.studies.compare import COMPLETE, Cell, Result, Results, run_study, write_tables
+from hilltop.studies.compare import COMPLETE, Result, Results, run_study, write_tables
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.compare.runs import failed_runs, read_result
 from hilltop.studies.reproduce.dataset_files import data_title
 from hilltop.studies.reproduce.figures import FIGURES, NUMBERS, Material
-from hilltop.studies.reproduce.paper_comparison import (
+from hilltop.studies.reproduce.plan import Job, Selection, plan_jobs
+from hilltop.studies.reproduce.recipe import Recipe, Setting, read_paper_values
+from hilltop.studies.reproduce.source import Source, of_data
+from hilltop.studies.reproduce.tables import (
     Measured,
     Measurements,
     csv_rows,
+    paper_sheet,
     statistics_sheet,
 )
-from hilltop.studies.reproduce.paper_values import read_paper_values
-from hilltop.studies.reproduce.plan import Job, Selection, plan_jobs
-from hilltop.studies.reproduce.recipe import Recipe
-from hilltop.studies.reproduce.source import Source, all_levels, source_of
-from hilltop.studies.reproduce.table_layouts import paper_sheet
 
 Say = Callable[[str], None]
 
@@ -61,12 +58,6 @@ class Reproduction:
     results: tuple[Result, ...]
     seconds: float
     failed: str = ""
-    stand_ins: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """What everything was measured on."""
-        return " and ".join(source.name for source in self.sources.values()) or "no data"
 
 
 def reproduce(
@@ -98,16 +89,12 @@ def reproduce(
     began = time.perf_counter()
     planned = plan_jobs(recipes, sources, out, seeds, only=only)
     measured, every = _train(planned, jobs, say)
-    items = tuple(_make(recipe, sources, measured, out, seeds) for recipe in recipes)
-    return Reproduction(
-        sources,
-        tuple(seeds),
-        items,
-        tuple(every),
-        time.perf_counter() - began,
-        failed_runs(every),
-        _stand_ins(recipes, sources),
+    items = tuple(
+        (_figure if recipe.kind == "figure" else _table)(recipe, sources, measured, out, seeds[0])
+        for recipe in recipes
     )
+    seconds = time.perf_counter() - began
+    return Reproduction(sources, tuple(seeds), items, tuple(every), seconds, failed_runs(every))
 
 
 def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, list[Result]]:
@@ -115,8 +102,14 @@ def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, l
     measured: dict[str, Measured] = {}
     every: list[Result] = []
     for job in planned:
-        read = job.source.only_read
-        done = _finished(job, job.cells + job.others) if read else _run(job, jobs, say)
+        read = job.cells + job.others if job.source.only_read else job.others
+        done = []
+        if job.cells and not job.source.only_read:
+            done = run_study(job.study, list(job.cells), jobs=jobs, say=say)
+        found = [read_result(job.study, cell) for cell in read]
+        done += [result for result in found if result is not None and result.finished]
+        if not job.source.only_read:
+            write_tables(Results(done), job.study.folder)
         before = measured.get(job.data) or Measured(facts=job.source.facts())
         results = {**before.results, job.setting: Results(done)}
         measured[job.data] = Measured(results, before.facts)
@@ -124,106 +117,29 @@ def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, l
     return measured, every
 
 
-def _run(job: Job, jobs: int, say: Say) -> list[Result]:
-    done = run_study(job.study, list(job.cells), jobs=jobs, say=say) if job.cells else []
-    done += _finished(job, job.others)
-    write_tables(Results(done), job.study.folder)
-    return done
-
-
-def _finished(job: Job, cells: Sequence[Cell]) -> list[Result]:
-    found = [read_result(job.study, cell) for cell in cells]
-    return [result for result in found if result is not None and result.finished]
-
-
-def _make(
-    recipe: Recipe,
-    sources: Mapping[str, Source],
-    measured: Measurements,
-    out: Path,
-    seeds: Sequence[int],
+def _table(
+    recipe: Recipe, sources: Mapping[str, Source], measured: Measurements, out: Path, seed: int
 ) -> Made:
-    """Make one item and write its files."""
-    if recipe.kind == "figure":
-        return _figure(recipe, sources, measured, out, seeds[0])
+    """Make a table and write its files."""
     paper = read_paper_values()
-    names = " and ".join(_names(recipe, sources))
+    found = [of_data(data, sources) for data in recipe.data_sets]
     if recipe.kind == "statistics":
-        tables = {source.name: _tables(source, seeds[0]) for source in sources.values()}
+        tables = {source.name: _tables(source, seed) for source in sources.values()}
         sheet, rows = statistics_sheet(recipe, paper, tables)
     else:
-        sheet = paper_sheet(recipe, paper, measured, name=names)
+        names = dict.fromkeys(source.name for source in found if source is not None)
+        sheet = paper_sheet(recipe, paper, measured, name=" and ".join(names))
         rows = csv_rows(recipe, paper, measured)
     write_sheets([sheet], out / "tables" / recipe.name)
     write_rows(out / "tables" / f"{recipe.name}.csv", rows)
-    return Made(recipe, (sheet,), missing=_left_blank(recipe, sources, measured))
-
-
-def _names(recipe: Recipe, sources: Mapping[str, Source]) -> list[str]:
-    found = [source_of(data, sources) for data in recipe.data_sets]
-    return list(dict.fromkeys(source.name for source in found if source is not None))
-
-
-def _left_blank(recipe: Recipe, sources: Mapping[str, Source], measured: Measurements) -> str:
-    """What a table lacks because a data set is not there, or cannot be trained with a backbone."""
-    absent = [data_title(data) for data in recipe.data_sets if source_of(data, sources) is None]
-    trained = {setting for found in measured.values() for setting in found.results}
-    models = [column.model for column in recipe.columns if column.setting not in trained]
-    sentences = [
+    absent = [data_title(data) for data in recipe.data_sets if of_data(data, sources) is None]
+    trained = {setting for known in measured.values() for setting in known.results}
+    models = [model for model in recipe.models if Setting(model) not in trained]
+    left_out = [
         f"{' and '.join(absent)}: not run, so its cells are blank." if absent else "",
-        f"Not run on this source: {', '.join(dict.fromkeys(filter(None, models)))}."
-        if any(models)
-        else "",
+        f"Not run on this source: {', '.join(models)}." if models else "",
     ]
-    return " ".join(filter(None, sentences))
-
-
-def _figure(
-    recipe: Recipe,
-    sources: Mapping[str, Source],
-    measured: Measurements,
-    out: Path,
-    seed: int,
-) -> Made:
-    runs: dict[str, Result] = {}
-    stopped: set[str] = set()
-    source = source_of(recipe.data, sources)
-    if recipe.methods and source is None:
-        return Made(recipe, missing=f"{data_title(recipe.data)} is not there.")
-    if source is not None:
-        filled = recipe.filled(source.facts())
-        levels = all_levels(source, filled.used_levels)
-        every = [
-            run
-            for found in measured.values()
-            for results in found.results.values()
-            for run in results.all
-        ]
-        for name in recipe.methods:
-            setting, cell = filled.run(name, levels, seed)
-            folder = out / source.folder / str(setting)
-            chosen = [
-                run for run in every if run.cell == cell and run.folder.is_relative_to(folder)
-            ]
-            if not chosen or not chosen[0].finished:
-                return Made(recipe, missing=f"Its run {cell} is not there.")
-            runs[name] = chosen[0]
-            if setting.epochs is not None:
-                stopped.add(name)
-    material = Material(runs, source, frozenset(stopped))
-    try:
-        figure: Figure = FIGURES.build(recipe.draw)(material)
-    except HilltopError as reason:  # one figure less, and it says why
-        return Made(recipe, missing=str(reason))
-    sheets = (NUMBERS[recipe.draw](material),) if recipe.draw in NUMBERS else ()
-    if sheets:
-        write_sheets(sheets, out / "figures" / recipe.name)
-    folder = out / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    png = render_figure(figure, kind="png")
-    atomic_write(folder / f"{recipe.name}.png", png)
-    atomic_write(folder / f"{recipe.name}.pdf", render_figure(figure, kind="pdf"))
-    return Made(recipe, sheets, png)
+    return Made(recipe, (sheet,), missing=" ".join(filter(None, left_out)))
 
 
 def _tables(source: Source, seed: int) -> dict[str, LabelTable]:
@@ -232,13 +148,35 @@ def _tables(source: Source, seed: int) -> dict[str, LabelTable]:
     return {level.title: source.labels_at(level, seed) for level in levels}
 
 
-def _stand_ins(recipes: Sequence[Recipe], sources: Mapping[str, Source]) -> dict[str, str]:
-    """Backbones of the paper whose place another model took."""
-    settings = dict.fromkeys(setting for recipe in recipes for setting in recipe.settings)
-    found = {}
-    for source in sources.values():
-        for setting in settings:
-            config = source.settings(setting)
-            if setting.model and config is not None and config.model.model != setting.model:
-                found[setting.model] = config.model.model
-    return found
+def _figure(
+    recipe: Recipe, sources: Mapping[str, Source], measured: Measurements, out: Path, seed: int
+) -> Made:
+    """Draw a figure and write its files, unless a run behind it is not there."""
+    source, known = of_data(recipe.data, sources), of_data(recipe.data, measured)
+    if recipe.methods and source is None:
+        return Made(recipe, missing=f"{data_title(recipe.data)} is not there.")
+    runs: dict[str, Result] = {}
+    facts = known.facts if known else {}
+    specs = {name: recipe.figure_spec(name, facts) for name in recipe.methods}
+    for name, spec in specs.items():
+        results = known.results.get(spec.setting, Results([])) if known else Results([])
+        found = [run for run in results.runs(spec.level, spec.method) if run.cell.seed == seed]
+        if not found:
+            run = f"{spec.level} {spec.method} seed {seed}"
+            return Made(recipe, missing=f"Its run {run} is not there.")
+        runs[name] = found[0]
+    stopped = {name for name, spec in specs.items() if spec.setting.epochs is not None}
+    material = Material(runs, source, frozenset(stopped))
+    try:
+        figure = FIGURES[recipe.name](material)
+    except HilltopError as reason:  # one figure less, and it says why
+        return Made(recipe, missing=str(reason))
+    sheets = (NUMBERS[recipe.name](material),) if recipe.name in NUMBERS else ()
+    file = out / "figures" / recipe.name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if sheets:
+        write_sheets(sheets, file)
+    png = render_figure(figure, kind="png")
+    atomic_write(file.with_suffix(".png"), png)
+    atomic_write(file.with_suffix(".pdf"), render_figure(figure, kind="pdf"))
+    return Made(recipe, sheets, png)

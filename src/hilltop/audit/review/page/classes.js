@@ -169,7 +169,7 @@ window.Hilltop = window.Hilltop || {};
       }
       const among = this.nothing ? ", none expected" : ` of about ${about(sum("expected"))} expected`;
       const summary = this.summary ? `. ${this.summary}` : "";
-      byId("totals").textContent = `${number(sum("present"))} found${among},`
+      byId("totals").textContent = byId("totals").title = `${number(sum("present"))} found${among},`
         + ` ${number(sum("mine"))} answered by you${summary}`;
     }
 

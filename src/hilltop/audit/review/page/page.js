@@ -62,6 +62,7 @@
   async function begin() {
     try {
       const started = await client.start(reviewer.name);
+      reviewer.spelled(started.reviewer ?? reviewer.name);
       queue ??= new Queue(client, started.audit, { changed: showQueue, stored });
       state.undoable = started.undoable;
       client.views = started.views || client.views;
@@ -76,7 +77,6 @@
       byId("like-this").hidden = !started.alike;
       byId("people").hidden = !client.team;
       showDisputed(started.disputes);
-      byId("reviewer").textContent = reviewer.name;
       document.title = `Review of ${started.labels}`;
       showQueue();
       queue.flush();

@@ -48,10 +48,16 @@ window.Hilltop = window.Hilltop || {};
     }
 
     #go(name) {
-      this.name = name;
-      try { localStorage.setItem("hilltop-reviewer", name); } catch { /* asked again next time */ }
+      this.spelled(name);
       this.dialog.close();
       this.given();
+    }
+
+    // The name as it is kept: who types "ann" is no other person than "Ann".
+    spelled(name) {
+      this.name = name;
+      byId("reviewer").textContent = visible(name);
+      try { localStorage.setItem("hilltop-reviewer", name); } catch { /* asked again next time */ }
     }
 
     // "It is me": the other device is asked; if it is away, the name comes here at once.
