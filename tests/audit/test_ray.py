@@ -117,3 +117,19 @@ def test_the_command_writes_the_same_files(
                               usecols=(2, 3, 4)) for engine in ("torchrun", "ray"))  # fmt: skip
     np.testing.assert_allclose(two, one, rtol=1e-3, atol=0.2)
     assert not (tmp_path / "ray" / "parts").exists()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "127.0.0.1:99999"])
+def test_an_address_where_no_cluster_answers_is_one_sentence(
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    words = ["audit", "--labels", "labels.csv", "--features", "f.npz", "--engine", "ray"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert f"No Ray cluster answers at RAY_ADDRESS={address!r}." in said
+    assert not (tmp_path / "out").exists()

@@ -124,7 +124,6 @@ def test_the_shards_of_a_ranking_run_on_a_dask_cluster() -> None:
     np.testing.assert_array_equal(names["whole"].wrong, alone.wrong)
 
 
-
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=LONG.get(page, ())) for page in WITH_COMMANDS]
 )

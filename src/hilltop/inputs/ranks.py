@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ from typing import Any, Literal, TypeVar
 import torch
 import torch.distributed as dist
 
-from hilltop.errors import MissingExtra
+from hilltop.errors import HilltopError, MissingExtra
 from hilltop.progress import ProgressLog, say
 
 T = TypeVar("T")
+_ANSWER_S = 10.0
 _PATIENCE = timedelta(days=7)  # one rank may have a day more to do than another
 
 
@@ -203,6 +205,7 @@ def ray_workers() -> Iterator[RayWorkers]:
 
     Raises:
         MissingExtra: Ray is not installed.
+        HilltopError: No cluster answers at the address.
     """
     try:
         import ray
@@ -210,7 +213,19 @@ def ray_workers() -> Iterator[RayWorkers]:
         raise MissingExtra("--engine ray", error.name, "ray") from None
     mine = not ray.is_initialized()
     if mine:
-        ray.init(include_dashboard=False, logging_level=logging.ERROR)
+        address = os.environ.get("RAY_ADDRESS", "")
+        silent = HilltopError(
+            f"No Ray cluster answers at RAY_ADDRESS={address!r}. Start one there, or unset"
+            " RAY_ADDRESS to use this machine."
+        )
+        if not _answers(address):
+            raise silent
+        try:
+            ray.init(include_dashboard=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError):
+            if address:
+                raise silent from None
+            raise
     # As arrays, tensors are in memory once for all workers of a machine.
     ray.util.register_serializer(torch.Tensor, serializer=_as_array, deserializer=_as_tensor)
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
@@ -219,6 +234,18 @@ def ray_workers() -> Iterator[RayWorkers]:
     finally:
         if mine:
             ray.shutdown()
+
+
+def _answers(address: str) -> bool:
+    """Whether something listens where an address leads to; Ray itself would ask for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        return True  # such as "auto": Ray knows
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _as_array(tensor: torch.Tensor) -> Any:

@@ -33,53 +33,6 @@ from hilltop.training.recipe import HEADS, Recipe
 FOLDS = 4
 
 
-def out_of_fold_logits(
-    features: Features,
-    targets: Tensor,
-    loss: Loss,
-    *,
-    observed: Tensor | None = None,
-    folds: int = FOLDS,
-    repeats: int = 1,
-    recipe: Recipe = HEADS,
-    seed: int = 0,
-) -> Tensor:
-    """Return logits for every image from heads that have never seen its labels.
-
-    All labels together decide one number, how firmly the heads are held back.
-
-    Args:
-        features: One row an image ``(N, F)``.
-        targets: 1 for labelled, 0 for not labelled ``(N, C)``.
-        loss: What the heads are trained with.
-        observed: True where a person confirmed the target.
-        folds: Into how many parts the images are dealt; each is scored by the head of the others.
-        repeats: How often they are dealt anew; logits are averaged over the deals.
-        recipe: How the heads are trained.
-        seed: The same seed gives the same logits.
-
-    Raises:
-        DataError: There are fewer images than folds.
-
-    Example:
-        >>> from hilltop.losses import bce
-        >>> features = torch.eye(2).repeat(20, 1)
-        >>> logits = out_of_fold_logits(features, features.clone(), bce(reduction="sum"))
-        >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
-        True
-    """
-    return cross_validate(
-        features,
-        targets,
-        loss,
-        observed=observed,
-        folds=folds,
-        repeats=repeats,
-        recipe=recipe,
-        seed=seed,
-    ).logits
-
-
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """Heads of all folds but one, and what they say of it.
@@ -110,21 +63,31 @@ def cross_validate(
     seed: int = 0,
     start: CrossValidation | None = None,
 ) -> CrossValidation:
-    """Train heads on all folds but one; see :func:`out_of_fold_logits`.
+    """Train heads on all folds but one: each image is scored by heads that never saw its labels.
 
     Heads of cross-entropy are fitted by :class:`~hilltop.training.logistic.LogisticSolver`, those
-    of other losses by steps.
+    of other losses by steps. All labels together decide one number, how firmly heads are held back.
 
     Args:
         features: One row an image ``(N, F)``.
         targets: 1 for labelled, 0 for not labelled ``(N, C)``.
         loss: What the heads are trained with.
         observed: True where a person confirmed the target.
-        folds: Into how many parts the images are dealt.
-        repeats: How often they are dealt anew.
+        folds: Into how many parts the images are dealt; each is scored by the head of the others.
+        repeats: How often they are dealt anew; logits are averaged over the deals.
         recipe: How the heads are trained.
         seed: The same seed gives the same logits.
         start: Heads on the same folds of the same rows.
+
+    Raises:
+        DataError: There are fewer images than folds.
+
+    Example:
+        >>> from hilltop.losses import bce
+        >>> features = torch.eye(2).repeat(20, 1)
+        >>> logits = cross_validate(features, features.clone(), bce(reduction="sum")).logits
+        >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
+        True
     """
     check_whole("folds", folds, low=2)
     check_whole("repeats", repeats, low=1)

@@ -24,7 +24,7 @@ from hilltop.missing.logistic import Counts, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.training import class_blocks
 from hilltop.training.class_blocks import fit_fold_heads
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from tests.audit.simulated import Simulated, average_precision, block_keys, simulate
 
 
@@ -36,7 +36,7 @@ def many() -> Simulated:
 @pytest.fixture(scope="module")
 def dense(many: Simulated) -> torch.Tensor:
     loss = bce(reduction="sum")
-    return out_of_fold_logits(many.features, many.targets, loss, repeats=2, seed=0)
+    return cross_validate(many.features, many.targets, loss, repeats=2, seed=0).logits
 
 
 def fold_logits(many: Simulated, parts: Parts = Parts()) -> torch.Tensor:  # noqa: B008
@@ -61,7 +61,7 @@ def test_heads_of_class_blocks_are_those_of_all_classes(
 def test_features_of_64_bits_are_learned_from_as_they_are(many: Simulated) -> None:
     double = many.features.double()
     loss = bce(reduction="sum")
-    dense = out_of_fold_logits(double, many.targets, loss, repeats=2, seed=0)
+    dense = cross_validate(double, many.targets, loss, repeats=2, seed=0).logits
     found = fold_logits(Simulated(double, many.true, many.targets, many.labels))
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, dense, rtol=1e-4, atol=1e-4)
@@ -91,7 +91,7 @@ def test_pairs_that_nobody_looked_for_take_no_part_unless_they_are_listed(
     assert bool(targets[1::2, 3].isnan().any())
     assert not bool(targets[absent, 3].isnan().any())
     loss = bce(reduction="sum")
-    dense = out_of_fold_logits(many.features, targets, loss, repeats=2, seed=0)
+    dense = cross_validate(many.features, targets, loss, repeats=2, seed=0).logits
     found = fold_logits(Simulated(many.features, many.true, targets, table))
     torch.testing.assert_close(found, dense, rtol=1e-3, atol=1e-3)
 
