@@ -153,8 +153,8 @@ def test_faults_in_a_table_are_named_with_their_line(
         (["nowhere.jpg", pair[1], "yes", "Ann", ""], "image 'nowhere.jpg' is not in this audit"),
         ([pair[0], "zebr", "yes", "Ann", ""], "class 'zebr' is not in the class list"),
         (
-            [*pair, "yse", "Ann", ""],
-            "answer must be yes, no or unsure, but got 'yse'. Did you mean",
+            [*pair, "yesx", "Ann", ""],
+            "answer must be yes, no or unsure, but got 'yesx'. Did you mean",
         ),
         ([*pair, "yes", "Ann", "noon"], "needs a 'time' in ISO format, but got 'noon'"),
         ([*pair, "yes", "A" * 61, ""], "at most 60 printable characters"),
