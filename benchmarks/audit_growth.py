@@ -7,8 +7,12 @@ processor, so that other work on the machine changes them little; memory is the 
 resident, features and labels included. Sizes that the file of results has already are passed over.
 One that was stopped, by SIGTERM for example, goes on, and the time until then counts, too.
 
-Run it with: python benchmarks/audit_growth.py [--sizes 10000x100 ...] [--features F] [--dense]
-[--cleanlab] [--out results.jsonl]; draw what was measured with --figure growth.png.
+With --part K, every K-th class is audited as if all were there: heads learn from as many images and
+the model from as many counts as they would, and what is found of their lost labels is measured.
+Heads and ranking of all classes take K times as long, beside what one of them takes alone.
+
+Run it with: python benchmarks/audit_growth.py [--sizes 10000x100 ...] [--features F]
+[--part K] [--dense] [--cleanlab] [--out results.jsonl]; draw what was measured with --figure FILE.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ import torch
 
 from hilltop.audit import Scored, audit
 from hilltop.audit import run as audit_run
+from hilltop.audit.find import ranking
 from hilltop.audit.run import Audited
 from hilltop.data import LabelTable, State
 from hilltop.inputs import Parts
@@ -96,11 +101,40 @@ class Spent:
         return {**seconds, "gib": round(max(gib for _, _, gib in lines), 2)}
 
 
-def measure(images: int, classes: int, width: int, dense: bool, parts: Path) -> dict[str, float]:
+def every(part: int, table: LabelTable, lost: np.ndarray) -> tuple[LabelTable, np.ndarray]:
+    """Every so manieth class, and the bounds that go by pairs as they are with all classes."""
+    images, classes = len(table), len(table.classes)
+    kept = np.arange(0, classes, part)
+    share = len(kept) / classes
+    whole = images * classes <= class_blocks.WHOLE_PAIRS
+    audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = images * classes if whole else 0
+    if images * classes > audit_run.REPEATED_PAIRS:
+        audit_run.REPEATED_PAIRS = 0
+    class_blocks.CORRECTED_PAIRS = int(class_blocks.CORRECTED_PAIRS * share)
+    ranking.COUNTED_PAIRS = int(ranking.COUNTED_PAIRS * share)
+    rows, columns = np.divmod(lost, classes)
+    mine = columns % part == 0
+    listed = table.columns % part == 0
+    some = LabelTable.from_coo(
+        table.images,
+        [table.classes[column] for column in kept],
+        table.rows[listed],
+        table.columns[listed] // part,
+        State.PRESENT,
+        unlisted=State.UNKNOWN,
+    )
+    return some, rows[mine] * len(kept) + columns[mine] // part
+
+
+def measure(
+    images: int, classes: int, width: int, dense: bool, part: int, parts: Path
+) -> dict[str, float]:
     """Audit one size; return seconds, GiB, counts, and how many of the lost labels come first."""
     parts.mkdir(parents=True, exist_ok=True)
     file = parts / "features.npy"
     table, lost = problem(images, classes, width, file)
+    if part > 1:
+        table, lost = every(part, table, lost)
     if dense:
         audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = 1 << 40
     rows, spent = np.arange(images), Spent(parts / "spent.jsonl")
@@ -110,7 +144,7 @@ def measure(images: int, classes: int, width: int, dense: bool, parts: Path) -> 
         logits = audit_run.fold_logits(table, features, rows, **options)
     with spent.stage("rank"):
         found = audit(table, Scored(logits, rows), parts=Parts(parts / "parts"))
-    return {**spent.numbers(), **quality(found, lost, classes)}
+    return {**spent.numbers(), **quality(found, lost, len(table.classes))}
 
 
 def quality(found: Audited, lost: np.ndarray, classes: int) -> dict[str, float]:
@@ -189,6 +223,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", nargs="+", default=SIZES, help="images x classes")
     parser.add_argument("--features", type=int, default=128)
+    parser.add_argument("--part", type=int, default=1, help="every so manieth class")
     parser.add_argument("--dense", action="store_true", help="matrices instead of blocks")
     parser.add_argument("--cleanlab", action="store_true", help="rank by cleanlab")
     parser.add_argument("--out", type=Path, default=Path("audit_growth.jsonl"))
@@ -202,7 +237,7 @@ def main() -> None:
         return draw(results, options.figure)
     by = "cleanlab" if options.cleanlab else "dense" if options.dense else "hilltop"
     for size in options.sizes:
-        about = {"size": size, "features": options.features, "by": by}
+        about = {"size": size, "features": options.features, "by": by, "part": options.part}
         if any(about.items() <= one.items() for one in results):
             continue
         if not options.one:
@@ -214,11 +249,11 @@ def main() -> None:
             continue
         torch.set_num_threads(1)
         given = (*map(int, size.split("x")), options.features)
-        parts = options.parts / f"{size}x{options.features}-{by}"
+        parts = options.parts / f"{size}x{options.features}-{by}-{options.part}"
         found = (
             measure_cleanlab(*given, parts)
             if options.cleanlab
-            else measure(*given, options.dense, parts)
+            else measure(*given, options.dense, options.part, parts)
         )
         with options.out.open("a") as file:
             print(json.dumps({**about, **found}), file=file)

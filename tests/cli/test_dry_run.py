@@ -16,6 +16,7 @@ from hilltop.cli.dry_run import Cost, cost_of_images, prolong, some_of
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, write_labels
 from hilltop.errors import HilltopError
+from hilltop.inputs.onnx_backbone import LEAST_IMAGES
 from tests.audit.simulated import simulate
 from tests.data.conftest import picture
 
@@ -41,6 +42,21 @@ def test_costs_are_prolonged_from_runs_on_some_of_the_images() -> None:
     assert measured == 1600  # the first that is a quarter
     assert cost.disk == 100 + 3 * 6400
     assert 0 < cost.memory < 1 << 33
+
+
+class Looks(Takes):
+    """Writes as many bytes as there must be images for ONNX Runtime to look at them."""
+
+    def run(self) -> dict[str, object]:
+        from hilltop.inputs import backbone
+
+        (self.folder / "made").write_bytes(b"x" * backbone.LEAST_IMAGES)
+        return {}
+
+
+def test_parts_are_looked_at_by_what_looks_at_all_images() -> None:
+    assert cost_of_images(Looks, LEAST_IMAGES)[0].disk == 0  # always
+    assert cost_of_images(Looks, 20)[0].disk == 21  # never
 
 
 def test_costs_in_two_sizes_are_told_apart_and_never_shrink() -> None:

@@ -105,10 +105,14 @@ def cost_of_images(make: Callable[[int, Path], Command], total: int) -> tuple[Co
         make: Makes the command on some of the images, which writes into a folder.
         total: Number of images.
     """
+    from hilltop.inputs.onnx_backbone import LEAST_IMAGES
+
+    # As with all images, ONNX Runtime looks at them or not.
+    constants = {"hilltop.inputs.backbone.LEAST_IMAGES": 0 if total >= LEAST_IMAGES else total + 1}
     points: list[tuple[tuple[float, ...], Cost]] = []
     images = min(total, max(_FIRST_IMAGES, total // 64))
     while True:
-        points.append(((float(images),), measure(partial(make, images))))
+        points.append(((float(images),), measure(partial(make, images), constants=constants)))
         longer = points[-1][1].seconds - points[0][1].seconds
         if images == total:
             return points[-1][1], images
