@@ -196,21 +196,30 @@ def measure_cleanlab(images: int, classes: int, width: int, parts: Path) -> dict
 
 
 def draw(results: list[dict[str, float | str]], path: Path) -> None:
-    """Draw time and memory by pairs, a line for each number of classes, with its slope."""
+    """Draw time and memory by images, a line for each number of classes, with its slope.
+
+    Of several parts of one size the smallest counts, as often as it takes; such points are hollow.
+    """
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-    for classes in (100, 1000, 20_000):
-        mine = [one for one in results if one["size"].endswith(f"x{classes}")]
-        mine = sorted(
-            (one for one in mine if one["by"] == "hilltop"), key=lambda one: one["heads_s"]
-        )
-        images = np.array([int(one["size"].partition("x")[0]) for one in mine])
-        seconds = np.array([one["heads_s"] + one["rank_s"] for one in mine])
-        memory = np.array([one["gib"] for one in mine])
+    for number, classes in enumerate((100, 1000, 20_000)):
+        mine = {int(one["size"].partition("x")[0]): one
+                for one in sorted(results, key=lambda one: -one["part"])
+                if one["by"] == "hilltop" and one["size"].endswith(f"x{classes}")}  # fmt: skip
+        if not mine:
+            continue
+        images = np.array(sorted(mine))
+        part = np.array([mine[one]["part"] for one in images])
+        seconds = part * [mine[one]["heads_s"] + mine[one]["rank_s"] for one in images]
+        memory = np.array([mine[one]["gib"] for one in images])
         for axis, values in zip(axes, (seconds, memory), strict=True):
-            slope = np.polyfit(np.log(images[-2:]), np.log(values[-2:]), 1)[0]
-            axis.loglog(images, values, "o-", label=f"{classes:,} classes, last slope {slope:.2f}")
+            slope = np.polyfit(np.log(images), np.log(values), 1)[0] if len(images) > 1 else np.nan
+            label = f"{classes:,} classes, slope {slope:.2f}"
+            axis.loglog(images, values, "-", color=f"C{number}", label=label)
+            for chosen, face in ((part == 1, f"C{number}"), (part > 1, "white")):
+                style = {"color": f"C{number}", "markerfacecolor": face}
+                axis.plot(images[chosen], values[chosen], "o", **style)
     for axis, name in zip(axes, ("seconds of one core", "peak memory, GiB"), strict=True):
         axis.set(xlabel="images", ylabel=name)
         axis.legend(fontsize=8)
