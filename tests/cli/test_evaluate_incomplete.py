@@ -161,7 +161,7 @@ def test_a_plan_names_the_images_it_means_where_some_have_no_scores(
         (
             "few.csv",
             "image,cat\n0.jpg,0.5\n",
-            "labels.csv: there are no scores for 299 images and 4 classes (bird, dog, eel, fox).",
+            "there are no scores for 299 images and 4 classes (bird, dog, eel, fox).",
         ),
     ],
 )
