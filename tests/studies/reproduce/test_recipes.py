@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import timm
 
-from hilltop.cli.compare import Compare
+from hilltop.cli.compare import Compare, check_common
 from hilltop.cli.main import main, parse
 from hilltop.cli.reproduce import Reproduce
 from hilltop.errors import ArgumentError, ConfigError
@@ -84,6 +84,19 @@ def test_runs_on_images_are_trained_as_in_the_paper() -> None:
     assert (config.learning_rate, config.weight_decay, config.ema) == (1e-4, 1e-4, 0.9997)
     assert (config.model.model, config.model.image_size) == ("resnet50.tv_in1k", 448)
     assert config.model.normalise is False
+    assert config.loss == "hill"
+
+
+@pytest.mark.parametrize("command", ["train", "compare", "reproduce"])
+def test_the_paper_s_settings_suit_every_command_that_trains(command: str, tmp_path: Path) -> None:
+    words = [command, "--labels", tmp_path, "--images", tmp_path, "--val-labels", tmp_path]
+    words += ["--config", recipe_folder() / PAPER_TRAINING]
+    parsed = parse([*map(str, words), *(["coco"] if command == "reproduce" else [])])
+    options = parsed.run_options
+    assert options.epochs == 31
+    assert options.loss == ("hill" if command == "train" else "auto"), "methods are named there"
+    if isinstance(parsed, Compare | Reproduce):
+        check_common(command, options)
 
 
 def test_splc_has_the_threshold_of_the_released_code_where_most_labels_are_left() -> None:
