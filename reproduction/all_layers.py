@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import fcntl
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,19 +31,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import yaml
+from from_block import TRAINING, label_table
 from growing_csv import add_lines
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from hilltop.data import LabelTable, State, read_labels, write_labels
+from hilltop.data import State, read_labels, write_labels
 from hilltop.data.files import atomic_write
 from hilltop.metrics import mean_average_precision
+from hilltop.report.tables import write_rows
 from hilltop.training import ModelConfig, RunFolder, TrainConfig, resume, train
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.distributed import launch
 from hilltop.training.pseudo_counts import read_histograms
 from hilltop.training.task import predict, read_task
 
-TRAINING = 12_000
-"""Rows of the slice that may be learned from; the others judge."""
 RUNS = {
     "bce": ("Y_04left", "bce"),
     "hill": ("Y_04left", "hill"),
@@ -56,6 +58,24 @@ BATCH = 32
 REMEMBERED = 5  # epochs that the moving average remembers, as the paper's does on COCO
 MODELS = {"plain": "model.", "average": "average.module."}
 """Names in a checkpoint begin so."""
+TITLES = {
+    "bce": "BCE", "hill": "Hill", "splc_released": "SPLC as released", "auto": "auto",
+    "complete": "BCE, complete labels",
+}  # fmt: skip
+"""What the figure calls the runs."""
+THRESHOLD = 0.6
+LINES = {"plain": ":", "average": "-"}
+"""How the figure draws the model in training, and its moving average."""
+_CORRECTED = ("bce", "hill", "splc_released", "auto")
+PANELS = (
+    ("mAP on test images (dotted: without average)", "mAP_", tuple(TITLES)),
+    ("gain in mAP over BCE", "mAP_", ("hill", "splc_released", "auto")),
+    ("mAP on training images, complete labels", "train_mAP_", tuple(TITLES)),
+    ("mean score of forgotten labels, training images", "train_forgotten_", tuple(TITLES)),
+    ("mean score of labels that are left", "train_labelled_", tuple(TITLES)),
+    ("unlabelled entries above 0.6 that are missing labels", "precision_above_0.6", _CORRECTED),
+)
+"""Of the figure: title, columns, and which runs."""
 SAMPLE = ("epoch", "model", "mAP", "bce", "labelled", "forgotten", "absent")
 """Of training images: mAP and mean cross-entropy by complete labels, mean scores of entries."""
 
@@ -72,12 +92,7 @@ def write_tables(words: argparse.Namespace) -> None:
         "judge": ("Y_full", judging, State.ABSENT),
     }
     for name, (column, rows, unlisted) in parts.items():
-        states = content[column][rows].astype(np.int8)
-        classes = [f"class {number:02}" for number in range(states.shape[1])]
-        listed = np.nonzero(states)
-        table = LabelTable.from_coo(
-            ids[rows], classes, *listed, states[listed], unlisted=unlisted
-        )
+        table = label_table(ids[rows], content[column][rows].astype(np.int8), unlisted)
         write_labels(table, words.out / f"{name}.parquet")
 
 
@@ -204,6 +219,64 @@ def train_in_turn(words: argparse.Namespace) -> None:
             return
 
 
+def collected(folder: Path) -> list[dict[str, str]]:
+    """Every epoch of every run, with what the model makes of training images."""
+    rows = []
+    for file in sorted(folder.glob("runs/*/sample.csv")):
+        run, (name, _, seed) = RunFolder(file.parent), file.parent.name.rpartition("-")
+        with file.open(newline="") as opened:
+            samples = {(row["epoch"], row["model"]): row for row in csv.DictReader(opened)}
+        precisions, _ = read_histograms(run.histograms).above(THRESHOLD)
+        for epoch, precision in zip(run.recorded(), precisions, strict=False):
+            number = str(epoch["epoch"])
+            if (number, "average") not in samples:
+                break
+            values = {
+                "mAP_plain": epoch["mAP_plain"], "mAP_average": epoch["mAP_average"],
+                "OF1": epoch["OF1"], "pseudo_labels": epoch["pseudo_labels"],
+                "pseudo_label_precision": epoch["pseudo_label_precision"],
+                "precision_above_0.6": precision,
+            }  # fmt: skip
+            row = {"run": name, "seed": seed, "epoch": number}
+            row |= {key: f"{value:.5f}" for key, value in values.items()}
+            for model in MODELS:
+                sample = samples[number, model]
+                row |= {f"train_{key}_{model}": sample[key] for key in SAMPLE[2:]}
+            rows.append(row)
+    return rows
+
+
+def draw(rows: list[dict[str, str]], path: Path) -> None:
+    """Draw the curves over epochs, with the mean over the seeds that reached an epoch."""
+    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    panels = figure.subplots(2, 3).flatten()
+    for axes, (title, column, shown) in zip(panels, PANELS, strict=True):
+        for number, name in enumerate(TITLES):
+            if name not in shown:
+                continue
+            for suffix, style in LINES.items() if column.endswith("_") else [("", "-")]:
+                values = _by_epoch(rows, name, f"{column}{suffix}")
+                if title.startswith("gain"):
+                    base = _by_epoch(rows, "bce", f"{column}{suffix}")
+                    values = {at: value - base[at] for at, value in values.items() if at in base}
+                label = TITLES[name] if style == "-" else None
+                axes.plot([*values], [*values.values()], style, color=f"C{number}", label=label)
+        axes.set(title=title, xlabel="epoch")
+        axes.title.set_size(9)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    figure.savefig(path, dpi=130)
+
+
+def _by_epoch(rows: list[dict[str, str]], name: str, column: str) -> dict[int, float]:
+    """The mean of a column over seeds in per cent, by epoch, where there is a number."""
+    found: dict[int, list[float]] = {}
+    for row in rows:
+        if row["run"] == name and not math.isnan(value := float(row[column])):
+            found.setdefault(int(row["epoch"]), []).append(100 * value)
+    return {epoch: sum(values) / len(values) for epoch, values in sorted(found.items())}
+
+
 def main() -> None:
     """Train in turn, or collect what is there."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -223,6 +296,13 @@ def main() -> None:
     parser.add_argument("--table", type=Path, help="collect what is there, and stop")
     parser.add_argument("--figure", type=Path, help="draw what is there, and stop")
     words = parser.parse_args()
+    if words.table or words.figure:
+        rows = collected(words.out)
+        if words.table:
+            write_rows(words.table, rows)
+        if words.figure:
+            draw(rows, words.figure)
+        return
     torch.set_num_threads(1)  # calls share the runs, so that each takes one core
     words.out.mkdir(parents=True, exist_ok=True)
     if not (words.out / "judge.parquet").exists():
