@@ -38,6 +38,6 @@ if __name__ == "__main__":
     elif pattern.startswith("rank"):
         rank_folder.rank_shard = killed(rank_folder.rank_shard, folder, pattern)
     else:
-        real = folds.out_of_fold_logits
-        folds.out_of_fold_logits = killed(real, folder, pattern)
+        real = folds.cross_validate
+        folds.cross_validate = killed(real, folder, pattern)
     sys.exit(main(words))

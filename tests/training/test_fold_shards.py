@@ -13,8 +13,14 @@ from hilltop.errors import DataError
 from hilltop.inputs import Ranks
 from hilltop.losses import LOSSES, build
 from hilltop.training import folds
-from hilltop.training.folds import HeadShards, out_of_fold_logits, shared_out_of_fold_logits
+from hilltop.training.folds import (
+    CrossValidation,
+    HeadShards,
+    cross_validate,
+    shared_out_of_fold_logits,
+)
 from hilltop.training.learner import head_loss
+from hilltop.training.recipe import HEADS
 
 OPTIONS = {"folds": 3, "repeats": 2, "seed": 5}
 
@@ -29,9 +35,9 @@ def data() -> tuple[Tensor, Tensor]:
 
 def test_parts_of_the_heads_add_up_to_all(data: tuple[Tensor, Tensor]) -> None:
     loss = head_loss("bce", reduction="sum")
-    whole = out_of_fold_logits(*data, loss, **OPTIONS)
+    whole = cross_validate(*data, loss, **OPTIONS).logits
     parts = [
-        out_of_fold_logits(*data, loss, heads=one, **OPTIONS) for one in ([0, 1], [2, 3, 4, 5])
+        cross_validate(*data, loss, heads=one, **OPTIONS).logits for one in ([0, 1], [2, 3, 4, 5])
     ]
     torch.testing.assert_close(parts[0] + parts[1], whole, rtol=1e-4, atol=1e-5)
     assert not torch.allclose(parts[0], whole, atol=0.1)
@@ -42,7 +48,7 @@ def test_what_a_process_finished_is_not_done_again(
 ) -> None:
     loss, said = head_loss("bce", reduction="sum"), []
     monkeypatch.setattr(Ranks, "wait", lambda self: None)
-    whole = out_of_fold_logits(*data, loss, **OPTIONS)
+    whole = cross_validate(*data, loss, **OPTIONS).logits
 
     def shared(number: int, **changed: object) -> Tensor:
         shards = HeadShards(tmp_path, Ranks(number, 2))
@@ -70,12 +76,12 @@ def test_a_loss_that_ties_heads_together_is_not_shared(
 ) -> None:
     asked: list[object] = []
 
-    def trained(*_: object, heads: object = None, **__: object) -> Tensor:
+    def trained(*_: object, heads: object = None, **__: object) -> CrossValidation:
         asked.append(heads)
-        return torch.zeros(1)
+        return CrossValidation(torch.zeros(1), HEADS)
 
     assert name in LOSSES
-    monkeypatch.setattr(folds, "out_of_fold_logits", trained)
+    monkeypatch.setattr(folds, "cross_validate", trained)
     shards = HeadShards(tmp_path, Ranks(0, 2))
     shared_out_of_fold_logits(
         *data, build(name, reduction="sum"), shards=shards, observed=None, say=print, **OPTIONS

@@ -40,57 +40,6 @@ if TYPE_CHECKING:
 FOLDS = 4
 
 
-def out_of_fold_logits(
-    features: Features,
-    targets: Tensor,
-    loss: Loss,
-    *,
-    observed: Tensor | None = None,
-    folds: int = FOLDS,
-    repeats: int = 1,
-    recipe: Recipe = HEADS,
-    seed: int = 0,
-    heads: Sequence[int] | None = None,
-) -> Tensor:
-    """Return logits for every image from heads that have never seen its labels.
-
-    All labels together decide one number, how firmly the heads are held back.
-
-    Args:
-        features: One row an image ``(N, F)``.
-        targets: 1 for labelled, 0 for not labelled ``(N, C)``.
-        loss: What the heads are trained with.
-        observed: True where a person confirmed the target.
-        folds: Into how many parts the images are dealt; each is scored by the head of the others.
-        repeats: How often they are dealt anew; logits are averaged over the deals.
-        recipe: How the heads are trained.
-        seed: The same seed gives the same logits.
-        heads: Numbers of the heads to train, out of ``repeats * folds``; None trains all. What some
-            heads say and what the others say add up to what all say.
-
-    Raises:
-        DataError: There are fewer images than folds.
-
-    Example:
-        >>> from hilltop.losses import bce
-        >>> features = torch.eye(2).repeat(20, 1)
-        >>> logits = out_of_fold_logits(features, features.clone(), bce(reduction="sum"))
-        >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
-        True
-    """
-    return cross_validate(
-        features,
-        targets,
-        loss,
-        observed=observed,
-        folds=folds,
-        repeats=repeats,
-        recipe=recipe,
-        seed=seed,
-        heads=heads,
-    ).logits
-
-
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """Heads of all folds but one, and what they say of it.
@@ -122,22 +71,33 @@ def cross_validate(
     heads: Sequence[int] | None = None,
     start: CrossValidation | None = None,
 ) -> CrossValidation:
-    """Train heads on all folds but one; see :func:`out_of_fold_logits`.
+    """Train heads on all folds but one: each image is scored by heads that never saw its labels.
 
     Heads of cross-entropy are fitted by :class:`~hilltop.training.logistic.LogisticSolver`, those
-    of other losses by steps.
+    of other losses by steps. All labels together decide one number, how firmly heads are held back.
 
     Args:
         features: One row an image ``(N, F)``.
         targets: 1 for labelled, 0 for not labelled ``(N, C)``.
         loss: What the heads are trained with.
         observed: True where a person confirmed the target.
-        folds: Into how many parts the images are dealt.
-        repeats: How often they are dealt anew.
+        folds: Into how many parts the images are dealt; each is scored by the head of the others.
+        repeats: How often they are dealt anew; logits are averaged over the deals.
         recipe: How the heads are trained.
         seed: The same seed gives the same logits.
-        heads: Numbers of the heads to train.
+        heads: Numbers of the heads to train, out of ``repeats * folds``; None trains all. What some
+            heads say and what the others say add up to what all say.
         start: Heads on the same folds of the same rows.
+
+    Raises:
+        DataError: There are fewer images than folds.
+
+    Example:
+        >>> from hilltop.losses import bce
+        >>> features = torch.eye(2).repeat(20, 1)
+        >>> logits = cross_validate(features, features.clone(), bce(reduction="sum")).logits
+        >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
+        True
     """
     check_whole("folds", folds, low=2)
     check_whole("repeats", repeats, low=1)
@@ -325,7 +285,7 @@ def shared_out_of_fold_logits(
     seed: int,
     say: Callable[[str], None],
 ) -> Tensor:
-    """Return what :func:`out_of_fold_logits` does, in every process.
+    """Return the logits of :func:`cross_validate`, in every process.
 
     What a process has finished stays in the folder, and is not done again after a kill. A loss that
     learns, or looks at whole batches, ties heads together: then every process trains all of them.
@@ -333,7 +293,7 @@ def shared_out_of_fold_logits(
     options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed}
     tied = not loss.independent_rows or any(True for _ in loss.parameters())
     if shards.ranks.world == 1 or tied:
-        return out_of_fold_logits(features, targets, loss, observed=observed, **options)
+        return cross_validate(features, targets, loss, observed=observed, **options).logits
     units = shards.units(folds * repeats)
     key = _key([features, targets, observed], f"{loss} {options} {units}")
     files = [shards.parts / f"heads-{key}-{number}.npy" for number in range(len(units))]
@@ -344,7 +304,7 @@ def shared_out_of_fold_logits(
             heads = {"heads": units[number], **options}
             _save(
                 files[number],
-                out_of_fold_logits(features, targets, loss, observed=observed, **heads),
+                cross_validate(features, targets, loss, observed=observed, **heads).logits,
             )
 
     if all(files[number].is_file() for number in shards.ranks.share(range(len(units)))):

@@ -30,7 +30,7 @@ from hilltop.missing import (
 from hilltop.missing.frequency import count_posterior
 from hilltop.missing.model import _Order
 from hilltop.missing.priors import RESTORE_PROB
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.recipe import Recipe
 from tests.audit.simulated import average_precision, simulate, table_of
 
@@ -183,7 +183,7 @@ def test_no_image_has_a_part_in_its_own_logits() -> None:
     def score(targets: torch.Tensor) -> torch.Tensor:
         loss = scar_nll(0.5)
         recipe = Recipe(epochs=2)
-        return out_of_fold_logits(simulated.features, targets, loss, repeats=2, recipe=recipe)
+        return cross_validate(simulated.features, targets, loss, repeats=2, recipe=recipe).logits
 
     before, after = score(simulated.targets), score(moved)
     assert torch.equal(before[image], after[image])
@@ -197,7 +197,7 @@ def test_out_of_fold_logits_repeat_with_their_seed() -> None:
     def score(seed: int) -> torch.Tensor:
         loss = bce(reduction="sum")
         options = {"recipe": Recipe(epochs=2), "seed": seed}
-        return out_of_fold_logits(simulated.features, simulated.targets, loss, **options)
+        return cross_validate(simulated.features, simulated.targets, loss, **options).logits
 
     assert torch.equal(score(0), score(0))
     assert not torch.equal(score(0), score(1))
@@ -205,7 +205,7 @@ def test_out_of_fold_logits_repeat_with_their_seed() -> None:
 
 def test_labels_removed_on_purpose_come_back_at_the_top() -> None:
     simulated = simulate()
-    logits = out_of_fold_logits(simulated.features, simulated.targets, bce(reduction="sum"))
+    logits = cross_validate(simulated.features, simulated.targets, bce(reduction="sum")).logits
     model = MissingLabelModel.fit(logits, simulated.targets)
     found, _ = rank_candidates(simulated.labels, blocks_of(logits), model)
     missing = simulated.missing[found.rows(), found.columns()]

@@ -22,7 +22,7 @@ from hilltop.missing.logistic import Counts, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.training import class_blocks
 from hilltop.training.class_blocks import fit_fold_heads
-from hilltop.training.folds import HeadShards, out_of_fold_logits
+from hilltop.training.folds import HeadShards, cross_validate
 from tests.audit.simulated import Simulated, average_precision, simulate
 
 
@@ -34,7 +34,7 @@ def many() -> Simulated:
 @pytest.fixture(scope="module")
 def dense(many: Simulated) -> torch.Tensor:
     loss = bce(reduction="sum")
-    return out_of_fold_logits(many.features, many.targets, loss, repeats=2, seed=0)
+    return cross_validate(many.features, many.targets, loss, repeats=2, seed=0).logits
 
 
 def fold_logits(many: Simulated, shards: HeadShards | None = None) -> torch.Tensor:
