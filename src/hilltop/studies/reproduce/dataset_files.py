@@ -194,7 +194,7 @@ def _find_nus(search: Search) -> DatasetFiles | None:
     official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
     search.near(next(filter(None, map(tree.folder, official)), part))
     site = "from the page of the NUS-WIDE data set"
-    whats = {
+    wanted = {
         "ConceptsList/Concepts81.txt": "the list of 81 concepts",
         "ImageList/TrainImagelist.txt": "a list of images",
         "ImageList/TestImagelist.txt": "a list of images",
@@ -202,7 +202,7 @@ def _find_nus(search: Search) -> DatasetFiles | None:
     }
     parts = [
         search.need(tree.file(name, last) or tree.folder(last), name, f"{what}, {site}")
-        for name, what in whats.items()
+        for name, what in wanted.items()
         for last in (Path(name).name,)
     ]
     home = Path(os.path.commonpath([part.parent for part in parts]))
@@ -308,9 +308,9 @@ def _find_openimages(search: Search, open_images: str = "boxes") -> DatasetFiles
     labels, described = [form.labels(part) for part in form.parts], _editions(form.classes)
     known = tree.file(*itertools.chain(*labels, described))
     search.home = _outside_parts(known) if known else tree.root
-    whats = [*((names, form.what) for names in labels), (described, "the names of the classes")]
+    wanted = [*((names, form.what) for names in labels), (described, "the names of the classes")]
     *files, classes = (
-        search.need(tree.file(*names), names[0], f"{what}, {site}") for names, what in whats
+        search.need(tree.file(*names), names[0], f"{what}, {site}") for names, what in wanted
     )
     what = f"the images of this part, as many as can be had, {site}"
     folders = [
