@@ -232,13 +232,17 @@ class Loss(nn.Module):
         """Reduce the losses of all entries, of which those with a NaN target are 0."""
         if self.reduction == "none":
             return entries
-        if self.reduction != "mean":
-            total = entries.sum()
-            rows = batch.targets.shape[:-1].numel()
-            return total if self.reduction == "sum" else total / max(1, rows)
-        if batch.complete or not batch.targets.dtype.is_floating_point:
-            return entries.mean() if entries.numel() else entries.sum()
-        return entries.sum() / (batch.targets == batch.targets).sum().clamp(min=1)
+        known: Tensor | int = max(1, entries.numel())
+        if self.reduction == "mean" and batch.targets.dtype.is_floating_point:
+            if not batch.complete:
+                known = (batch.targets == batch.targets).sum().clamp(min=1)
+        return entries.sum() / self.divisor(batch, known)
+
+    def divisor(self, batch: PairBatch, known: Number) -> Number | int:
+        """Return what the sum over a batch is divided by, given the number of known entries."""
+        if self.reduction == "mean":
+            return known
+        return max(1, batch.targets.shape[:-1].numel()) if self.reduction == "batchmean" else 1
 
     def check_targets(self, targets: Tensor) -> bool:
         """Raise unless the loss can take these targets; return whether none of them is NaN.

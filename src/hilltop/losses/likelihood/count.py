@@ -124,11 +124,7 @@ class CountLikelihood(Loss):
                 if grad is not None:
                     (grad[found.hard],) = torch.autograd.grad(values, leaf)
             total += float(values.detach())
-        count = 1
-        if self.reduction == "mean":
-            count = max(1, found.known)
-        elif self.reduction == "batchmean":
-            count = max(1, len(rows.logits))
+        count = self.divisor(batch, max(1, found.known))
         value = rows.targets.new_full((), total / count)
         if grad is not None:
             grad = (grad if count == 1 else grad.div_(count)).view(logits.shape)

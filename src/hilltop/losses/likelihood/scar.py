@@ -170,18 +170,15 @@ class ScarPositive(PositiveTerm):
         now = self.frequency.log_lost(logits, warm=False)
         return loss + self.frequency.prior(torch.log(-torch.expm1(now)), now)
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
         """Return the same term for the compiled kernel, if c is not learned."""
         if self.frequency.offset is not None:
             return None
         number = self.frequency.as_number()
         if number is None:
-            return KernelTerm("focal", sign=-1.0, by_class=True)
+            by_class = -self.frequency.recorded_and_lost(logits)[0].log()
+            return KernelTerm("focal", sign=-1.0, by_class=by_class)
         return KernelTerm("focal", sign=-1.0, constant=-math.log(number))
-
-    def kernel_numbers(self, logits: Tensor) -> Tensor:
-        """Return -log c for each class."""
-        return -self.frequency.recorded_and_lost(logits)[0].log()
 
 
 class ScarNegative(NegativeTerm):
@@ -216,18 +213,14 @@ class ScarNegative(NegativeTerm):
         """Return the loss of every entry."""
         return functional.scar_negative(logits, self.frequency.log_lost(logits))
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
         """Return the same term for the compiled kernel, if c is not learned."""
         if self.frequency.offset is not None:
             return None
         number = self.frequency.as_number()
         if number is None:
-            return KernelTerm("kept", by_class=True)
+            return KernelTerm("kept", by_class=self.frequency.recorded_and_lost(logits))
         return KernelTerm("kept", keep=number, lost=1 - number)
-
-    def kernel_numbers(self, logits: Tensor) -> Tensor:
-        """Return c and 1 - c for each class."""
-        return self.frequency.recorded_and_lost(logits)
 
 
 class ScarLikelihood(MultiLabelLoss):

@@ -48,10 +48,6 @@ class EntropyNegative(NegativeTerm):
         """Return the loss of every entry."""
         return self.alpha * functional.entropy_negative(logits)
 
-    def extra_repr(self) -> str:
-        """Show the weight."""
-        return f"alpha={self.alpha:g}"
-
 
 class AsymmetricPseudoLabels(Correction):
     r"""Asymmetric pseudo labels (APL): the lowest scores of a class become soft negatives.
@@ -167,10 +163,6 @@ class AsymmetricPseudoLabels(Correction):
         fresh = torch.where(batch.candidates(), now, 0.0).view(before.shape)
         self.surprise[rows] = torch.where(before < 0, before, fresh)
         self.seen[rows] = True
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"beta={self.beta:g}, theta={self.theta:g}, warmup={self.warmup:g}"
 
 
 @LOSSES.register(

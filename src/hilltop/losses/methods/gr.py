@@ -42,10 +42,6 @@ class GeneralisedPositive(PositiveTerm):
         """Return the loss of every entry."""
         return functional.generalised_positive(logits, self.q)
 
-    def extra_repr(self) -> str:
-        """Show the constant."""
-        return f"q={self.q:g}"
-
 
 class GeneralisedNegative(NegativeTerm):
     r"""Generalised cross-entropy for an absent label: between -log(1-p) (q to 0) and p (q = 1).
@@ -73,10 +69,6 @@ class GeneralisedNegative(NegativeTerm):
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
         return functional.generalised_positive(-logits, self.q)
-
-    def extra_repr(self) -> str:
-        """Show the constant."""
-        return f"q={self.q:g}"
 
 
 class GradualCorrection(Correction):
@@ -141,10 +133,6 @@ class GradualCorrection(Correction):
         if batch.verified is None:
             return keep, pseudo
         return torch.where(batch.verified, 1.0, keep), torch.where(batch.verified, 0.0, pseudo)
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"epochs={self.epochs}, w={self.w}, b={self.b}, mu={self.mu}, sigma={self.sigma}"
 
 
 @LOSSES.register(

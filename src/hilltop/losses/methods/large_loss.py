@@ -30,10 +30,6 @@ class _LargeLoss(SelectiveCorrection):
         super().__init__()
         self.rate = check_number("rate", rate, low=0, high=1)
 
-    def extra_repr(self) -> str:
-        """Show the rate."""
-        return f"rate={self.rate:g}"
-
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select the share ``rate * epoch`` of all known pairs with the largest losses."""
         known = (batch.targets == batch.targets).sum()

@@ -13,12 +13,12 @@ from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import PairBatch
 from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.corrections import Correction, PseudoAbove, SelectiveCorrection
+from hilltop.losses.corrections import SelectiveCorrection
 from hilltop.losses.memory import highest
 from hilltop.losses.terms import FocalNegative, FocalPositive
 
 
-class SelfPacedCorrection(Correction):
+class SelfPacedCorrection(SelectiveCorrection):
     r"""Self-paced loss correction (SPLC): an unlabelled entry with :math:`p > \tau` is a label.
 
     .. math::
@@ -51,25 +51,18 @@ class SelfPacedCorrection(Correction):
         self.tau = check_number("tau", tau, low=0, high=1)
         self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
 
-    def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, pseudo)``."""
-        sure = batch.logits.detach() > _logit(self.tau)
+    def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
+        """Select what is above tau."""
+        sure = batch.logits > _logit(self.tau)
         sure = sure & torch.as_tensor(batch.epoch >= self.start_epoch)
-        if batch.verified is not None:
-            sure = sure & ~batch.verified
-        pseudo = sure.to(batch.logits.dtype)
-        return 1 - pseudo, pseudo
+        return sure if batch.verified is None else sure & ~batch.verified
 
-    def pseudo_above(self) -> PseudoAbove:
-        """Return the logit of tau, and the first epoch that corrects."""
-        return PseudoAbove(_logit(self.tau), self.start_epoch)
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"tau={self.tau:g}, start_epoch={self.start_epoch}"
+    def limit(self, epoch: Tensor | int) -> float:
+        """Return the logit of tau, or infinity before the first epoch that corrects."""
+        return _logit(self.tau) if epoch >= self.start_epoch else math.inf
 
 
-class BoundedSelfPacedCorrection(SelectiveCorrection):
+class BoundedSelfPacedCorrection(SelfPacedCorrection):
     r"""Self-paced correction that adds no more pseudo labels to a batch than it has labels.
 
     The pseudo labels of :class:`SelfPacedCorrection` push scores up, so that there are more in
@@ -92,26 +85,19 @@ class BoundedSelfPacedCorrection(SelectiveCorrection):
         tensor([[0., 1., 0., 0.]])
     """
 
-    can_saturate = True
+    independent_rows = False
 
     def __init__(self, *, tau: float = 0.6, start_epoch: int = 1, per_label: float = 1.0) -> None:
         """Check and store the constants."""
-        super().__init__()
-        self.tau = check_number("tau", tau, low=0, high=1)
-        self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
+        super().__init__(tau=tau, start_epoch=start_epoch)
         self.per_label = check_number("per_label", per_label, low=0)
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select the candidates above tau, and where they are too many the highest of them."""
-        sure = candidates & (batch.logits > _logit(self.tau))
-        sure = sure & torch.as_tensor(batch.epoch >= self.start_epoch)
+        sure = candidates & super().select(batch, candidates, learning=learning)
         labels = batch.targets.nansum(dtype=torch.float32)
         many = (self.per_label * labels + 1e-3).floor().long()  # a whole product may round down
         return highest(batch.logits, sure, many)
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"tau={self.tau:g}, start_epoch={self.start_epoch}, per_label={self.per_label:g}"
 
 
 @LOSSES.register(

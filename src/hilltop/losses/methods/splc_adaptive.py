@@ -126,10 +126,6 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         self.missing.fill_(-1.0)
         self.images.zero_()
 
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"share={self.share:g}, start_epoch={self.start_epoch}, window={self.window:g}"
-
 
 @LOSSES.register(
     "splc_adaptive",
