@@ -19,7 +19,7 @@ from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError
 from hilltop.losses import functional
 from hilltop.losses.base import PairBatch, check_one_for_each_class, compute_dtype
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms import KernelTerm, LogNegative, NegativeTerm, PositiveTerm
 
@@ -293,18 +293,7 @@ def _reference(logit: float, target: float) -> float:
     return target * -math.log(recorded) + (1 - target) * -math.log1p(-recorded)
 
 
-@LOSSES.register(
-    "scar_likelihood",
-    MethodCard(
-        unlabelled="absent, or present and not recorded",
-        remark="likelihood of PU learning: each label recorded with probability `label_frequency`",
-        when=(
-            "When labels were forgotten here and there, each with about the same probability,"
-            " and when you want to know how probable it is that a label is missing."
-        ),
-        reference=_reference,
-    ),
-)
+@LOSSES.register("scar_likelihood", reference=_reference)
 @renamed_arguments(keep="label_frequency")
 def scar_likelihood(
     label_frequency: Frequency | None = 0.4,
@@ -321,6 +310,13 @@ def scar_likelihood(
     An unlabelled entry is absent, or present and not recorded. Labels are "selected completely at
     random" (SCAR); c is the label frequency of positive-unlabelled learning, and with one number
     for each class the propensity of a label of that class.
+
+    Assumption:
+        Unlabelled entries are absent, or present and not recorded.
+
+    When to use:
+        When labels were forgotten here and there, each with about the same probability, and when
+        you want to know how probable it is that a label is missing.
 
     Args:
         label_frequency: The c of the equation, one number or one for each class; None learns it,

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import PairBatch
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
+from hilltop.losses.catalogue import LOSSES, Common, correct_base
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import SelectiveCorrection
 from hilltop.losses.memory import highest
@@ -100,20 +100,7 @@ class BoundedSelfPacedCorrection(SelfPacedCorrection):
         return highest(batch.logits, sure, many)
 
 
-@LOSSES.register(
-    "splc",
-    MethodCard(
-        unlabelled="pseudo labels when confident",
-        remark="the paper's second method",
-        when=(
-            "When the model becomes reliable before it has learned the missing labels as"
-            " negatives, so that a confident score is evidence. It needs `set_epoch`. Its pseudo"
-            " labels can still run away from a very fast start: `splc_bounded` cannot, and where"
-            " most labels are there, `splc_adaptive` is better. With `equation=True` it is the"
-            " paper's equation to the letter, which runs away far sooner."
-        ),
-    ),
-)
+@LOSSES.register("splc")
 def splc(
     base: MultiLabelLoss | str | None = None,
     *,
@@ -139,6 +126,16 @@ def splc(
 
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
 
+    Assumption:
+        Unlabelled entries are pseudo labels when confident.
+
+    When to use:
+        When the model becomes reliable before it has learned the missing labels as negatives, so
+        that a confident score is evidence. It needs `set_epoch`. Its pseudo labels can still run
+        away from a very fast start: `splc_bounded` cannot, and where most labels are there,
+        `splc_adaptive` is better. With `equation=True` it is the paper's equation to the letter,
+        which runs away far sooner.
+
     Args:
         base: The loss to correct, as a loss or a name; None takes :func:`focal_margin`.
         tau: Probability above which an unlabelled entry counts as present. The paper uses 0.6,
@@ -161,19 +158,7 @@ def splc(
     return loss if equation else _without_pseudo_margin(loss)
 
 
-@LOSSES.register(
-    "splc_bounded",
-    MethodCard(
-        unlabelled="pseudo labels when confident, at most one for each label",
-        remark="`splc` that cannot run away",
-        when=(
-            "Where `splc` would be used and the learning rate is brisk or the start is rough: it"
-            " is the same until a batch has more pseudo labels than labels. It needs"
-            " `set_epoch`. With most labels there, and a head on fixed features,"
-            " `splc_adaptive` is the better choice."
-        ),
-    ),
-)
+@LOSSES.register("splc_bounded")
 def splc_bounded(
     base: MultiLabelLoss | str | None = None,
     *,
@@ -194,6 +179,14 @@ def splc_bounded(
     :func:`splc` 47.2.
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
 
+    Assumption:
+        Unlabelled entries are pseudo labels when confident, at most one for each label.
+
+    When to use:
+        Where `splc` would be used and the learning rate is brisk or the start is rough: it is the
+        same until a batch has more pseudo labels than labels. It needs `set_epoch`. With most
+        labels there, and a head on fixed features, `splc_adaptive` is the better choice.
+
     Args:
         base: The loss to correct, as a loss or a name; None takes :func:`focal_margin`.
         tau: Probability above which an unlabelled entry counts as present.
@@ -207,14 +200,7 @@ def splc_bounded(
     return _without_pseudo_margin(correct_base("splc_bounded", base, correction, common))
 
 
-@LOSSES.register(
-    "splc_released",
-    MethodCard(
-        unlabelled="pseudo labels when confident",
-        remark="`splc` in the form behind the paper's numbers",
-        when="To reproduce the paper's SPLC numbers.",
-    ),
-)
+@LOSSES.register("splc_released")
 def splc_released(
     *,
     tau: float = 0.6,
@@ -234,6 +220,12 @@ def splc_released(
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins. This
     form, not :func:`splc`, produced the paper's numbers. It is its equation from the first step:
     ``safe_start`` is False unless it is given.
+
+    Assumption:
+        Unlabelled entries are pseudo labels when confident.
+
+    When to use:
+        To reproduce the paper's SPLC numbers.
 
     Args:
         tau: Probability above which an unlabelled entry counts as present.
