@@ -13,6 +13,7 @@ from torch import Tensor
 from hilltop.checks import check_kind, check_number
 from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.losses import functional
 from hilltop.losses.base import (
     LabelStats,
     Loss,
@@ -156,19 +157,9 @@ class MultiLabelLoss(Loss):
         found: Tensor = (pseudo > keep) & (batch.targets == 0)
         return found
 
-    def cross_entropy(
-        self, batch: PairBatch, *, shift: Tensor | None = None, push: Tensor | None = None
-    ) -> Tensor:
-        """Return binary cross-entropy, reduced, with the weights and targets of this loss."""
-        self._check_weights(batch.logits)
-        if self.label_smoothing:
-            smoothed = batch.targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
-            batch = batch._replace(targets=smoothed)
-        return super().cross_entropy(batch, shift=shift, push=push)
-
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the equation, entry by entry; unknown entries are 0."""
-        self._check_weights(batch.logits)
+        class_weight, pos_weight = self.class_weights(batch.logits)
         logits = batch.logits.to(compute_dtype(batch.logits))
         targets = batch.targets.to(logits.dtype)
         known = None  # False for NaN; compiled code takes longer for isnan and nan_to_num
@@ -177,19 +168,18 @@ class MultiLabelLoss(Loss):
             if logits.is_cpu and not traced():
                 logits = torch.where(known, logits, 0.0)
         given = PairBatch(logits, targets, *batch[2:])
-        if self.label_smoothing:
-            targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
+        targets = functional.smooth_targets(targets, self.label_smoothing)
         if known is not None:
             targets = torch.where(known, targets, 0.0)
         loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
-        if self.pos_weight is not None:
-            loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
+        if pos_weight is not None:
+            loss_pos = pos_weight.to(loss_pos.dtype) * loss_pos
         # y l+ + (1 - y) l-, exact at 0 and 1, in one operator instead of four.
         loss = torch.lerp(loss_neg, loss_pos, targets)
         if known is not None:
             loss = torch.where(known, loss, 0.0)
-        if self.class_weight is not None:
-            loss = self.class_weight.to(loss.dtype) * loss
+        if class_weight is not None:
+            loss = class_weight.to(loss.dtype) * loss
         return loss
 
     def _unlabelled(self, batch: PairBatch) -> Tensor:
@@ -272,26 +262,26 @@ class MultiLabelLoss(Loss):
         if any(form is not None and form.by_class is not None for form in (pseudo, verified)):
             return None
         weights = _NO_WEIGHTS
-        given = self._buffers["class_weight"], self._buffers["pos_weight"]
-        numbers = positive.by_class, negative.by_class
+        given, numbers = self.class_weights(logits), (positive.by_class, negative.by_class)
         if given != (None, None) or numbers != (None, None):
-            self._check_weights(logits)
             classes = logits.shape[-1] if logits.ndim else 1
-            by_class = (
+            by_class = [
                 None if weight is None else weight.float().expand(classes).contiguous()
                 for weight in given
-            )
-            weights = kernel.LossWeights(*by_class, *numbers)
+            ]
+            weights = kernel.LossWeights(by_class[0], by_class[1], *numbers)
         form = kernel.LossForm(positive, negative, pseudo or positive, verified or negative)
         form.has_verified, form.smoothing = verified is not None, self.label_smoothing
         form.pseudo_above = math.inf
         return form, weights
 
-    def _check_weights(self, logits: Tensor) -> None:
+    def class_weights(self, logits: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return ``class_weight`` and ``pos_weight``, if they fit the logits."""
         for name in ("class_weight", "pos_weight"):
-            weight = self._buffers[name]
+            weight = self._buffers[name]  # for a small batch, attribute look-ups count
             if weight is not None:
                 check_one_for_each_class(name, weight, logits)
+        return self._buffers["class_weight"], self._buffers["pos_weight"]
 
     def extra_repr(self) -> str:
         """Show what the parts do not say."""
@@ -305,9 +295,8 @@ def with_ema_teacher(loss: Loss) -> tuple[MultiLabelLoss, EmaTeacher]:
     Raises:
         ArgumentError: The loss turns no pairs into labels.
     """
-    inner = loss.correction if isinstance(loss, MultiLabelLoss) else None
-    if isinstance(inner, SelectiveCorrection):
-        teacher = EmaTeacher(inner)
+    if isinstance(loss, MultiLabelLoss) and isinstance(loss.correction, SelectiveCorrection):
+        teacher = EmaTeacher(loss.correction)
         return loss.with_correction(teacher), teacher
     raise ArgumentError(
         "An EMA teacher (ask_average) needs a loss that selects pairs, such as splc, splc_bounded"

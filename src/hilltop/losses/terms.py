@@ -25,7 +25,9 @@ class Part(nn.Module):
 
     def extra_repr(self) -> str:
         """Show the arguments of the class that are stored under their names."""
-        stored = {name: getattr(self, name, self) for name in inspect.signature(type(self)).parameters}
+        stored = {
+            name: getattr(self, name, self) for name in inspect.signature(type(self)).parameters
+        }
         return ", ".join(
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in stored.items()

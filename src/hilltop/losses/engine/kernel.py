@@ -198,7 +198,10 @@ def library() -> ctypes.CDLL | None:
     try:
         loaded = ctypes.CDLL(str(path))
         if loaded.hilltop_kernel_abi() == _ABI:
-            for function, pointers in ((loaded.hilltop_loss_and_grad, 9), (loaded.hilltop_count_loss, 7)):
+            for function, pointers in (
+                (loaded.hilltop_loss_and_grad, 9),
+                (loaded.hilltop_count_loss, 7),
+            ):
                 function.restype = None
                 function.argtypes = [_POINTER, _LONG, _LONG, *[_POINTER] * pointers]
             return loaded
@@ -244,7 +247,7 @@ def loss_and_grad(
     # Without weights the kernel need not know where a row ends: one long row is fastest.
     weighted = weights != _NO_WEIGHTS
     classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
-    by_class: tuple[int | None, ...] = (None, None)
+    by_class: list[int | None] = [None, None]
     if weighted:
         *by_class, form.constants, form.keeps = _addresses(*weights)
         if weights.negative is not None:  # two rows

@@ -21,7 +21,8 @@ from hilltop.losses import functional
 from hilltop.losses.base import PairBatch, check_one_for_each_class, compute_dtype
 from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.terms import KernelTerm, LogNegative, NegativeTerm, PositiveTerm
+from hilltop.losses.engine.kernel import KernelTerm
+from hilltop.losses.terms import LogNegative, NegativeTerm, PositiveTerm
 
 Frequency = float | Sequence[float] | Tensor
 
