@@ -206,7 +206,7 @@ class TestHeads:
         model = nn.Sequential(
             nn.Linear(4, 8), nn.ModuleDict({"score": nn.Linear(8, 5, bias=False)})
         )
-        with pytest.raises(ArgumentError, match="'1.score' has no bias") as caught:
+        with pytest.raises(ArgumentError, match=r"'1\.score' has no bias") as caught:
             init_head(model, bce(), self.targets)
         (line,) = re.findall(r"made, (model\..*), or leave", str(caught.value))
         exec(line, {"model": model, "torch": torch})
