@@ -297,11 +297,10 @@ def export_answers(answers: Answers) -> str:
         probability = "" if one.probability is None else f"{one.probability:.6g}"
         said = (one.image, one.class_name, words[one.answer], one.reviewer, one.time)
         rows.append([*said, one.mode, probability, words[one.outcome], one.comment])
-    for image, name, comments in answers.commented():
-        votes = answers.votes(name, image)
-        for who, text in comments.items():
-            if who not in votes:
-                rows.append([image, name, "", who, "", "", "", "", text])
+    for note in answers.commented():
+        if note.reviewer not in answers.votes(note.class_name, note.image):
+            said = (note.image, note.class_name, "", note.reviewer, note.time)
+            rows.append([*said, "", "", "", note.text])
     columns = ["image", "class", "answer", "reviewer", "time", "mode", "probability", "outcome"]
     return format_rows([*columns, "comment"], sorted(rows))
 

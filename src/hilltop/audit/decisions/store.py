@@ -266,6 +266,11 @@ class DecisionStore:
                 raise data_error(self.path, problem) from None
         return found
 
+    def __len__(self) -> int:
+        """Number of events."""
+        with self._lock:
+            return int(self._connection.execute("SELECT count(*) FROM events").fetchone()[0])
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.audit.decisions.answers import Answers
+from hilltop.audit.decisions.answers import Answers, same_name
 from hilltop.audit.decisions.gold import Gold, agreements
 from hilltop.audit.decisions.incoming import check_reviewer
 from hilltop.audit.decisions.store import Assign, DecisionStore, now
@@ -98,6 +98,7 @@ class Assignment:
         equal = []
         for word in words:
             name, given, what = word.partition("=")
+            name = same_name(check_reviewer(name), people)
             one = people.setdefault(name, {"classes": [], "share": 0})
             if not given:
                 equal.append(name)
@@ -114,15 +115,23 @@ class Assignment:
         return cls.parse({"people": people, "overlap": overlap}, classes)
 
     @classmethod
-    def load(cls, text: str, classes: Sequence[str]) -> Assignment:
-        """Read what the answers hold; classes that a later audit does not have are left out."""
+    def load(cls, text: str, classes: Sequence[str], *, names: Sequence[str] = ()) -> Assignment:
+        """Read what the answers hold; classes that a later audit does not have are left out.
+
+        Args:
+            text: What :meth:`keep` stored.
+            classes: Those of the audit.
+            names: How people spell their names.
+        """
         if not text:
             return cls()
         try:
             content = json.loads(text)
-            for one in content["people"].values():
+            people = content["people"]
+            for one in people.values():
                 one["classes"] = [name for name in one["classes"] if name in set(classes)]
-            return cls.parse(content, classes)
+            spelled = {same_name(name, names): one for name, one in people.items()}
+            return cls.parse({**content, "people": spelled}, classes)
         except (ArgumentError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(
                 "The answers hold an assignment that hilltop did not write. Assign the work again"

@@ -139,13 +139,13 @@ def build_app(review: Review, access: Access) -> Guard:
 
     async def take_file(request: Request) -> Response:
         content = await _json(request, most=_MOST_IMPORTED)
-        check_reviewer(named(request, content.get("reviewer")))
+        reviewer = check_reviewer(named(request, content.get("reviewer")))
         name, text = content.get("name"), content.get("text")
         if not isinstance(name, str) or not isinstance(text, str):
             raise ArgumentError("A file needs 'name' and 'text'.")
         force = content.get("force") is True
         return JSONResponse(
-            await run_in_threadpool(partial(review.take_file, name, text, force=force))
+            await run_in_threadpool(partial(review.take_file, reviewer, name, text, force=force))
         )
 
     async def image(request: Request) -> Response:
@@ -225,7 +225,7 @@ def serve(
         ready(_address(host, number, token), review)
         with contextlib.suppress(KeyboardInterrupt):  # the usual end
             uvicorn.Server(config).run(sockets=[listening])
-        return len(review.store.read())
+        return len(review.store)
     finally:
         review.close()
 
