@@ -32,7 +32,7 @@ from hilltop.data.class_names import (
     class_map,
     rename_by_map,
 )
-from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive
+from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive, likely_encoding
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_folder
 from hilltop.data.folders import candidate_files
@@ -310,6 +310,10 @@ def _describe_file(source: Source) -> DataError:
     if not source.raw.strip():
         return data_error(source.path, "the file is empty.")
     if "\0" in source.text:
+        if (likely := likely_encoding(source.raw)) is not None:
+            return ask(
+                source.path, f"This looks like {likely}. Pass --encoding {likely}.", encoding=likely
+            )
         line = source.text.count("\n", 0, source.text.index("\0")) + 1
         return data_error(
             source.path, "this is not text: it holds a zero byte. Save the file anew.", line=line

@@ -375,6 +375,11 @@ def parse_list(cell: str) -> list[str] | None:
     ]
 
 
+def parse_vector(cell: str) -> list[str]:
+    """The values in a list, or in a text with commas, semicolons, bars or spaces between."""
+    return parse_list(cell) or [word for word in re.split(r"[,;|\s]+", cell) if word]
+
+
 def _python_list(text: str) -> Any:
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))

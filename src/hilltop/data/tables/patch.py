@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -311,8 +312,27 @@ class _TablePatch:
                 self.layout = replace(layout, absent_column="absent")
                 kept = tuple(name for name in self.layout.ignored if name != "absent")
                 self.layout = replace(self.layout, ignored=kept)
-        for change in self.said():
+        said = self.said()
+        if layout.delimiter is None and len(labels) == 1 and not is_list(table.columns[labels[0]]):
+            self._separate([one for one in said if one.state == State.PRESENT], labels[0])
+        for change in said:
             self._change_lists(change, self.rows_of[change.image], places)
+
+    def _separate(self, new: Sequence[Change], at: int) -> None:
+        """Choose what stands between two labels of a cell where so far each held but one."""
+        names = [*self.table.counts(at), *(one.class_name for one in new)]
+        mark = next((mark for mark in ";|," if not any(mark in name for name in names)), None)
+        wanted = Counter(one.image for one in new)
+        struck = {one.image for one in self.changes if one.was == State.PRESENT != one.state}
+        full = any(
+            count + bool(self._text(self.rows_of[image][0], at) and image not in struck) > 1
+            for image, count in wanted.items()
+        )
+        if full and mark is not None:
+            self.layout = replace(self.layout, delimiter=mark)
+            self.notes.append(
+                f"a cell may hold several labels now; read the file with --delimiter '{mark}'."
+            )
 
     def _change_lists(
         self, change: Change, rows: Sequence[int], places: Mapping[State, Sequence[int]]
