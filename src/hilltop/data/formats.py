@@ -39,7 +39,7 @@ from hilltop.data.folders import candidate_files
 from hilltop.data.format import Change, Changes, FilePatch, Format, Patched, with_changes
 from hilltop.data.label_table import LabelTable, Step, checked_classes
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
-from hilltop.data.public import audioset, features, lists, nus, openimages
+from hilltop.data.public import features, known_tables, lists, nus
 from hilltop.data.review_record import read_provenance
 from hilltop.data.tables.cells import PARQUET_SUFFIXES, SHEET_SUFFIXES
 from hilltop.data.tables.infer import detect_table
@@ -97,10 +97,10 @@ _ALL = (
     fiftyone.FORMAT,
     image_folders.SIDECAR,
     nus.FORMAT,
-    openimages.FORMAT,
+    known_tables.OPEN_IMAGES,
     lists.PAPER_LIST,
     lists.CELEBA,
-    audioset.FORMAT,
+    known_tables.AUDIOSET,
     features.MULAN,
     features.LIBSVM,
     lists.MULTI_HOT,

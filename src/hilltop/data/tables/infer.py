@@ -724,11 +724,12 @@ def _brackets(
 
 
 def _typed_lists(table: Table, at: int) -> list[list[str]]:
-    """The lists in a column of lists, those that hold other words than 0 and 1 but as one."""
+    """The lists in a column of lists; none where they cannot hold a 0 or 1 for each class."""
     column = table.columns[at]
-    words = set(pc.unique(column.flatten()).to_pylist())
-    if not words <= _BITS:
-        return [[*map(str, words)]]
+    if "." in table.names[at]:  # a part of objects has a value for each of them
+        return []
+    if not _BITS.issuperset(pc.unique(column.flatten()).to_pylist()):
+        return []
     return [one for one in column.to_pylist() if one is not None]
 
 

@@ -369,7 +369,12 @@ class _TablePatch:
     def _uses_codes(self) -> bool:
         known = set(dict(self.layout.codes))
         for name in self.layout.label_columns:
-            for cell in self.table.counts(self.table.index(name)):
+            at = self.table.index(name)
+            if is_list(self.table.columns[at]):
+                if len(self.table.columns[at].flatten()):
+                    return known.issuperset(self.table.columns[at].flatten().to_pylist())
+                continue
+            for cell in self.table.counts(at):
                 words = parse_list(cell) or cell.replace(self.layout.delimiter or " ", " ").split()
                 if words:
                     return set(words) <= known
@@ -544,36 +549,35 @@ def _store_sheet(source: Source, layout: Layout, table: Table, edits: _Edits) ->
 
 def _store_parquet(source: Source, layout: Layout, table: Table, edits: _Edits) -> bytes:
     content = pq.read_table(pa.BufferReader(source.raw))
-    if any(pa.types.is_struct(column.type) for column in content.columns):
-        raise data_error(source.path, "a Parquet file with nested columns cannot be changed.")
-    if edits.rows:
-        names = content.column_names
-        new = [
-            {names[table.places[at]]: cell for at, cell in cells.items()} for cells in edits.rows
-        ]
-        rows = pa.Table.from_pylist(
-            [
-                {name: _typed(row.get(name), content.schema.field(name).type) for name in names}
-                for row in new
-            ],
-            schema=content.schema,
-        )
-        content = pa.concat_tables([content, rows])
+    names = [*table.names, *edits.columns]
     by_column: dict[int, dict[int, Cell]] = {}
     for (row, at), cell in edits.cells.items():
-        by_column.setdefault(at, {})[row] = cell
+        by_column.setdefault(at, {})[table.row_of(row) - 1] = cell
+    changed = {*by_column, *(at for row in edits.rows for at in row)}
+    inner = [
+        at for at in changed if at < len(table.names) and content.schema.names.count(names[at]) != 1
+    ]
+    if inner:
+        raise data_error(source.path, f"the nested column {names[inner[0]]!r} cannot be changed.")
+    if edits.rows:
+        rows = [{names[at]: cell for at, cell in cells.items()} for cells in edits.rows]
+        new = {
+            field.name: pa.array(
+                [_typed(row.get(field.name), field.type) for row in rows], field.type
+            )
+            for field in content.schema
+        }
+        content = pa.concat_tables([content, pa.table(new, schema=content.schema)])
     for at, cells in by_column.items():
-        if at >= len(table.places):
-            continue
-        number = table.places[at]
-        kind = content.schema.field(number).type
-        values = content.column(number).to_pylist()
-        for row, cell in cells.items():
-            values[table.row_of(row) - 1] = _typed(cell, kind)
-        content = content.set_column(number, content.schema.field(number), pa.array(values, kind))
-    for number, name in enumerate(edits.columns):
-        cells = by_column.get(len(table.places) + number, {})
-        lists = [cells.get(row, []) for row in range(len(content))]
+        if at < len(table.names):
+            number = content.schema.get_field_index(names[at])
+            field = content.schema.field(number)
+            values = content.column(number).to_pylist()
+            for row, cell in cells.items():
+                values[row] = _typed(cell, field.type)
+            content = content.set_column(number, field, pa.array(values, field.type))
+    for at, name in enumerate(edits.columns, len(table.names)):
+        lists = [by_column.get(at, {}).get(row, []) for row in range(len(content))]
         content = content.append_column(name, pa.array(lists, pa.list_(pa.string())))
     stored = io.BytesIO()
     pq.write_table(content, stored)
