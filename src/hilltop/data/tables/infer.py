@@ -467,10 +467,10 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     names = [table.names[at] for at in columns]
     closed = layout.classes
     missing = closed is not None and len(set(closed) - set(names)) > 0 and len(names) < len(closed)
-    twice = [
-        at for at in columns if table.names[at] in [table.names[one] for one in columns if one < at]
-    ]
-    if twice and closed is None:
+    below = any("header_row" in question.answers for question in found.questions)
+    first = {name: at for at, name in zip(reversed(columns), reversed(names), strict=True)}
+    twice = [at for at, name in zip(columns, names, strict=True) if first[name] != at]
+    if twice and closed is None and not below:
         name = table.names[twice[0]]
         found.ask(
             f"Several columns are called {name!r}. Rename them, or pass --ignore-columns with the"
@@ -478,7 +478,6 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
             ignore_columns=",".join(map(str, twice)),
         )
     nameless = table.called(at for at in columns if at in table.unnamed)
-    below = any("header_row" in question.answers for question in found.questions)
     if nameless and options.class_columns is None and not below:
         found.ask(
             f"{pluralize(len(nameless), 'column has', 'columns have')} no name but hold values of a"
