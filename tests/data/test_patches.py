@@ -128,7 +128,7 @@ CASES = [
          '+ <tag label="dog" source="manual"></tag>\n'],
         absents=False, file="labels.xml", answers=BOTH),
     PatchCase("the paper's list", "paper_list", "a.jpg, 0 2\nb.jpg,2\nc.jpg,1\n",
-        ["- a.jpg, 0 2\n", "+ a.jpg, 2\n", "- b.jpg,2\n", "+ b.jpg,2 0\n"],
+        ["- a.jpg, 0 2\n", "+ a.jpg, 2\n", "- b.jpg,2\n", "+ b.jpg,0 2\n"],
         options=ReadOptions(), absents=False, file="labels.txt",
         answers=[("a.jpg", "0", State.ABSENT), ("b.jpg", "0", State.PRESENT)]),
     PatchCase("carriage returns alone at the ends of lines", "wide",

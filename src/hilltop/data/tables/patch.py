@@ -400,7 +400,8 @@ class _TablePatch:
             new: Cell = [name for name in value if name.strip() not in remove]
             new = [*new, add] if add else new
         else:
-            new = self._joined(value or "", add, remove)
+            value = (value or "").strip()  # a text keeps the spaces around its cells
+            new = self._joined(value, add, remove)
         if new != value and (new or value):
             self.edits.cells[row, at] = new
 
@@ -427,6 +428,9 @@ class _TablePatch:
         body = cell.rstrip()
         if not body:
             return add
+        numbers = [int(part) for part in body.split() if part.isdecimal()] if mark == " " else []
+        if add.isdecimal() and body.split() == [*map(str, sorted(numbers))]:
+            return " ".join(map(str, sorted([*numbers, int(add)])))  # as they were: ascending
         ended = body.endswith(mark.strip() or mark) and mark.strip() != ""
         spaced = f"{mark} " in cell and mark != " "
         return f"{body}{'' if ended else mark}{' ' if spaced else ''}{add}"
