@@ -39,9 +39,9 @@ from hilltop.audit.review.queues import model_values
 from hilltop.metrics import average_precision
 from hilltop.training.heads import (
     FoldEvidence,
-    ask_folds,
+    KnownLabels,
+    cross_validate_heads,
     mask_evidence,
-    restored_labels,
 )
 from hilltop.training.recipe import Recipe
 
@@ -85,21 +85,22 @@ class Review:
 
     def audit(self, answered: Tensor | None = None) -> FoldEvidence:
         """Out-of-fold logits of heads that know the answers, and what they say of the labels."""
-        targets, absent, restored = self._known(answered)
-        return ask_folds(self.features, targets, absent, seed=self.seed, restored=restored)
+        known = self._known(answered)
+        return FoldEvidence.fit(cross_validate_heads(self.features, known, seed=self.seed), known)
 
-    def _known(self, answered: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def _known(self, answered: Tensor | None) -> KnownLabels:
         """Labels after answers, which of them are verified as absent, and which were put back."""
         if answered is None:
-            return self.given, None, None
+            return KnownLabels(self.given)
         targets = torch.where(answered, self.true, self.given)
-        return targets, answered & (targets == 0), restored_labels(targets, self.given)
+        restored = (targets == 1) & (self.given != 1)
+        return KnownLabels(targets, answered & (targets == 0), restored)
 
     def task(self, answered: Tensor) -> Task:
         """What ``auto`` learns from: answers count in full, entries probably missing not at all."""
-        targets, absent, restored = self._known(answered)
-        weight = _weight(self.audit(answered), targets, absent, restored)
-        return Task(targets, weight.masked_fill(answered, 1.0))
+        known = self._known(answered)
+        weight = _weight(self.audit(answered), known)
+        return Task(known.targets, weight.masked_fill(answered, 1.0))
 
     def ask(self, present: Tensor, number: int, rounds: int) -> Tensor:
         """Pairs of the queue for the model, in parts with an audit between them.
@@ -119,12 +120,10 @@ class Review:
         return answered
 
 
-def _weight(
-    found: FoldEvidence, targets: Tensor, absent: Tensor | None, restored: Tensor | None
-) -> Tensor:
+def _weight(found: FoldEvidence, known: KnownLabels) -> Tensor:
     """Which entries count in the loss of ``auto``: all but those that are probably missing."""
-    weight = mask_evidence(found, targets, absent, restored=restored).weight
-    return torch.ones(targets.shape) if weight is None else weight
+    weight = mask_evidence(found, known).weight
+    return torch.ones(known.targets.shape) if weight is None else weight
 
 
 def first_of(queue: Tensor, number: int, like: Tensor) -> Tensor:
@@ -154,7 +153,7 @@ def tasks_of(
                 yield line, review.task(review.ask(present, int(number), int(rounds[0])))
             elif name in queues:
                 yield line, review.task(first_of(queues[name], int(number), given))
-        yield "auto", Task(given, _weight(found, given, None, None))
+        yield "auto", Task(given, _weight(found, KnownLabels(given)))
     told = (1 - true) + given
     others = {"bce": (given, every), "told": (given, told), "complete": (true, every)}
     yield from ((name, Task(*one)) for name, one in others.items() if name in lines)

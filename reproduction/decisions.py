@@ -25,7 +25,7 @@ from lost_labels import Array, Cell
 
 from hilltop.metrics import classification_report, fit_thresholds
 from hilltop.missing import Calibrator
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.heads import fit_head
 from hilltop.training.learner import head_loss
 
@@ -116,7 +116,7 @@ def unseen_logits(cell: Cell, labels: Array, seed: int) -> Array:
     """Logits of training rows by heads of cross-entropy that did not learn from them."""
     targets, features = torch.from_numpy(labels).float(), torch.from_numpy(cell.features)
     loss = head_loss("bce", reduction="sum")
-    return out_of_fold_logits(features, targets, loss, seed=seed).numpy()
+    return cross_validate(features, targets, loss, seed=seed).logits.numpy()
 
 
 def test_logits(cell: Cell, labels: Array, seed: int) -> Array:

@@ -30,7 +30,7 @@ from timm.data import ImageNetInfo
 from hilltop.audit import find_missing_labels
 from hilltop.inputs.extra_scores import read_extra_scores
 from hilltop.missing import combine_scores
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.learner import head_loss
 
 COCO = """person;bicycle;car;motorcycle;airplane;bus;train;truck;boat;traffic light;fire hydrant;
@@ -144,7 +144,7 @@ def measure(features: Any, labels: Any, true: Any, seed: int) -> Iterator[tuple[
     """Yield which scores, the average precision of missing labels, and in how many classes."""
     targets = torch.from_numpy(labels).float()
     loss = head_loss("bce", reduction="sum")
-    alone = out_of_fold_logits(torch.from_numpy(features), targets, loss, seed=seed)
+    alone = cross_validate(torch.from_numpy(features), targets, loss, seed=seed).logits
     real = imagenet_scores(features)
     order = np.random.default_rng(seed).permutation(len(real))
     unlabelled = labels == 0

@@ -36,7 +36,13 @@ from hilltop.data import LabelTable, State, drop_positives
 from hilltop.losses import LabelStats
 from hilltop.losses.methods.auto import auto
 from hilltop.metrics import classification_report
-from hilltop.training.heads import cross_validate_heads, fit_head, tell_loss
+from hilltop.training.heads import (
+    FoldEvidence,
+    KnownLabels,
+    cross_validate_heads,
+    fit_head,
+    tell_loss,
+)
 
 IN_COCO = {
     "aeroplane": "airplane", "diningtable": "dining table", "motorbike": "motorcycle",
@@ -89,14 +95,15 @@ def measure(
     def batch(rows: torch.Tensor) -> tuple[torch.Tensor, None]:
         return targets[rows], None
 
-    heads = cross_validate_heads(lambda: known, batch, len(labels), seed=seed)
+    answers = KnownLabels(targets)
+    heads = cross_validate_heads(known, answers, seed=seed)
     order = np.random.default_rng(seed).permutation(len(extra))
     unlabelled = labels == 0
     for name, scores in (("none", None), ("other network", extra), ("shuffled", extra[order])):
         loss = auto(reduction="sum")
         given = None if scores is None else torch.from_numpy(scores)
-        told = tell_loss(loss, LabelStats.of(targets), heads, batch, extra_scores=given)
-        assert told is not None
+        told = FoldEvidence.fit(heads, answers, extra_scores=given)
+        tell_loss(loss, LabelStats.of(targets), told, answers)
         masked = np.zeros_like(unlabelled)
         if loss.correction is not None:
             masked = next(iter(loss.correction.buffers())).numpy() == 0

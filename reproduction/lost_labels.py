@@ -31,7 +31,7 @@ from hilltop.data import (
     lose_by_size,
 )
 from hilltop.data.simulation import Thinned, keep_with
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.learner import head_loss
 
 Array = npt.NDArray[Any]
@@ -141,7 +141,7 @@ def by_clarity(cell: Cell, seed: int) -> Thinned:
     """Clear cases first, as heads see them that learned from complete labels of other rows."""
     targets = torch.from_numpy(cell.labels).float()
     loss = head_loss("bce", reduction="sum")
-    scores = out_of_fold_logits(torch.from_numpy(cell.features), targets, loss, seed=seed)
+    scores = cross_validate(torch.from_numpy(cell.features), targets, loss, seed=seed).logits
     return lose_by_clarity(cell.table(), scores.numpy(), seed=seed)
 
 

@@ -23,7 +23,7 @@ from hilltop.missing import MissingLabelModel
 from hilltop.missing.frequency import LOG_FREQUENCIES, coarsening
 from hilltop.missing.model import Calibration
 from hilltop.missing.priors import MIN_LOGLIK_GAIN
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.learner import head_loss
 
 IMAGES, FEATURES, CLASSES, FREQUENCY = 3000, 20, 8, 0.4
@@ -43,12 +43,12 @@ def generate(seed: int) -> tuple[Any, Any, Any]:
 def draw(out: Path, seed: int) -> None:
     """Cross-validate heads, fit the model, and draw both panels."""
     features, true, recorded = generate(seed)
-    scores = out_of_fold_logits(
+    scores = cross_validate(
         torch.from_numpy(features).float(),
         torch.from_numpy(recorded).float(),
         head_loss("bce", reduction="sum"),
         seed=seed,
-    ).numpy()
+    ).logits.numpy()
     model = MissingLabelModel.fit(scores, recorded)
     print(model.describe())
     print(f"{(true & ~recorded).sum():,} are missing in truth.")

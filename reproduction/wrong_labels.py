@@ -28,7 +28,7 @@ from hilltop.data import LabelTable, State, drop_positives
 from hilltop.missing import MissingLabelModel, WrongLabelModel
 from hilltop.missing.priors import MIN_WRONG_LABELS
 from hilltop.studies.compare.level import parse_levels
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.learner import head_loss
 
 CLEANLAB = {
@@ -72,7 +72,7 @@ def measure(features: Any, true: Any, labels: Any, seed: int) -> Iterator[tuple[
     """Yield who ranks, and the average precision of wrong labels; that of missing ones last."""
     targets = torch.from_numpy(labels).float()
     loss = head_loss("bce", reduction="sum")
-    logits = out_of_fold_logits(torch.from_numpy(features).float(), targets, loss, seed=seed)
+    logits = cross_validate(torch.from_numpy(features).float(), targets, loss, seed=seed).logits
     model = MissingLabelModel.fit(logits, targets)
     labelled = model.missing.labelled
     frequency = labelled / (labelled + model.missing.by_class[0] + 1e-9)

@@ -128,7 +128,8 @@ def review(simulated: Simulated, folder: AuditFolder, number: int) -> None:
         there = simulated.true[simulated.labels.find([one["image"]])[0], column] == 1
         word = "present" if there else "absent"
         names = one["image"], one["class"]
-        answers.append(Answer(f"e{at}", f"a{at}", "Ann", "", *names, word, "ranked", 0.5))
+        time = "2026-11-01T12:00:00+00:00"
+        answers.append(Answer(f"e{at}", f"a{at}", "Ann", time, *names, word, "ranked", 0.5))
     store.add(answers)
     store.close()
 

@@ -10,7 +10,7 @@ from hilltop.losses import LabelStats
 from hilltop.losses.methods.auto import auto
 from hilltop.missing import MissingLabelModel
 from hilltop.training import fit_head
-from hilltop.training.heads import FoldEvidence, mask_evidence, prepare_loss
+from hilltop.training.heads import FoldEvidence, KnownLabels, mask_evidence, prepare_loss
 from hilltop.training.learner import head_loss
 
 Rows = tuple[Tensor, Tensor, Tensor]
@@ -32,7 +32,7 @@ def test_pairs_that_were_forgotten_by_the_evidence_are_left_out(
 ) -> None:
     logits, true, kept = lost
     model = MissingLabelModel.fit(logits, kept)
-    found = mask_evidence(FoldEvidence(logits, model), kept, None, limit)
+    found = mask_evidence(FoldEvidence(logits, model), KnownLabels(kept), limit)
     assert found.weight is not None
     left_out = found.weight == 0
     present = torch.from_numpy(model.prob_present(logits, kept))
@@ -48,15 +48,15 @@ def test_what_a_person_said_is_absent_counts_in_full(lost: Rows) -> None:
     logits, _, kept = lost
     absent = kept == 0
     absent[:1000] = False
-    found = mask_evidence(
-        FoldEvidence(logits, MissingLabelModel.fit(logits, kept, verified=absent)), kept, absent
-    )
+    asked = FoldEvidence(logits, MissingLabelModel.fit(logits, kept, verified=absent))
+    found = mask_evidence(asked, KnownLabels(kept, absent))
     assert found.weight is None or bool((found.weight[absent] == 1).all())
 
 
 def test_complete_labels_are_cross_entropy(lost: Rows) -> None:
     logits, true, _ = lost
-    found = mask_evidence(FoldEvidence(logits, MissingLabelModel.fit(logits, true)), true, None)
+    asked = FoldEvidence(logits, MissingLabelModel.fit(logits, true))
+    found = mask_evidence(asked, KnownLabels(true))
     assert found.weight is None
     assert found.sentence.endswith("cross-entropy")
 

@@ -21,7 +21,7 @@ from hilltop.metrics import classification_report
 from hilltop.training import RunFolder
 from hilltop.training.calibration import load_truth, score_logits
 from hilltop.training.folds import CrossValidation
-from hilltop.training.heads import tell_loss
+from hilltop.training.heads import FoldEvidence, KnownLabels, tell_loss
 from hilltop.training.recipe import HEADS
 
 ROWS, CLASSES = 3000, ("ant", "bee", "cat")
@@ -43,8 +43,8 @@ def masked(parts: dict[str, Tensor], extra: Tensor | None) -> Tensor:
     loss, targets = auto(), parts["kept"].float()
     heads = CrossValidation(0.6 * parts["seen"] - 3, HEADS)
     stats = LabelStats.of(targets)
-    told = tell_loss(loss, stats, heads, lambda rows: (targets[rows], None), extra_scores=extra)
-    assert told is not None
+    known = KnownLabels(targets)
+    tell_loss(loss, stats, FoldEvidence.fit(heads, known, extra_scores=extra), known)
     if loss.correction is None:
         return torch.zeros_like(parts["kept"])
     return next(iter(loss.correction.buffers())) == 0

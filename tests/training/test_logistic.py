@@ -10,7 +10,7 @@ from hilltop.losses import bce, hill
 from hilltop.losses.methods.auto import AbsentWeights, Auto
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.training import logistic
-from hilltop.training.folds import assign_folds, cross_validate, out_of_fold_logits
+from hilltop.training.folds import assign_folds, cross_validate
 from hilltop.training.heads import fit_head
 from hilltop.training.logistic import (
     BIAS_ABOVE,
@@ -131,7 +131,7 @@ def test_a_fold_with_many_labels_has_no_lower_scores_for_it() -> None:
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(400, 5, generator=generator)
     targets = (torch.rand(400, 40, generator=generator) < 0.05).float()
-    logits = out_of_fold_logits(features, targets, bce(reduction="sum"))
+    logits = cross_validate(features, targets, bce(reduction="sum")).logits
     fold_of = assign_folds(400, 4, torch.Generator().manual_seed(0))
     by_fold = torch.stack([logits[fold_of == fold].mean(dim=0) for fold in range(4)])
     labels = torch.stack([targets[fold_of == fold].mean(dim=0) for fold in range(4)])

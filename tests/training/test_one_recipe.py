@@ -13,7 +13,7 @@ from hilltop.integrations import HilltopClassifier
 from hilltop.losses import LOSSES
 from hilltop.metrics import classification_report
 from hilltop.studies.advise.trial import _scores
-from hilltop.training import ModelConfig, TrainConfig, load_run, out_of_fold_logits, train
+from hilltop.training import ModelConfig, TrainConfig, cross_validate, load_run, train
 from hilltop.training.predict import TrainedModel
 from tests.sample import of_losses
 
@@ -100,9 +100,9 @@ def test_heads_of_the_audit_rank_as_well_as_heads_trained_alone(
 ) -> None:
     features, labels = material
     inputs, targets = torch.from_numpy(features), torch.from_numpy(labels).float()
-    together = out_of_fold_logits(
+    together = cross_validate(
         inputs, targets, LOSSES.build("bce", reduction="sum"), folds=2, repeats=1, seed=3
-    )
+    ).logits
     order = torch.randperm(ROWS, generator=torch.Generator().manual_seed(3)) % 2
     alone = np.zeros_like(labels, dtype=np.float64)
     for fold in range(2):

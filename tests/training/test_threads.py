@@ -11,7 +11,7 @@ import torch
 from hilltop.cli.main import main
 from hilltop.losses import bce
 from hilltop.training import learner, logistic
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.heads import fit_head
 from hilltop.training.learner import SMALL_STEP, step_threads
 from hilltop.training.recipe import Recipe
@@ -58,7 +58,7 @@ def test_a_small_head_takes_one_thread(used: list[int]) -> None:
         classes=4,
         recipe=Recipe(epochs=1),
     )
-    out_of_fold_logits(features, features, bce(reduction="sum"), recipe=Recipe(epochs=1))
+    cross_validate(features, features, bce(reduction="sum"), recipe=Recipe(epochs=1))
     assert set(used) == {1}
     assert torch.get_num_threads() == 3
 

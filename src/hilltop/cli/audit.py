@@ -25,12 +25,11 @@ from hilltop.errors import ArgumentError
 from hilltop.progress import say, say_of_inputs
 
 if TYPE_CHECKING:
-    from hilltop.audit.find.rank_folder import RankFolder
     from hilltop.audit.find.ranking import Assumption
     from hilltop.audit.find.score_blocks import Scored
     from hilltop.audit.folder import AuditFolder
     from hilltop.audit.review.queues import Purpose
-    from hilltop.inputs.ranks import Ranks
+    from hilltop.inputs.ranks import Parts, Ranks
 
 _PAGE_PAIRS = 200
 _COMBINED_BYTES = 40
@@ -126,7 +125,7 @@ class Audit:
         from hilltop.audit.run import read_audited
         from hilltop.cli import dry_run
         from hilltop.data import write_labels
-        from hilltop.training.class_blocks import DENSE_PAIRS
+        from hilltop.training.class_blocks import WHOLE_PAIRS
 
         self._check()
         table, _ = read_audited(self.labels, format=self.format, options=self.reading)
@@ -137,7 +136,7 @@ class Audit:
             same = replace(self, dry_run=False, engine="torchrun", reading=ReadOptions())
             return replace(same, labels=labels, format="hilltop", out=folder / "out")
 
-        many = self.scores is None and len(table) * len(table.classes) > DENSE_PAIRS
+        many = self.scores is None and len(table) * len(table.classes) > WHOLE_PAIRS
         found = (
             dry_run.cost_of_blocks(make, table)
             if many
@@ -149,6 +148,7 @@ class Audit:
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:
         from hilltop.audit.run import PARTS, audit, read_audited, write_audit
+        from hilltop.inputs.ranks import Parts
 
         given = self._given()
         table, layout = read_audited(self.labels, format=self.format, options=self.reading)
@@ -156,10 +156,11 @@ class Audit:
             say_of_inputs(f"{self.labels}: {mistake}")
         records = read_provenance(self.labels)
         before, known = self._before(table, records), with_answers(table, records)
-        scored = self._with_opinion(known, self._scored(known, ranks))
+        parts = Parts(self.out.resolve() / PARTS, ranks)
+        scored = self._with_opinion(known, self._scored(known, parts))
         ranks.wait()
-        shards = self._shards(ranks)
-        found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
+        options: dict[str, Any] = {"given": given, "top": self.top, "before": before}
+        found = audit(known, scored, parts=parts, shard=self.shard, **options)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
         if found.model.kind == "none":
@@ -201,12 +202,6 @@ class Audit:
         if self.folds < 2:
             raise ArgumentError(f"--folds must be at least 2, but got {self.folds}.")
 
-    def _shards(self, ranks: Ranks) -> RankFolder:
-        from hilltop.audit.find.rank_folder import RankFolder
-        from hilltop.audit.run import PARTS
-
-        return RankFolder(self.out.resolve() / PARTS, ranks, size=self.shard, say=print)
-
     def _before(self, table: LabelTable, records: list[ReviewRecord]) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
         before = before_review(table, records)
@@ -217,12 +212,11 @@ class Audit:
             )
         return before
 
-    def _scored(self, table: LabelTable, ranks: Ranks) -> Scored:
+    def _scored(self, table: LabelTable, parts: Parts) -> Scored:
         from hilltop.audit.find.score_blocks import Scored, score_blocks
-        from hilltop.audit.run import PARTS, fold_logits
+        from hilltop.audit.run import fold_logits
         from hilltop.data.scores import ScoreTable
         from hilltop.inputs.features import FeatureInputs, read_features
-        from hilltop.training.folds import HeadShards
 
         rows = np.arange(len(table))
         if self.scores is not None and self.scores.is_dir():
@@ -257,7 +251,7 @@ class Audit:
                 workers=self.workers,
                 skip_broken=self.skip_broken,
                 say=say,
-                ranks=ranks,
+                ranks=parts.ranks,
             )
             rows = table.find(names)
         logits = fold_logits(
@@ -267,7 +261,7 @@ class Audit:
             folds=self.folds,
             seed=self.seed,
             say=say,
-            shards=HeadShards(self.out.resolve() / PARTS, ranks),
+            parts=parts,
         )
         return Scored(logits, rows, values)
 

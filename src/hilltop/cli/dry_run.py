@@ -137,7 +137,8 @@ def cost_of_blocks(
         size = len(part) * len(part.classes)
         share = size / pairs
         constants = {
-            "hilltop.audit.run.DENSE_PAIRS": 0,
+            "hilltop.audit.run.WHOLE_PAIRS": 0,
+            "hilltop.training.class_blocks.WHOLE_PAIRS": 0,
             "hilltop.audit.run.REPEATED_PAIRS": size if pairs <= run.REPEATED_PAIRS else 0,
             "hilltop.training.class_blocks.CORRECTED_PAIRS": class_blocks.CORRECTED_PAIRS * share,
             "hilltop.audit.find.ranking.COUNTED_PAIRS": ranking.COUNTED_PAIRS * share,

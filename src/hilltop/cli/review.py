@@ -205,13 +205,16 @@ def need_review_extra(*modules: str) -> None:
 def _import(folder: AuditFolder, path: Path, *, force: bool) -> int:
     from hilltop.audit.decisions.incoming import import_file
     from hilltop.audit.decisions.store import DecisionStore
+    from hilltop.audit.pairs import AuditPairs
     from hilltop.data.small_files import csv_text
 
     if not path.is_file():
         raise data_error(path, "there is no such file.")
     store = DecisionStore(folder.decisions)
     try:
-        done = import_file(folder, str(path), csv_text(path), store, force=force)
+        pairs, text = AuditPairs.read(folder), csv_text(path)
+        # Whoever runs the command decides who is an adjudicator.
+        done = import_file(folder, str(path), text, store, pairs=pairs, force=force, may_rule=True)
     finally:
         store.close()
     new = pluralize(done.new, "new answer or undo", "new answers and undos")

@@ -8,14 +8,14 @@ best epoch are estimated, with intervals, when training is done.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hilltop.data import State, read_labels
+from hilltop.data import LabelTable, State, read_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.inputs.features import FeatureInputs
 from hilltop.metrics import classification_report
@@ -23,19 +23,9 @@ from hilltop.metrics.epochs import best_epoch, judged_value
 from hilltop.missing import Evaluation, Interval, MissingLabelModel
 from hilltop.training.checkpoint import load_tensors, save_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.heads import (
-    LEAST_CALIBRATED_ROWS,
-    confirmed_absent,
-    truth_of_head,
-    with_extra_scores,
-)
+from hilltop.training.heads import KnownLabels, truth_of_head, with_extra_scores
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task, training_batch
-
-if TYPE_CHECKING:
-    from hilltop.data import LabelTable
-    from hilltop.training.task import Task
-
 
 Which = Literal["best", "last"]
 
@@ -114,10 +104,10 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
 
 def _by_validation(task: Task, scores: Tensor) -> MissingLabelModel | None:
     readable = np.flatnonzero(~torch.isnan(scores).any(dim=1).numpy())
-    targets, observed = training_batch(task.val, readable)
-    if len(readable) < LEAST_CALIBRATED_ROWS or not bool((targets == 1).any()):
+    known = KnownLabels.of(lambda rows: training_batch(task.val, readable[rows]), len(readable))
+    if not known.can_calibrate:
         return None
-    absent, extra = confirmed_absent(targets, observed), task.extra_scores[1]
+    (targets, absent, _), extra = known, task.extra_scores[1]
     logits = score_logits(scores[readable])
     combined = with_extra_scores(logits, None if extra is None else extra[readable], targets)
     model = MissingLabelModel.fit(combined, targets, verified=absent)
@@ -182,8 +172,6 @@ def evaluate_scores(
 
 def lists_positives_alone(labels: LabelTable) -> bool:
     """Whether entries without a label count as absent though nobody said so."""
-    from hilltop.data import State
-
     absent = bool((labels.states == State.ABSENT).any())
     present = bool((labels.states == State.PRESENT).any())
     return labels.unlisted == State.UNKNOWN and present and not absent

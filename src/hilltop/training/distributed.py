@@ -9,14 +9,16 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from hilltop.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 LoggerName = Literal["csv", "tensorboard", "wandb", "mlflow"]
 _LOGGERS = {
@@ -82,7 +84,7 @@ def launch(precision: str, *, logger: LoggerName | None = None, folder: Path = P
     world = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     accelerator = "cuda" if torch.cuda.is_available() else "cpu"
-    fabric = Fabric(
+    fabric = _fabric_type()(
         accelerator=accelerator,
         devices=local,
         num_nodes=world // local,
@@ -92,6 +94,29 @@ def launch(precision: str, *, logger: LoggerName | None = None, folder: Path = P
     )
     fabric.launch()
     return fabric
+
+
+def _fabric_type() -> type[Fabric]:
+    """Import Fabric without torchmetrics, of which it wants to know the version.
+
+    It would import the package for that; beside transformers and torchvision, which torchmetrics
+    imports where they are installed, this takes three times as long as torch. Metadata say it, too.
+    """
+    from lightning_utilities.core import imports
+
+    compare = imports.compare_version
+
+    def by_metadata(package: str, op: Any, version: str, use_base_version: bool = False) -> bool:
+        if package == "torchmetrics":
+            return bool(imports.RequirementCache(f"{package}>={version}"))
+        return bool(compare(package, op, version, use_base_version))
+
+    imports.compare_version = by_metadata
+    try:
+        from lightning_fabric import Fabric
+    finally:
+        imports.compare_version = compare
+    return Fabric
 
 
 def build_logger(name: LoggerName, folder: Path) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from torch import Tensor, nn
 
 from hilltop.checks import pluralize
@@ -225,37 +226,30 @@ def _feature_config(trained: TrainedModel) -> dict[str, Any]:
 
 
 def _card(trained: TrainedModel, folder: RunFolder, name: str) -> str:
-    config = trained.config
+    """The README.md of a folder, by the template ``model_card.jinja``."""
     rows = {row["epoch"]: row for row in folder.recorded()}
     row = rows.get(trained.epoch, {})
     best = best_epoch(list(rows.values()))["epoch"] if rows else None
-    which = "the best on the validation images" if trained.epoch == best else "the last"
-    lines = [
-        "---",
-        _metadata(trained, row, name),
-        "---",
-        "",
-        f"# {config.model.model}, trained with {config.loss}",
-        "",
-        f"A multi-label classifier for {pluralize(len(trained.classes), 'class', 'classes')},"
-        f" trained by Hilltop on {config.kind}.",
-        "",
-        f"- Input: {describe_input(trained)}; output: one logit for each class.",
-        f"- Loss: {config.loss}; {pluralize(config.epochs, 'epoch', 'epochs')},"
-        f" batch {config.batch_size}, learning rate {trained.learning_rate:g},"
-        f" seed {config.seed}.",
-        f"- Weights of epoch {trained.epoch}, {which}.",
-        "",
-        *_metrics(row),
-        *_tags(trained),
-        "",
-        "Classes: " + ", ".join(trained.classes),
-        "",
-        "## Use",
-        "",
-        _usage(trained),
-    ]
-    return "\n".join(lines)
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        autoescape=False,
+        keep_trailing_newline=True,
+    )
+    return templates.get_template("model_card.jinja").render(
+        metadata=_metadata(trained, row, name),
+        config=trained.config,
+        classes=pluralize(len(trained.classes), "class", "classes"),
+        names=trained.classes,
+        input=describe_input(trained),
+        epochs=pluralize(trained.config.epochs, "epoch", "epochs"),
+        learning_rate=f"{trained.learning_rate:g}",
+        epoch=trained.epoch,
+        which="the best on the validation images" if trained.epoch == best else "the last",
+        estimated=any(is_estimated(row, metric) for metric in _reported(row)),
+        metrics=[(metric, in_per_cent(row, metric)) for metric in _reported(row)],
+        truth=trained.truth,
+    )
 
 
 def _metadata(trained: TrainedModel, row: Mapping[str, float], name: str) -> str:
@@ -297,105 +291,3 @@ def _interval(row: Mapping[str, float], metric: str) -> dict[str, float] | None:
 
 def _reported(row: Mapping[str, float]) -> list[str]:
     return [name for name in ("mAP", "CF1", "OF1") if name in row or is_estimated(row, name)]
-
-
-def _metrics(row: Mapping[str, float]) -> list[str]:
-    """The table of metrics; where validation labels are incomplete, estimates stand beside."""
-    names = _reported(row)
-    if not any(is_estimated(row, name) for name in names):
-        lines = [f"| {name} | {100 * row[name]:.2f} |" for name in names]
-        return ["| metric on the validation images | % |", "|---|---|", *lines]
-    return [
-        "| metric on the validation images, whose labels are incomplete | estimate of the true"
-        " value, 90% interval, % |",
-        "|---|---|",
-        *(f"| {name} | {in_per_cent(row, name)} |" for name in names),
-    ]
-
-
-def _tags(trained: TrainedModel) -> list[str]:
-    """What the card says about decisions."""
-    if trained.truth is None:
-        return []
-    return [
-        "",
-        trained.truth.describe(),
-        f"thresholds.json has {trained.truth.thresholds().describe()}.",
-    ]
-
-
-def _usage(trained: TrainedModel) -> str:
-    """How to load the folder without Hilltop."""
-    if trained.config.kind == "features":
-        return _USE_LINEAR if len(trained.model.layers) == 1 else _USE_HIDDEN  # type: ignore[arg-type]
-    if trained.config.model.boost != 1:
-        return (
-            "The classifier boosts class activations, which timm has no layer for: load the model"
-            " with Hilltop, or export it with `--to onnx`.\n"
-        )
-    return _USE_IMAGES
-
-
-_USE_IMAGES = """\
-`folder` is this folder, and `image` a picture that PIL opened. With transformers:
-
-```python
-import json
-from pathlib import Path
-
-import torch
-from transformers import AutoImageProcessor, AutoModelForImageClassification
-
-model = AutoModelForImageClassification.from_pretrained(folder).eval()
-processor = AutoImageProcessor.from_pretrained(folder)
-with torch.no_grad():
-    logits = model(**processor(image.convert("RGB"), return_tensors="pt")).logits
-decisions = json.loads(Path(folder, "thresholds.json").read_text(encoding="utf-8"))
-tags = [
-    name
-    for name, logit, limit in zip(decisions["classes"], logits[0], decisions["logits"])
-    if logit > limit
-]
-```
-
-With timm:
-
-```python
-import timm
-
-model = timm.create_model(f"local-dir:{folder}", pretrained=True).eval()
-transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model))
-with torch.no_grad():
-    logits = model(transform(image.convert("RGB"))[None])
-```
-
-On the Hub, the name of the repository stands in the place of `folder` (`hf-hub:` instead of
-`local-dir:` for timm).
-"""
-
-_USE_FEATURES = """\
-`folder` is this folder, and `features` a tensor `(images, num_features)`:
-
-```python
-import json
-from pathlib import Path
-
-import torch
-from safetensors.torch import load_file
-
-head = load_file(Path(folder, "model.safetensors"))
-decisions = json.loads(Path(folder, "thresholds.json").read_text(encoding="utf-8"))
-x = (features - head["mean"]) / head["std"]
-if head["length_power"]:  # rows are scaled to one length
-    x = x * x.shape[1] ** 0.5 / x.norm(dim=1, keepdim=True).clamp(min=1e-6)
-x = (x - head["centre"]) / head["unit"]
-{layers}
-tags = logits > torch.tensor(decisions["logits"])
-```
-"""
-_LAYER = 'logits = x @ head["layers.{0}.weight"].T + head["layers.{0}.bias"]'
-_HIDDEN_LAYER = (
-    'x = torch.nn.functional.gelu(x @ head["layers.0.weight"].T + head["layers.0.bias"])'
-)
-_USE_LINEAR = _USE_FEATURES.replace("{layers}", _LAYER.format(0))
-_USE_HIDDEN = _USE_FEATURES.replace("{layers}", f"{_HIDDEN_LAYER}\n{_LAYER.format(2)}")

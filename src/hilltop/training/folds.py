@@ -1,4 +1,4 @@
-"""Cross-validate: linear heads trained on all folds but one, side by side, in one process or many.
+"""Cross-validate: linear heads trained on all folds but one, side by side.
 
 One matrix product serves the heads of all folds, which is as fast as training a single wide head.
 """
@@ -6,11 +6,7 @@ One matrix product serves the heads of all folds, which is as fast as training a
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -34,61 +30,7 @@ from hilltop.training.logistic import (
 )
 from hilltop.training.recipe import HEADS, Recipe
 
-if TYPE_CHECKING:
-    from hilltop.inputs.ranks import Ranks
-
 FOLDS = 4
-
-
-def out_of_fold_logits(
-    features: Features,
-    targets: Tensor,
-    loss: Loss,
-    *,
-    observed: Tensor | None = None,
-    folds: int = FOLDS,
-    repeats: int = 1,
-    recipe: Recipe = HEADS,
-    seed: int = 0,
-    heads: Sequence[int] | None = None,
-) -> Tensor:
-    """Return logits for every image from heads that have never seen its labels.
-
-    All labels together decide one number, how firmly the heads are held back.
-
-    Args:
-        features: One row an image ``(N, F)``.
-        targets: 1 for labelled, 0 for not labelled ``(N, C)``.
-        loss: What the heads are trained with.
-        observed: True where a person confirmed the target.
-        folds: Into how many parts the images are dealt; each is scored by the head of the others.
-        repeats: How often they are dealt anew; logits are averaged over the deals.
-        recipe: How the heads are trained.
-        seed: The same seed gives the same logits.
-        heads: Numbers of the heads to train, out of ``repeats * folds``; None trains all. What some
-            heads say and what the others say add up to what all say.
-
-    Raises:
-        DataError: There are fewer images than folds.
-
-    Example:
-        >>> from hilltop.losses import bce
-        >>> features = torch.eye(2).repeat(20, 1)
-        >>> logits = out_of_fold_logits(features, features.clone(), bce(reduction="sum"))
-        >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
-        True
-    """
-    return cross_validate(
-        features,
-        targets,
-        loss,
-        observed=observed,
-        folds=folds,
-        repeats=repeats,
-        recipe=recipe,
-        seed=seed,
-        heads=heads,
-    ).logits
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,25 +61,33 @@ def cross_validate(
     repeats: int = 1,
     recipe: Recipe = HEADS,
     seed: int = 0,
-    heads: Sequence[int] | None = None,
     start: CrossValidation | None = None,
 ) -> CrossValidation:
-    """Train heads on all folds but one; see :func:`out_of_fold_logits`.
+    """Train heads on all folds but one: each image is scored by heads that never saw its labels.
 
     Heads of cross-entropy are fitted by :class:`~hilltop.training.logistic.LogisticSolver`, those
-    of other losses by steps.
+    of other losses by steps. All labels together decide one number, how firmly heads are held back.
 
     Args:
         features: One row an image ``(N, F)``.
         targets: 1 for labelled, 0 for not labelled ``(N, C)``.
         loss: What the heads are trained with.
         observed: True where a person confirmed the target.
-        folds: Into how many parts the images are dealt.
-        repeats: How often they are dealt anew.
+        folds: Into how many parts the images are dealt; each is scored by the head of the others.
+        repeats: How often they are dealt anew; logits are averaged over the deals.
         recipe: How the heads are trained.
         seed: The same seed gives the same logits.
-        heads: Numbers of the heads to train.
         start: Heads on the same folds of the same rows.
+
+    Raises:
+        DataError: There are fewer images than folds.
+
+    Example:
+        >>> from hilltop.losses import bce
+        >>> features = torch.eye(2).repeat(20, 1)
+        >>> logits = cross_validate(features, features.clone(), bce(reduction="sum")).logits
+        >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
+        True
     """
     check_whole("folds", folds, low=2)
     check_whole("repeats", repeats, low=1)
@@ -149,7 +99,6 @@ def cross_validate(
     fold_of = torch.stack(assigned, dim=1)
     classes = targets.shape[1]
     scores = _one_hot(fold_of, folds)
-    scores = scores if heads is None else scores[:, list(heads)]
     learns = scores == 0
     rows = torch.arange(len(features))
     entries = entry_weights(loss, targets, observed, rows)
@@ -284,120 +233,3 @@ def _unseen(heads: nn.Module, features: Features, scoring: Tensor, classes: int)
         every = heads(input_rows(features, rows)).view(len(rows), -1, classes)
         logits[rows] = torch.einsum("nhc,nh->nc", every, scoring[rows])
     return logits
-
-
-_ROWS = 1 << 14
-
-
-@dataclass(frozen=True)
-class HeadShards:
-    """Where processes keep what their heads said, in a folder that all machines see.
-
-    Attributes:
-        parts: The folder.
-        ranks: The processes.
-    """
-
-    parts: Path
-    ranks: Ranks
-
-    def units(self, heads: int) -> list[list[int]]:
-        """Return numbers of heads that are trained together, one unit for each process.
-
-        Example:
-            >>> from hilltop.inputs.ranks import Ranks
-            >>> HeadShards(Path("parts"), Ranks(0, 3)).units(8)
-            [[0, 1, 2], [3, 4, 5], [6, 7]]
-        """
-        parts = torch.arange(heads).tensor_split(min(self.ranks.world, heads))
-        return [part.tolist() for part in parts]
-
-
-def shared_out_of_fold_logits(
-    features: Tensor,
-    targets: Tensor,
-    loss: Loss,
-    *,
-    shards: HeadShards,
-    observed: Tensor | None,
-    folds: int,
-    repeats: int,
-    seed: int,
-    say: Callable[[str], None],
-) -> Tensor:
-    """Return what :func:`out_of_fold_logits` does, in every process.
-
-    What a process has finished stays in the folder, and is not done again after a kill. A loss that
-    learns, or looks at whole batches, ties heads together: then every process trains all of them.
-    """
-    options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed}
-    tied = not loss.independent_rows or any(True for _ in loss.parameters())
-    if shards.ranks.world == 1 or tied:
-        return out_of_fold_logits(features, targets, loss, observed=observed, **options)
-    units = shards.units(folds * repeats)
-    key = _key([features, targets, observed], f"{loss} {options} {units}")
-    files = [shards.parts / f"heads-{key}-{number}.npy" for number in range(len(units))]
-    shards.parts.mkdir(parents=True, exist_ok=True)
-
-    def train(number: int) -> None:
-        if not files[number].is_file():
-            heads = {"heads": units[number], **options}
-            _save(
-                files[number],
-                out_of_fold_logits(features, targets, loss, observed=observed, **heads),
-            )
-
-    if all(files[number].is_file() for number in shards.ranks.share(range(len(units)))):
-        say("the heads of this process were trained before")
-    for _ in shards.ranks.each(range(len(units)), train):
-        pass
-    whole = shards.parts / f"heads-{key}.npy"
-    if shards.ranks.first and not whole.is_file():
-        _add(files, whole)
-    shards.ranks.wait()
-    import numpy as np
-
-    return torch.from_numpy(np.load(whole, mmap_mode="c"))  # read where it is used, then let go
-
-
-def _key(tensors: Sequence[Tensor | None], text: str) -> str:
-    """A name for everything that the logits depend on."""
-    digest = hashlib.blake2b(text.encode(), digest_size=8)
-    for tensor in tensors:
-        if tensor is not None:
-            digest.update(tensor.contiguous().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def _save(path: Path, logits: Tensor) -> None:
-    import numpy as np
-
-    from hilltop.data.files import replacing
-
-    with replacing(path) as temporary:
-        np.save(temporary, logits.numpy())
-
-
-def _add(files: Sequence[Path], whole: Path) -> None:
-    """Write the sum over files, some rows at a time and always in the same order."""
-    import numpy as np
-
-    from hilltop.data.array_files import read_npy
-    from hilltop.data.data_errors import data_error
-    from hilltop.data.files import replacing
-
-    for file in files:
-        if not file.is_file():
-            raise data_error(file, "heads of another process are not here. Run the command again.")
-    parts = [read_npy(file, mapped=True) for file in files]
-    first = parts[0]
-    with replacing(whole) as temporary:
-        total = np.lib.format.open_memmap(
-            temporary, mode="w+", dtype=first.dtype, shape=first.shape
-        )
-        for start in range(0, len(total), _ROWS):
-            rows = slice(start, start + _ROWS)
-            total[rows] = first[rows]
-            for part in parts[1:]:
-                total[rows] += part[rows]
-        total.flush()

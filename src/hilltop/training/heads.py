@@ -10,6 +10,7 @@ import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,7 +33,10 @@ from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 REPEATS = 2
 """How often images are dealt into folds; scores are means over the deals."""
 LEAST_EVIDENCE_ROWS = 100
-"""With fewer rows than this nothing can be told."""
+"""With fewer rows than this nothing can be told of missing labels."""
+LEAST_CALIBRATED_ROWS = 20
+"""With fewer rows than this, scores are not calibrated and tags are cut at one half."""
+FOLDS = 4
 LEAST_ABSENT = 0.3
 """An unlabelled entry that is less probably absent than this is masked out of the loss. One that is
 doubtful stays whole: a head that learns from fewer entries is less certain, which costs more."""
@@ -42,6 +46,72 @@ to memorise missing labels as absent, so that a doubtful entry costs more than i
 SCRATCH_LEAST_ABSENT = 0.9
 """The same for a network without pretrained weights, which memorises even more. Of 0.5, 0.7, 0.9
 and 0.95 on three draws of pictures other than those that judge the demo."""
+
+
+class KnownLabels(NamedTuple):
+    """What is known of the labels of all rows.
+
+    Attributes:
+        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
+        absent: True where a person verified that an entry is absent; None if nobody did.
+        restored: True for labels that a review put back: they are evidence of missing ones, and do
+            not count as recorded. None if there was no review.
+    """
+
+    targets: Tensor
+    absent: Tensor | None = None
+    restored: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls, labels: LabelBatch, images: int, *, before: LabelBatch | None = None
+    ) -> KnownLabels:
+        """Ask for the labels of all images, and for those before a review if there was one."""
+        rows = torch.arange(images)
+        targets, observed = labels(rows)
+        restored = None if before is None else (targets == 1) & (before(rows)[0] != 1)
+        return cls(targets, confirmed_absent(targets, observed), restored)
+
+    @property
+    def nothing_to_ask(self) -> str:
+        """Why evidence of missing labels cannot be had or is not needed; empty if it can and is."""
+        if self.absent is not None and bool((self.absent == (self.targets == 0)).all()):
+            return "every pair is known to be present or absent: cross-entropy"
+        if len(self.targets) < LEAST_EVIDENCE_ROWS or not bool((self.targets == 1).any()):
+            return f"{len(self.targets)} rows are too few to tell what is missing"
+        return ""
+
+    @property
+    def can_calibrate(self) -> bool:
+        """Whether there are enough rows to calibrate by, and any label."""
+        return len(self.targets) >= LEAST_CALIBRATED_ROWS and bool((self.targets == 1).any())
+
+
+def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:
+    """The pairs that a person said are absent."""
+    return None if observed is None else observed & (targets == 0)
+
+
+def cross_validate_heads(
+    features: Features, known: KnownLabels, *, seed: int, recipe: Recipe = HEADS
+) -> CrossValidation:
+    """Score rows by heads of cross-entropy that never saw their labels.
+
+    Args:
+        features: One row an image ``(N, F)``.
+        known: Their labels.
+        seed: The same seed gives the same scores.
+        recipe: How heads are trained, where that was chosen already.
+    """
+    return cross_validate(
+        features,
+        known.targets,
+        head_loss("bce", reduction="sum"),
+        observed=known.absent,
+        repeats=REPEATS,
+        seed=seed,
+        recipe=recipe,
+    )
 
 
 @dataclass(frozen=True)
@@ -58,154 +128,29 @@ class FoldEvidence:
     model: MissingLabelModel
     heads: CrossValidation | None = None
 
+    @classmethod
+    def fit(
+        cls, heads: CrossValidation, known: KnownLabels, *, extra_scores: Tensor | None = None
+    ) -> FoldEvidence:
+        """Fit the missing-label model to cross-validated scores.
+
+        Args:
+            heads: What :func:`cross_validate_heads` returned.
+            known: The labels.
+            extra_scores: Logits of another model ``(N, C)``, NaN where it has none.
+        """
+        logits = with_extra_scores(heads.logits, extra_scores, known.targets)
+        model = MissingLabelModel.fit(
+            logits, known.targets, verified=known.absent, restored=known.restored
+        )
+        return cls(logits, model, heads)
+
     def start_of(self, loss: Loss) -> CrossValidation | None:
         """Heads that the final one starts from; None where the loss masks nothing.
 
         ``auto`` without evidence of missing labels is then cross-entropy to the bit.
         """
         return None if getattr(loss, "correction", None) is None else self.heads
-
-
-def prepare_loss(
-    loss: Loss,
-    stats: LabelStats,
-    features: Callable[[], Features],
-    labels: LabelBatch,
-    *,
-    seed: int,
-    before: LabelBatch | None = None,
-    least_absent: float = LEAST_ABSENT,
-    recipe: Recipe = HEADS,
-) -> FoldEvidence | None:
-    """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
-
-    Args:
-        loss: The loss to be told.
-        stats: What is known of the labels.
-        features: Gives one row an image ``(N, F)``; called only if there is something to ask.
-        labels: Targets by row.
-        seed: The same seed gives the same evidence.
-        before: Targets by row as they were before a review, if there was one.
-        least_absent: Unlabelled pairs that are less probably absent than this are left out.
-        recipe: How heads are trained, where that was chosen already.
-
-    Returns:
-        The evidence, for whoever asks the same next; None if nobody was asked.
-    """
-    if not loss.wants_evidence:
-        loss.prepare(stats)
-        return None
-    heads = cross_validate_heads(features, labels, stats.images, seed=seed, recipe=recipe)
-    return tell_loss(loss, stats, heads, labels, before=before, least_absent=least_absent)
-
-
-def cross_validate_heads(
-    features: Callable[[], Features],
-    labels: LabelBatch,
-    images: int,
-    *,
-    seed: int,
-    recipe: Recipe = HEADS,
-    calibrates: bool = False,
-) -> CrossValidation | None:
-    """Score images by heads of cross-entropy that never saw their labels.
-
-    Args:
-        features: Gives one row an image ``(N, F)``; called only if there is something to ask.
-        labels: Targets by row.
-        images: Number of images.
-        seed: The same seed gives the same scores.
-        recipe: How heads are trained, where that was chosen already.
-        calibrates: Whether scores are calibrated by them, too, for which fewer rows will do.
-
-    Returns:
-        None where the labels are too few, or every pair is known and nothing is calibrated.
-    """
-    targets, observed = labels(torch.arange(images))
-    absent = confirmed_absent(targets, observed)
-    if not (can_calibrate(targets) if calibrates else not _nothing_to_ask(targets, absent)):
-        return None
-    return _cross_validate(features(), targets, absent, seed=seed, recipe=recipe)
-
-
-def tell_loss(
-    loss: Loss,
-    stats: LabelStats,
-    heads: CrossValidation | None,
-    labels: LabelBatch,
-    *,
-    before: LabelBatch | None = None,
-    least_absent: float = LEAST_ABSENT,
-    extra_scores: Tensor | None = None,
-) -> FoldEvidence | None:
-    """Fit the missing-label model to cross-validated scores, and tell the loss what it says.
-
-    Args:
-        loss: The loss to be told.
-        stats: What is known of the labels.
-        heads: What :func:`cross_validate_heads` returned.
-        labels: Targets by row.
-        before: Targets by row as they were before a review, if there was one.
-        least_absent: Unlabelled pairs that are less probably absent than this are left out.
-        extra_scores: Logits of another model ``(N, C)``, NaN where it has none.
-    """
-    rows = torch.arange(stats.images)
-    targets, observed = labels(rows)
-    absent = confirmed_absent(targets, observed)
-    restored = None if before is None else restored_labels(targets, before(rows)[0])
-    asked = None if heads is None else _fitted(heads, targets, absent, restored, extra_scores)
-    if loss.wants_evidence:
-        reason = _nothing_to_ask(targets, absent)
-        evidence = Evidence(None, reason)
-        if asked is not None and not reason:
-            evidence = mask_evidence(asked, targets, absent, least_absent, restored=restored)
-        stats = dataclasses.replace(stats, evidence=evidence)
-    loss.prepare(stats)
-    return asked
-
-
-def ask_folds(
-    features: Features,
-    targets: Tensor,
-    absent: Tensor | None,
-    *,
-    seed: int,
-    restored: Tensor | None = None,
-    recipe: Recipe = HEADS,
-) -> FoldEvidence:
-    """Cross-validate heads of cross-entropy, and fit the missing-label model to their scores.
-
-    Args:
-        features: One row an image ``(N, F)``.
-        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
-        absent: True where a person confirmed that a pair is absent.
-        seed: The same seed gives the same evidence.
-        restored: True for labels that a review put back; they are evidence of missing ones.
-        recipe: How heads are trained, where that was chosen already.
-    """
-    heads = _cross_validate(features, targets, absent, seed=seed, recipe=recipe)
-    return _fitted(heads, targets, absent, restored)
-
-
-def _cross_validate(
-    features: Features, targets: Tensor, absent: Tensor | None, *, seed: int, recipe: Recipe
-) -> CrossValidation:
-    loss = head_loss("bce", reduction="sum")
-    return cross_validate(
-        features, targets, loss, observed=absent, repeats=REPEATS, seed=seed, recipe=recipe
-    )
-
-
-def _fitted(
-    heads: CrossValidation,
-    targets: Tensor,
-    absent: Tensor | None,
-    restored: Tensor | None,
-    extra_scores: Tensor | None = None,
-) -> FoldEvidence:
-    logits = with_extra_scores(heads.logits, extra_scores, targets)
-    model = MissingLabelModel.fit(logits, targets, verified=absent, restored=restored)
-    return FoldEvidence(logits, model, heads)
 
 
 def with_extra_scores(logits: Tensor, extra_scores: Tensor | None, targets: Tensor) -> Tensor:
@@ -217,43 +162,36 @@ def with_extra_scores(logits: Tensor, extra_scores: Tensor | None, targets: Tens
     return torch.from_numpy(combined).to(logits)
 
 
-def restored_labels(targets: Tensor, before: Tensor) -> Tensor:
-    """The labels that were missing before a review and that it put back."""
-    return (targets == 1) & (before != 1)
+def tell_loss(
+    loss: Loss,
+    stats: LabelStats,
+    asked: FoldEvidence | None,
+    known: KnownLabels,
+    *,
+    least_absent: float = LEAST_ABSENT,
+) -> None:
+    """Tell the loss what is known of the labels, with evidence of missing ones if it wants any.
 
-
-def confirmed_absent(targets: Tensor, observed: Tensor | None) -> Tensor | None:
-    """The pairs that a person said are absent."""
-    return None if observed is None else observed & (targets == 0)
-
-
-def _nothing_to_ask(targets: Tensor, absent: Tensor | None) -> str:
-    """Why evidence cannot be had or is not needed; empty if it can and is."""
-    if absent is not None and bool((absent == (targets == 0)).all()):
-        return "every pair is known to be present or absent: cross-entropy"
-    if len(targets) < LEAST_EVIDENCE_ROWS or not bool((targets == 1).any()):
-        return f"{len(targets)} rows are too few to tell what is missing"
-    return ""
+    Args:
+        loss: The loss to be told.
+        stats: What is known of the labels in numbers.
+        asked: The missing-label model and its scores, if heads could be cross-validated.
+        known: The labels.
+        least_absent: Unlabelled entries that are less probably absent than this are masked.
+    """
+    if loss.wants_evidence:
+        evidence = Evidence(None, known.nothing_to_ask)
+        if asked is not None and not evidence.sentence:
+            evidence = mask_evidence(asked, known, least_absent)
+        stats = dataclasses.replace(stats, evidence=evidence)
+    loss.prepare(stats)
 
 
 def mask_evidence(
-    asked: FoldEvidence,
-    targets: Tensor,
-    absent: Tensor | None,
-    least_absent: float = LEAST_ABSENT,
-    *,
-    restored: Tensor | None = None,
+    asked: FoldEvidence, known: KnownLabels, least_absent: float = LEAST_ABSENT
 ) -> Evidence:
-    """Return which entries count in the loss of ``auto``, and why.
-
-    Args:
-        asked: The missing-label model and the scores that it was fitted to.
-        targets: 1 for labelled, 0 for not labelled, NaN for unknown ``(N, C)``.
-        absent: True where a person verified that an entry is absent.
-        least_absent: Unlabelled entries that are less probably absent than this are masked.
-        restored: True for labels that a review put back: they do not count as recorded.
-    """
-    model = asked.model
+    """Return which entries count in the loss of ``auto``, and why; see :func:`tell_loss`."""
+    model, (targets, absent, restored) = asked.model, known
     if model.kind not in ("scar", "count"):
         return Evidence(None, f"{model.describe()} The loss is cross-entropy")
     if model.loglik_gain <= MIN_LOGLIK_GAIN:  # the number of labels alone is no evidence of which
@@ -361,9 +299,7 @@ def fit_head(
     with step_threads(recipe.batch_size, features.shape[1], classes):
         recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
         if stats is not None:
-            evidence = prepare_loss(
-                loss, stats, lambda: features, labels, seed=seed, recipe=recipe.for_evidence
-            )
+            evidence = prepare_loss(loss, stats, features, labels, seed=seed, recipe=recipe)
         untrained = copy.deepcopy(loss)
         plain = loss
         if row_weight is not None:
@@ -397,6 +333,31 @@ def fit_head(
     return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained, recipe)
 
 
+def prepare_loss(
+    loss: Loss,
+    stats: LabelStats,
+    features: Features,
+    labels: LabelBatch,
+    *,
+    seed: int,
+    recipe: Recipe = HEADS,
+) -> FoldEvidence | None:
+    """Tell the loss of the labels, and cross-validate heads if it wants evidence of missing ones.
+
+    Returns:
+        The evidence, for calibration; None if there was nothing to ask.
+    """
+    if not loss.wants_evidence:
+        loss.prepare(stats)
+        return None
+    known, asked = KnownLabels.of(labels, stats.images), None
+    if not known.nothing_to_ask:
+        heads = cross_validate_heads(features, known, seed=seed, recipe=recipe.for_evidence)
+        asked = FoldEvidence.fit(heads, known)
+    tell_loss(loss, stats, asked, known)
+    return asked
+
+
 class _Best:
     """Remembers the best epoch, as a scorer sees it, and says when to stop."""
 
@@ -420,16 +381,6 @@ class _Best:
     def restore(self) -> None:
         if self.state is not None:
             self.head.load_state_dict(self.state)
-
-
-LEAST_CALIBRATED_ROWS = 20
-"""With fewer rows than this, scores are not calibrated and tags are cut at one half."""
-FOLDS = 4
-
-
-def can_calibrate(targets: Tensor) -> bool:
-    """Whether there are enough rows to calibrate by, and any label."""
-    return len(targets) >= LEAST_CALIBRATED_ROWS and bool((targets == 1).any())
 
 
 def truth_of_head(
@@ -461,11 +412,13 @@ def truth_of_head(
     Returns:
         None where there are too few rows or no label at all.
     """
-    targets, observed = labels(torch.arange(len(features)))
-    if not can_calibrate(targets):
+    known = KnownLabels.of(labels, len(features))
+    if not known.can_calibrate:
         return None
-    absent = confirmed_absent(targets, observed)
-    asked = evidence or ask_folds(features, targets, absent, seed=seed, recipe=recipe.for_evidence)
+    targets, absent, _ = known
+    asked = evidence or FoldEvidence.fit(
+        cross_validate_heads(features, known, seed=seed, recipe=recipe.for_evidence), known
+    )
     heads = asked.heads
     same_scaling = heads is not None and heads.recipe.scaling == recipe.scaling
     same_penalty = heads is not None and (heads.recipe.weight_decay, heads.recipe.slope) == (
@@ -485,7 +438,7 @@ def truth_of_head(
             features,
             targets,
             loss,
-            observed=observed,
+            observed=labels(torch.arange(len(features)))[1],
             recipe=recipe,
             seed=seed,
             start=heads if same_scaling else None,

@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from hilltop.data.scores import ScoreTable
@@ -57,6 +56,9 @@ from hilltop.training.task import (
     training_batch,
     uses_solver,
 )
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bool = True) -> Path:

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lightning_fabric import Fabric
-
 from hilltop.checks import pluralize
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import read_json
@@ -23,6 +21,8 @@ from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import Task, uses_solver
 
 if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
     from hilltop.report import RunMeaning
 
 _SECONDS_BETWEEN = 5.0

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from lightning_fabric import Fabric
 
 from hilltop.data import LabelTable, State, Step, read_labels, write_labels
 from hilltop.inputs.features import read_features
@@ -20,6 +20,9 @@ from hilltop.training.learner import step_threads
 from hilltop.training.loop import run
 from hilltop.training.run_folder import RunFolder
 from hilltop.training.task import predict, read_task, store_labels
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 def train(config: TrainConfig, out: Path, *, calibrate: bool = True) -> Path:

@@ -6,14 +6,13 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from hilltop.checks import pluralize
@@ -48,6 +47,7 @@ from hilltop.training.heads import (
     NETWORK_LEAST_ABSENT,
     SCRATCH_LEAST_ABSENT,
     FoldEvidence,
+    KnownLabels,
     cross_validate_heads,
     tell_loss,
 )
@@ -55,6 +55,9 @@ from hilltop.training.learner import head_loss, start_head
 from hilltop.training.logistic import is_cross_entropy
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
 from hilltop.training.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 def input_source(config: TrainConfig, *, val: bool = False) -> Path:
@@ -153,9 +156,10 @@ class Inputs(Protocol):
 class Task:
     """Labels and inputs for training and validation, what is trained, and what the steps found.
 
-    ``asked`` is whether images were cross-validated, ``heads`` the heads if there were labels
-    enough, and ``evidence`` the missing-label model that was fitted to their scores; ``untrained``
-    is the loss before the first step: what scores of the trained model mean is found out by both.
+    ``known`` are the training labels if images could be cross-validated, ``heads`` the heads if
+    labels were enough, and ``evidence`` the missing-label model that was fitted to their scores;
+    ``untrained`` is the loss before the first step: what scores of the trained model mean is found
+    out by both.
     ``before`` holds the training labels before a review, if people answered some of them, and
     ``extra_scores`` logits of another model for training and validation images, if there are any.
     """
@@ -169,8 +173,8 @@ class Task:
     recipe: Recipe
     true_labels: LabelTable | None = None
     judged: EmaTeacher | None = None
+    known: KnownLabels | None = None
     heads: CrossValidation | None = None
-    asked: bool = False
     evidence: FoldEvidence | None = None
     untrained: Loss | None = None
     before: LabelTable | None = None
@@ -296,42 +300,36 @@ def cross_validate_task(
     For a loss that asks which labels are missing, and for calibration, which on features goes by
     the training images.
     """
-    on_features = isinstance(task.train_inputs, FeatureInputs)
-    if not (task.loss.wants_evidence or (calibrate and on_features)):
+    calibrates = calibrate and isinstance(task.train_inputs, FeatureInputs)
+    if not (task.loss.wants_evidence or calibrates):
         return task
     features = _features(config, task.model, task.train_inputs, folder)
     if features is None:
         return task
-    heads = cross_validate_heads(
-        features,
-        task.labels,
-        len(task.train),
-        seed=config.seed,
-        recipe=task.recipe.for_evidence if task.before is None else HEADS,
-        calibrates=calibrate and on_features,
-    )
-    if heads is not None and place_in_world()[0] == 0:
+    known = KnownLabels.of(task.labels, len(task.train), before=task.labels_before)
+    task = replace(task, known=known)
+    if not (known.can_calibrate if calibrates else not known.nothing_to_ask):
+        return task
+    recipe = task.recipe.for_evidence if task.before is None else HEADS
+    heads = cross_validate_heads(features(), known, seed=config.seed, recipe=recipe)
+    if place_in_world()[0] == 0:
         scores = torch.sigmoid(heads.logits).numpy()
         ScoreTable(task.train.images, task.train.classes, scores).save(folder.out_of_fold)
-    return replace(task, heads=heads, asked=True)
+    return replace(task, heads=heads)
 
 
 def fit_missing_labels(config: TrainConfig, task: Task) -> Task:
     """Fit the missing-label model to cross-validated scores, and tell the loss of the labels."""
     stats = label_stats(task.train, config.epochs, before=task.before)
     evidence = None
-    if task.asked:
-        evidence = tell_loss(
-            task.loss,
-            stats,
-            task.heads,
-            task.labels,
-            before=task.labels_before,
-            least_absent=_least_absent(config),
-            extra_scores=task.extra_scores[0],
-        )
-    else:
+    if task.known is None:
         task.loss.prepare(stats)
+    else:
+        if task.heads is not None:
+            extra = task.extra_scores[0]
+            evidence = FoldEvidence.fit(task.heads, task.known, extra_scores=extra)
+        limit = _least_absent(config)
+        tell_loss(task.loss, stats, evidence, task.known, least_absent=limit)
     if config.model.head_start == "prior" and not uses_solver(config, task.recipe, task.loss):
         start_head(classifier_of(task.model), task.loss, task.labels, len(task.train))
     return replace(task, evidence=evidence, untrained=copy.deepcopy(task.loss))

@@ -84,7 +84,9 @@ class CsvText:
         start, end = spans[column]
         old = body[start:end]
         bare = old.strip()
-        new = self._quoted(text, bare.startswith('"'))
+        quoted = bare.startswith('"')
+        # What is around a cell without quotes stays, so it is not put there once more.
+        new = self._quoted(text if quoted else text.strip(), quoted)
         around = old.partition(bare) if bare else (old, "", "")
         if not bare and new:
             around = ("", "", "")

@@ -17,7 +17,7 @@ from torch import Tensor
 from hilltop.audit.find.score_blocks import label_block
 from hilltop.data import LabelTable, State, Step, drop_positives, keep_each
 from hilltop.missing.model import MissingLabelModel
-from hilltop.training.folds import out_of_fold_logits
+from hilltop.training.folds import cross_validate
 from hilltop.training.learner import head_loss
 
 
@@ -86,7 +86,7 @@ def simulation_of(table: LabelTable, features: Tensor, *, seed: int) -> Simulati
     """
     targets, observed, _ = label_block(table, slice(None))
     heads = head_loss("bce", reduction="sum")
-    logits = out_of_fold_logits(features, targets, heads, observed=observed, seed=seed)
+    logits = cross_validate(features, targets, heads, observed=observed, seed=seed).logits
     model = MissingLabelModel.fit(logits, targets, verified=observed)
     present = model.prob_present(logits, targets, verified=observed).astype(np.float32)
     unlikely = ~table.looked_for() if model.kind in ("scar", "count") else targets.numpy() != 1
