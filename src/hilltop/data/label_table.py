@@ -359,7 +359,7 @@ class LabelTable:
             if isinstance(names, str) or not isinstance(names, Iterable):
                 raise ArgumentTypeError(
                     f"labels of image {image!r} must be a list, but are {names!r}. Write"
-                    f" [{names!r}]."
+                    f" {[] if names is None else [names]!r}."
                 )
             row = collector.image(image)
             for name in names:
@@ -885,8 +885,8 @@ def _check_distinct(errors: ErrorCollector, kind: str, names: pa.Array) -> None:
     counted = pc.value_counts(names)
     twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
     errors.add(
-        f"{len(twice)} {kind} names stand more than once, for example {twice[0].as_py()!r}."
-        " Names must differ."
+        f"{pluralize(len(twice), f'{kind} name stands', f'{kind} names stand')} more than once,"
+        f" such as {twice[0].as_py()!r}. Names must differ."
     )
 
 
