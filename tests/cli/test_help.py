@@ -182,8 +182,8 @@ def test_help_may_be_asked_for_by_a_word(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == shown("queue", capsys)
     assert main(["help"]) == 0
     assert capsys.readouterr().out == START
-    assert main(["help", "trian"]) == 2
-    assert "Did you mean 'train'?" in capsys.readouterr().err
+    assert main(["help", "statistix"]) == 2
+    assert "Did you mean 'statistics'?" in capsys.readouterr().err
 
 
 def test_usage_names_the_labels_and_defaults_of_zero_are_shown(
