@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_whole, pluralize
+from hilltop.deprecation import warn_renamed
 from hilltop.errors import DataError
 from hilltop.losses import Loss
 from hilltop.losses.init import head_start, log_odds
@@ -38,6 +39,12 @@ if TYPE_CHECKING:
     from hilltop.inputs.ranks import Ranks
 
 FOLDS = 4
+
+
+def out_of_fold_logits(features: Features, targets: Tensor, loss: Loss, **options: Any) -> Tensor:
+    """Return the logits of :func:`cross_validate`, whose deprecated form this is."""
+    warn_renamed("out_of_fold_logits", "cross_validate(...).logits")
+    return cross_validate(features, targets, loss, **options).logits
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,9 +253,6 @@ def _unseen(heads: nn.Module, features: Features, scoring: Tensor, classes: int)
     return logits
 
 
-_ROWS = 1 << 14
-
-
 @dataclass(frozen=True)
 class HeadShards:
     """Where processes keep what their heads said, in a folder that all machines see.
@@ -290,6 +294,12 @@ def shared_out_of_fold_logits(
     What a process has finished stays in the folder, and is not done again after a kill. A loss that
     learns, or looks at whole batches, ties heads together: then every process trains all of them.
     """
+    import numpy as np
+
+    from hilltop.data.array_files import read_npy
+    from hilltop.data.data_errors import data_error
+    from hilltop.data.files import replacing
+
     options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed}
     tied = not loss.independent_rows or any(True for _ in loss.parameters())
     if shards.ranks.world == 1 or tied:
@@ -301,23 +311,22 @@ def shared_out_of_fold_logits(
 
     def train(number: int) -> None:
         if not files[number].is_file():
-            heads = {"heads": units[number], **options}
-            _save(
-                files[number],
-                cross_validate(features, targets, loss, observed=observed, **heads).logits,
-            )
+            mine = {"heads": units[number], **options}
+            found = cross_validate(features, targets, loss, observed=observed, **mine)
+            with replacing(files[number]) as temporary:
+                np.save(temporary, found.logits.numpy())
 
     if all(files[number].is_file() for number in shards.ranks.share(range(len(units)))):
         say("the heads of this process were trained before")
     for _ in shards.ranks.each(range(len(units)), train):
         pass
-    whole = shards.parts / f"heads-{key}.npy"
-    if shards.ranks.first and not whole.is_file():
-        _add(files, whole)
     shards.ranks.wait()
-    import numpy as np
-
-    return torch.from_numpy(np.load(whole, mmap_mode="c"))  # read where it is used, then let go
+    total = torch.zeros(targets.shape)
+    for file in files:  # in the same order everywhere, so that all processes have the same sum
+        if not file.is_file():
+            raise data_error(file, "heads of another process are not here. Run the command again.")
+        total += torch.from_numpy(read_npy(file))
+    return total
 
 
 def _key(tensors: Sequence[Tensor | None], text: str) -> str:
@@ -327,37 +336,3 @@ def _key(tensors: Sequence[Tensor | None], text: str) -> str:
         if tensor is not None:
             digest.update(tensor.contiguous().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _save(path: Path, logits: Tensor) -> None:
-    import numpy as np
-
-    from hilltop.data.files import replacing
-
-    with replacing(path) as temporary:
-        np.save(temporary, logits.numpy())
-
-
-def _add(files: Sequence[Path], whole: Path) -> None:
-    """Write the sum over files, some rows at a time and always in the same order."""
-    import numpy as np
-
-    from hilltop.data.array_files import read_npy
-    from hilltop.data.data_errors import data_error
-    from hilltop.data.files import replacing
-
-    for file in files:
-        if not file.is_file():
-            raise data_error(file, "heads of another process are not here. Run the command again.")
-    parts = [read_npy(file, mapped=True) for file in files]
-    first = parts[0]
-    with replacing(whole) as temporary:
-        total = np.lib.format.open_memmap(
-            temporary, mode="w+", dtype=first.dtype, shape=first.shape
-        )
-        for start in range(0, len(total), _ROWS):
-            rows = slice(start, start + _ROWS)
-            total[rows] = first[rows]
-            for part in parts[1:]:
-                total[rows] += part[rows]
-        total.flush()
