@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hilltop.audit.find.candidates import Candidates
-from hilltop.audit.find.ranking import rank_candidates
+from hilltop.audit.find.ranking import fit_ranking, rank_shard
 from hilltop.audit.find.score_blocks import Scored, score_blocks
 from hilltop.audit.run import Audited, audit
 from hilltop.data import LabelTable, State
@@ -77,10 +77,11 @@ def measure(images: int, seconds: float) -> list[Row]:
     labels = table_of(left)
     blocks = score_blocks(ScoreTable(labels.images, labels.classes, probs), labels)
     audited = by_hilltop(labels, probs)
-    model = audited.model
+    rows = np.arange(images)
+    by = fit_ranking(labels, Scored(blocks, rows))
     works: dict[str, Work] = {
         "hilltop audit": lambda: by_hilltop(labels, probs),
-        "hilltop ranking": lambda: rank_candidates(labels, blocks, model),
+        "hilltop ranking": lambda: rank_shard(labels, blocks, rows, by),
     }
     found = in_place(audited.candidates, probs.shape)
     ranked = {"hilltop audit": found, "hilltop ranking": found}

@@ -4,8 +4,8 @@ Images have about four classes each, drawn with probabilities that fall with the
 features are sums of random prototypes of the classes and noise, in a file that is mapped; 60% of
 the labels are kept. Each size runs in a process of its own on one core. Seconds are those of the
 processor, so that other work on the machine changes them little; memory is the largest that was
-resident, features and labels included. Sizes that the file of results has already are passed over,
-and one that was stopped goes on.
+resident, features and labels included. Sizes that the file of results has already are passed over.
+One that was stopped, by SIGTERM for example, goes on, and the time until then counts, too.
 
 Run it with: python benchmarks/audit_growth.py [--sizes 10000x100 ...] [--features F] [--dense]
 [--cleanlab] [--out results.jsonl]; draw what was measured with --figure growth.png.
@@ -14,13 +14,16 @@ Run it with: python benchmarks/audit_growth.py [--sizes 10000x100 ...] [--featur
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -29,12 +32,11 @@ import torch
 
 from hilltop.audit import Scored, audit
 from hilltop.audit import run as audit_run
-from hilltop.audit.find.rank_folder import RankFolder
 from hilltop.audit.run import Audited
 from hilltop.data import LabelTable, State
-from hilltop.inputs import Ranks
+from hilltop.inputs import Parts
 from hilltop.inputs.features import FeatureInputs, read_features
-from hilltop.training.folds import HeadShards
+from hilltop.training import class_blocks
 
 SIZES = tuple(f"{n}x{c}" for n in (10_000, 100_000, 1_000_000) for c in (100, 1000, 20_000))
 LABELS, KEPT, NOISE = 4, 0.6, 0.15
@@ -64,26 +66,51 @@ def problem(images: int, classes: int, width: int, file: Path) -> tuple[LabelTab
     return table, places[~kept]
 
 
+class Spent:
+    """Seconds of the processor and memory by stage, kept in a file when a process is stopped."""
+
+    def __init__(self, file: Path) -> None:
+        """Go on with what the file has."""
+        self._file = file
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped; run it again to go on"))
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count what happens within as a stage."""
+        began = time.process_time()
+        try:
+            yield
+        finally:
+            gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            with self._file.open("a") as file:
+                print(json.dumps([name, time.process_time() - began, gib]), file=file)
+
+    def numbers(self) -> dict[str, float]:
+        """Seconds of each stage, over all processes, and the most memory of any."""
+        lines = [json.loads(line) for line in self._file.read_text().splitlines()]
+        stages = dict.fromkeys(name for name, _, _ in lines)
+        seconds = {
+            f"{one}_s": round(sum(spent for name, spent, _ in lines if name == one), 1)
+            for one in stages
+        }
+        return {**seconds, "gib": round(max(gib for _, _, gib in lines), 2)}
+
+
 def measure(images: int, classes: int, width: int, dense: bool, parts: Path) -> dict[str, float]:
     """Audit one size; return seconds, GiB, counts, and how many of the lost labels come first."""
     parts.mkdir(parents=True, exist_ok=True)
     file = parts / "features.npy"
     table, lost = problem(images, classes, width, file)
     if dense:
-        audit_run.DENSE_PAIRS = 1 << 40
-    rows, ranks, began = np.arange(images), Ranks(), time.process_time()
-    features = FeatureInputs(read_features(file), table.images).values
-    shards = HeadShards(parts / "heads", ranks)
-    options = {"folds": 4, "seed": 0, "say": print}
-    logits = audit_run.fold_logits(table, features, rows, shards=shards, **options)
-    trained = time.process_time()
-    found = audit(table, Scored(logits, rows), shards=RankFolder(parts / "ranks", ranks, say=print))
-    return {
-        "heads_s": round(trained - began, 1),
-        "rank_s": round(time.process_time() - trained, 1),
-        "gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
-        **quality(found, lost, classes),
-    }
+        audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = 1 << 40
+    rows, spent = np.arange(images), Spent(parts / "spent.jsonl")
+    with spent.stage("heads"):
+        features = FeatureInputs(read_features(file), table.images).values
+        options = {"folds": 4, "seed": 0, "say": print, "parts": Parts(parts / "parts")}
+        logits = audit_run.fold_logits(table, features, rows, **options)
+    with spent.stage("rank"):
+        found = audit(table, Scored(logits, rows), parts=Parts(parts / "parts"))
+    return {**spent.numbers(), **quality(found, lost, classes)}
 
 
 def quality(found: Audited, lost: np.ndarray, classes: int) -> dict[str, float]:
@@ -113,7 +140,7 @@ def measure_cleanlab(images: int, classes: int, width: int, parts: Path) -> dict
 
     parts.mkdir(parents=True, exist_ok=True)
     table, lost = problem(images, classes, width, parts / "features.npy")
-    audit_run.DENSE_PAIRS = 1 << 40
+    audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = 1 << 40
     features = FeatureInputs(read_features(parts / "features.npy"), table.images).values
     rows = np.arange(images)
     logits = audit_run.fold_logits(table, features, rows, folds=4, seed=0, say=print)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import torch
 
 from hilltop.audit.find.score_blocks import Scored, score_blocks
-from hilltop.audit.run import audit, score_by_folds
+from hilltop.audit.run import audit, fold_logits
 from hilltop.data import LabelTable, State
 from hilltop.data.scores import ScoreTable
 
@@ -44,8 +44,8 @@ def main() -> None:
     print(f"{missing.sum():,} missing labels among {(~left).sum():,} unlabelled pairs")
     logits = timed(
         "heads, trained",
-        lambda: score_by_folds(labels, features, rows, folds=4, seed=0, say=lambda _: None),
-    )
+        lambda: fold_logits(labels, features, rows, folds=4, seed=0, say=lambda _: None),
+    )(0, len(rows))
     probs = torch.sigmoid(logits).numpy()
     show("the scores themselves", probs, left, missing)
     by_hilltop(labels, probs, left, missing)

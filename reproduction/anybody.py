@@ -30,8 +30,8 @@ import numpy as np
 import torch
 from lost_labels import WAYS, Array, Cell
 
-from hilltop.audit.find.score_blocks import Scored, blocks_of
-from hilltop.audit.run import audit, score_by_folds
+from hilltop.audit.find.score_blocks import Scored
+from hilltop.audit.run import audit, fold_logits
 from hilltop.data import LabelTable, State
 from hilltop.losses import LabelStats
 from hilltop.metrics import average_precision
@@ -178,8 +178,8 @@ def audited(cell: Cell, left: Array, seed: int) -> dict[str, Any]:
     """What the audit is worth."""
     rows, features = np.arange(len(left)), torch.from_numpy(cell.features)
     table = table_of(left)
-    plain = score_by_folds(table, features, rows, folds=4, seed=seed, say=lambda _: None)
-    found = audit(table, Scored(blocks_of(plain), rows))
+    logits = fold_logits(table, features, rows, folds=4, seed=seed, say=lambda _: None)
+    plain, found = logits(0, len(rows)), audit(table, Scored(logits, rows))
     missing, open_pairs = cell.labels & ~left, ~left
     ours = np.zeros(left.shape)
     places = found.candidates.rows(), found.candidates.columns()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from hilltop.audit.find.top_k import Keys, entry_keys
 from hilltop.data import LabelTable, State
 
 
@@ -62,6 +63,11 @@ def table_of(targets: Tensor) -> LabelTable:
     return LabelTable.from_coo(
         images, classes, rows, columns, State.PRESENT, unlisted=State.UNKNOWN
     )
+
+
+def block_keys(probs: npt.NDArray[np.float32]) -> Keys:
+    """Keys of all pairs of a table."""
+    return entry_keys(probs.ravel(), np.arange(probs.size))
 
 
 def average_precision(scores: npt.NDArray[np.floating], truth: npt.NDArray[np.bool_]) -> float:

@@ -13,9 +13,9 @@ from hilltop.audit.decisions.apply import apply_changes, verdicts
 from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.find.estimate import read_estimates
-from hilltop.audit.find.score_blocks import Scored, blocks_of
+from hilltop.audit.find.score_blocks import Scored
 from hilltop.audit.folder import AuditFolder
-from hilltop.audit.run import audit, score_by_folds
+from hilltop.audit.run import audit, fold_logits
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, write_labels
 from hilltop.data.scores import ScoreTable
@@ -77,7 +77,7 @@ def test_features_become_an_audit_that_can_be_reviewed(
     features = simulated.save_features(tmp_path / "features.npz")
     assert run(labels, tmp_path / "audit", "--features", features) == 0
     said = capsys.readouterr().out
-    assert "heads on 400 images, none on its own fold" in said
+    assert "on 400 images, none on its own fold" in said
     assert "of the true labels were recorded" in said
     assert "Classes with most missing labels" in said
     assert f"next: hilltop review {tmp_path / 'audit'}" in said
@@ -266,10 +266,10 @@ def test_reviewing_the_first_candidates_raises_map_faster_than_reviewing_at_rand
         everything = simulate(images=2800, width=16, keep=0.3, shift=-7.0, seed=seed)
         known, unseen = everything.part(slice(800)), everything.part(slice(800, None))
         rows = np.arange(800)
-        logits = score_by_folds(
+        logits = fold_logits(
             known.labels, known.features, rows, folds=4, seed=0, say=lambda _: None
         )
-        ranked = audit(known.labels, Scored(blocks_of(logits), rows))
+        ranked = audit(known.labels, Scored(logits, rows))
         places = (ranked.candidates.rows(), ranked.candidates.columns())
         mixed = np.random.default_rng(seed).permutation(len(ranked.candidates))
         for order, found in ((np.arange(len(mixed)), by_rank), (mixed, at_random)):

@@ -13,15 +13,13 @@ import pytest
 import torch
 
 from hilltop.audit import Scored
-from hilltop.audit.find.rank_folder import RankFolder
 from hilltop.audit.run import Audited, audit, fold_logits
 from hilltop.cli.main import main
 from hilltop.data import write_labels
 from hilltop.errors import DataError
-from hilltop.inputs import Ranks
+from hilltop.inputs import Parts, Ranks
 from hilltop.inputs.ranks import RayWorkers, ray_workers
 from hilltop.training import class_blocks
-from hilltop.training.folds import HeadShards
 from tests.audit.simulated import Simulated, simulate
 
 ray = pytest.importorskip("ray")
@@ -59,19 +57,18 @@ class OneIsKilled(RayWorkers):
         return super().each(jobs, deadly)
 
 
-def audited(many: Simulated, parts: Path, ranks: Ranks) -> Audited:
+def audited(many: Simulated, parts: Parts) -> Audited:
     rows = np.arange(len(many.labels))
     options: dict[str, Any] = {"folds": 4, "seed": 0, "say": str}
-    shards = HeadShards(parts, ranks)
-    logits = fold_logits(many.labels, many.features, rows, shards=shards, **options)
-    return audit(many.labels, Scored(logits, rows), shards=RankFolder(parts, ranks, size=300))
+    logits = fold_logits(many.labels, many.features, rows, parts=parts, **options)
+    return audit(many.labels, Scored(logits, rows), parts=parts, shard=300)
 
 
 def test_two_workers_one_killed_in_every_stage_find_what_one_process_finds(
     many: Simulated, workers: RayWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hilltop.audit.run.DENSE_PAIRS", 1000)
-    monkeypatch.setattr(class_blocks, "_SAVED_BLOCKS", 1)
+    for module in ("hilltop.audit.run", "hilltop.training.class_blocks"):
+        monkeypatch.setattr(f"{module}.WHOLE_PAIRS", 1000)
     monkeypatch.setattr(class_blocks, "_BLOCK_ENTRIES", 1200 * 8 * 4)
     killed = tmp_path / "killed"
     killed.mkdir()
@@ -80,8 +77,8 @@ def test_two_workers_one_killed_in_every_stage_find_what_one_process_finds(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as a worker has: sums of floats depend on it
     try:
-        alone = audited(many, tmp_path / "one", Ranks())
-        shared = audited(many, tmp_path / "two", OneIsKilled(world=2))
+        alone = audited(many, Parts(tmp_path / "one", Ranks()))
+        shared = audited(many, Parts(tmp_path / "two", OneIsKilled(world=2)))
     finally:
         torch.set_num_threads(threads)
     assert len(list(killed.iterdir())) == 2  # one among the heads, one among the shards
@@ -114,3 +111,19 @@ def test_the_command_writes_the_same_files(
                               usecols=(2, 3, 4)) for engine in ("torchrun", "ray"))  # fmt: skip
     np.testing.assert_allclose(two, one, rtol=1e-3, atol=0.2)
     assert not (tmp_path / "ray" / "parts").exists()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9", "127.0.0.1:99999"])
+def test_an_address_where_no_cluster_answers_is_one_sentence(
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    words = ["audit", "--labels", "labels.csv", "--features", "f.npz", "--engine", "ray"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert f"No Ray cluster answers at RAY_ADDRESS={address!r}." in said
+    assert not (tmp_path / "out").exists()

@@ -115,7 +115,7 @@ def test_an_audit_by_blocks_of_classes_is_measured_by_blocks(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hilltop.training.class_blocks.DENSE_PAIRS", 100)
+    monkeypatch.setattr("hilltop.training.class_blocks.WHOLE_PAIRS", 100)
     monkeypatch.setattr("hilltop.cli.dry_run._BLOCK_IMAGES", (100, 150))
     monkeypatch.setattr("hilltop.cli.dry_run._BLOCK_CLASSES", (2, 3))
     words = ["audit", "--labels", str(labels), "--unlisted", "unknown", "--dry-run"]

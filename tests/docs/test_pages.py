@@ -7,7 +7,9 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from hilltop import losses
@@ -101,11 +103,25 @@ def run_command(words: list[str]) -> None:
 def test_python_on_a_page_runs_from_top_to_bottom(
     page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for registered in ("_builders", "cards"):  # a page may register one
+    for registered in ("_builders", "references"):  # a page may register one
         monkeypatch.setattr(LOSSES, registered, dict(getattr(LOSSES, registered)))
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(TEXTS[page], "python"):
         exec(compile(block, page, "exec", dont_inherit=True), names)
+
+
+def test_the_shards_of_a_ranking_run_on_a_dask_cluster() -> None:
+    pytest.importorskip("distributed")
+    page = TEXTS["docs/scaling.md"]
+    names: dict[str, Any] = {"__name__": "__main__"}
+    (plain,) = (block for block in blocks(page, "python") if "rank_shard" in block)
+    exec(compile(plain, "page", "exec", dont_inherit=True), names)
+    alone = names["whole"]
+    (dask,) = blocks(page, "py")
+    exec(compile(dask, "page", "exec", dont_inherit=True), names)
+    assert names["whole"] is not alone
+    np.testing.assert_array_equal(names["whole"].missing, alone.missing)
+    np.testing.assert_array_equal(names["whole"].wrong, alone.wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """One rank of a command in which the second process is killed once the first has kept something.
 
-Its words: the folder and the pattern of what is kept, then those of the command.
+Its words: the folder and the pattern of what is kept, then those of the command. Without a pattern
+none is killed.
 """
 
 import os
@@ -11,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hilltop.audit.find import rank_folder
+from hilltop.audit.find import ranking
 from hilltop.cli.main import main
 from hilltop.inputs.shards import FeatureShards
-from hilltop.training import folds
+from hilltop.training import class_blocks
+from hilltop.training.class_blocks import _Learning
 
 
 def killed(real: Callable[..., Any], folder: str, pattern: str) -> Callable[..., Any]:
@@ -32,12 +34,13 @@ def killed(real: Callable[..., Any], folder: str, pattern: str) -> Callable[...,
 
 if __name__ == "__main__":
     folder, pattern, *words = sys.argv[1:]
+    class_blocks._WHOLE_BLOCK_ENTRIES = 400 * 8 * 2  # several blocks in a small audit
     if pattern.startswith("shard"):
         compute = killed(FeatureShards.compute, folder, pattern)
         FeatureShards.compute = compute  # type: ignore[method-assign]
     elif pattern.startswith("rank"):
-        rank_folder.rank_shard = killed(rank_folder.rank_shard, folder, pattern)
-    else:
-        real = folds.cross_validate
-        folds.cross_validate = killed(real, folder, pattern)
+        ranking.rank_shard = killed(ranking.rank_shard, folder, pattern)
+    elif pattern:
+        solve = killed(_Learning.solve_all, folder, pattern)
+        _Learning.solve_all = solve  # type: ignore[method-assign]
     sys.exit(main(words))

@@ -5,12 +5,11 @@ from hilltop.audit.decisions.store import DecisionStore as DecisionStore
 from hilltop.audit.find.candidate_index import CandidateIndex as CandidateIndex
 from hilltop.audit.find.candidates import Candidates as Candidates
 from hilltop.audit.find.estimate import Estimate as Estimate
-from hilltop.audit.find.rank_folder import RankFolder as RankFolder
-from hilltop.audit.find.rank_folder import shared_ranking as shared_ranking
 from hilltop.audit.find.ranking import RankedShard as RankedShard
 from hilltop.audit.find.ranking import Ranking as Ranking
 from hilltop.audit.find.ranking import fit_ranking as fit_ranking
 from hilltop.audit.find.ranking import merge_shards as merge_shards
+from hilltop.audit.find.ranking import rank_all as rank_all
 from hilltop.audit.find.ranking import rank_shard as rank_shard
 from hilltop.audit.find.score_blocks import Scored as Scored
 from hilltop.audit.find.score_blocks import score_blocks as score_blocks
@@ -19,5 +18,5 @@ from hilltop.audit.review.queues import build_queue as build_queue
 from hilltop.audit.review.queues import write_queue as write_queue
 from hilltop.audit.run import Audited as Audited
 from hilltop.audit.run import audit as audit
-from hilltop.audit.run import score_by_folds as score_by_folds
+from hilltop.audit.run import fold_logits as fold_logits
 from hilltop.audit.run import write_audit as write_audit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ from torch import Tensor
 
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
-from hilltop.audit.find.estimate import Estimate, Tally, write_estimates
+from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.find.pca import write_pca
-from hilltop.audit.find.rank_folder import RankFolder, shared_ranking
-from hilltop.audit.find.ranking import Assumption, fit_ranking
-from hilltop.audit.find.score_blocks import LogitBlocks, Scored, blocks_of, label_block
+from hilltop.audit.find.ranking import Assumption, fit_ranking, rank_all
+from hilltop.audit.find.score_blocks import LogitBlocks, Scored, blocks_of
 from hilltop.audit.find.suspects import WrongLabels, wrong_labels
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
@@ -28,15 +27,13 @@ from hilltop.data.formats import named_table, open_source
 from hilltop.data.layout import Ambiguous
 from hilltop.data.scores import Places
 from hilltop.errors import ArgumentError, DataError, MissingExtra
-from hilltop.inputs import Ranks
+from hilltop.inputs.ranks import Parts, Ranks
 from hilltop.inputs.shards import check_shard_folder
 from hilltop.missing.interval import Interval
 from hilltop.missing.model import MissingCounts, MissingLabelModel
 from hilltop.training.calibration import save_model
-from hilltop.training.class_blocks import DENSE_PAIRS, fit_fold_heads
-from hilltop.training.folds import HeadShards, shared_out_of_fold_logits
+from hilltop.training.class_blocks import WHOLE_PAIRS, fit_fold_heads
 from hilltop.training.heads import REPEATS
-from hilltop.training.learner import head_loss
 
 REPEATED_PAIRS = 1 << 32
 """Pairs beyond which images are dealt into folds once, which halves the time: with so many labels
@@ -227,48 +224,6 @@ def lock_output(out: Path, ranks: Ranks) -> Iterator[None]:
                 out.rmdir()
 
 
-def score_by_folds(
-    table: LabelTable,
-    features: Tensor,
-    rows: Places,
-    *,
-    folds: int,
-    seed: int,
-    say: Callable[[str], None],
-    shards: HeadShards | None = None,
-) -> Tensor:
-    """Train heads on all folds but one, and return out-of-fold logits for all rows.
-
-    Args:
-        table: The labels.
-        features: One row for each of ``rows``.
-        rows: Image numbers in the table.
-        folds: Into how many parts the images are dealt.
-        seed: The same seed gives the same logits.
-        say: Takes a sentence for the user.
-        shards: Several processes that share the heads; all of them call this.
-    """
-    if len(features) < 2 * folds:
-        are = pluralize(len(features), "image is", "images are")
-        raise DataError(
-            f"{are} too few for {folds} folds, which need {2 * folds}; use fewer with --folds."
-        )
-    targets, observed, _ = label_block(table, rows)
-    loss = head_loss("bce", reduction="sum")
-    say(f"training {REPEATS * folds} heads on {len(features):,} images, none on its own fold")
-    return shared_out_of_fold_logits(
-        features,
-        targets,
-        loss,
-        shards=shards or HeadShards(Path(), Ranks()),
-        observed=observed,
-        folds=folds,
-        repeats=REPEATS,
-        seed=seed,
-        say=say,
-    )
-
-
 def fold_logits(
     table: LabelTable,
     features: Tensor,
@@ -277,19 +232,33 @@ def fold_logits(
     folds: int,
     seed: int,
     say: Callable[[str], None],
-    shards: HeadShards | None = None,
+    parts: Parts = Parts(),  # noqa: B008 (it cannot be changed)
 ) -> LogitBlocks:
-    """Return out-of-fold logits of :func:`score_by_folds`, computed when they are asked for.
+    """Train heads on all folds but one, and return what gives out-of-fold logits of some rows.
 
-    Beyond ``DENSE_PAIRS`` pairs, nothing of the size images x classes is held or written: heads are
-    trained by blocks of classes, and their weights are kept; see :mod:`.training.class_blocks`.
+    Only weights of the heads are kept; beyond ``WHOLE_PAIRS`` pairs, logits are computed whenever
+    they are asked for, and nothing of the size images x classes is held or written.
+
+    Args:
+        table: The labels.
+        features: One row for each of ``rows``.
+        rows: Image numbers in the table.
+        folds: Into how many parts the images are dealt.
+        seed: The same seed gives the same logits.
+        say: Takes a sentence for the user.
+        parts: Several processes that share the heads; all of them call this.
     """
-    options: dict[str, Any] = {"folds": folds, "seed": seed, "say": say, "shards": shards}
-    if len(rows) * len(table.classes) <= DENSE_PAIRS or len(rows) < 2 * folds:
-        return blocks_of(score_by_folds(table, features, rows, **options))
-    repeats = REPEATS if len(rows) * len(table.classes) <= REPEATED_PAIRS else 1
-    heads = fit_fold_heads(features, table, rows, repeats=repeats, **options)
-    return heads.logits
+    if len(features) < 2 * folds:
+        are = pluralize(len(features), "image is", "images are")
+        raise DataError(
+            f"{are} too few for {folds} folds, which need {2 * folds}; use fewer with --folds."
+        )
+    pairs = len(rows) * len(table.classes)
+    repeats = REPEATS if pairs <= REPEATED_PAIRS else 1
+    heads = fit_fold_heads(
+        features, table, rows, folds=folds, repeats=repeats, seed=seed, say=say, parts=parts
+    )
+    return heads.logits if pairs > WHOLE_PAIRS else blocks_of(heads.logits(0, len(rows)))
 
 
 def audit(
@@ -299,7 +268,8 @@ def audit(
     given: Assumption | None = None,
     top: int | None = None,
     before: LabelTable | None = None,
-    shards: RankFolder | None = None,
+    parts: Parts = Parts(),  # noqa: B008 (it cannot be changed)
+    shard: int | None = None,
 ) -> Audited:
     """Fit the missing-label model, rank, and estimate.
 
@@ -309,37 +279,30 @@ def audit(
         given: How labels were lost, if that is known.
         top: How many candidates to keep, see :func:`fit_ranking`.
         before: The labels as they were lost, if some were put back since.
-        shards: Several processes that share the ranking; all of them call this.
+        parts: Several processes that share the ranking; all of them call this.
+        shard: Images that are ranked between two saves, see :func:`rank_all`.
     """
     lost = table if before is None else before
-    shards = shards or RankFolder()
-    by = shards.ranks.from_first(
+    by = parts.ranks.from_first(
         lambda: fit_ranking(table, scored, given=given, top=top, before=before)
     )
     assert by.wrong_model is not None
-    ranked = shared_ranking(table, scored, by, shards, before=before)
+    ranked = rank_all(table, scored, by, parts=parts, size=shard, before=before)
     width = len(table.classes)
     wrong = wrong_labels(lost, scored.rows, by.wrong_model, Candidates(ranked.wrong, width))
-    estimates = _estimates(table.classes, by.model.missing, ranked.tally, wrong)
-    return Audited(Candidates(ranked.missing, width), estimates, by.model, table, wrong)
-
-
-def _estimates(
-    classes: Sequence[str], counts: MissingCounts, tally: Tally, wrong: WrongLabels
-) -> list[Estimate]:
-    """A row for each class."""
-    mistakes = wrong.rates * counts.labelled
-    return [
+    counts, mistakes = by.model.missing, wrong.rates * by.model.missing.labelled
+    estimates = [
         Estimate(
             name,
             int(counts.labelled[at]),
             counts.of_class(at),
             "model",
-            float(tally.beyond[at]),
+            float(ranked.beyond[at]),
             float(mistakes[at]),
         )
-        for at, name in enumerate(classes)
+        for at, name in enumerate(table.classes)
     ]
+    return Audited(Candidates(ranked.missing, width), estimates, by.model, table, wrong)
 
 
 def write_audit(

@@ -25,12 +25,11 @@ from hilltop.errors import ArgumentError
 from hilltop.progress import say, say_of_inputs
 
 if TYPE_CHECKING:
-    from hilltop.audit.find.rank_folder import RankFolder
     from hilltop.audit.find.ranking import Assumption
     from hilltop.audit.find.score_blocks import Scored
     from hilltop.audit.folder import AuditFolder
     from hilltop.audit.review.queues import Purpose
-    from hilltop.inputs.ranks import Ranks
+    from hilltop.inputs.ranks import Parts, Ranks
 
 _PAGE_PAIRS = 200
 _COMBINED_BYTES = 40
@@ -103,6 +102,7 @@ class Audit:
     device: Device = "auto"
     format: ReadFormat = None
     reading: Reading = field(default_factory=ReadOptions)
+    needs: ClassVar = {"extra_scores": ("extra_names",)}
 
     def run(self) -> dict[str, Any]:
         """Score, rank, estimate, write, say what was found."""
@@ -126,7 +126,7 @@ class Audit:
         from hilltop.audit.run import read_audited
         from hilltop.cli import dry_run
         from hilltop.data import write_labels
-        from hilltop.training.class_blocks import DENSE_PAIRS
+        from hilltop.training.class_blocks import WHOLE_PAIRS
 
         self._check()
         table, _ = read_audited(self.labels, format=self.format, options=self.reading)
@@ -137,7 +137,7 @@ class Audit:
             same = replace(self, dry_run=False, engine="torchrun", reading=ReadOptions())
             return replace(same, labels=labels, format="hilltop", out=folder / "out")
 
-        many = self.scores is None and len(table) * len(table.classes) > DENSE_PAIRS
+        many = self.scores is None and len(table) * len(table.classes) > WHOLE_PAIRS
         found = (
             dry_run.cost_of_blocks(make, table)
             if many
@@ -149,6 +149,7 @@ class Audit:
 
     def _run(self, ranks: Ranks) -> dict[str, Any]:
         from hilltop.audit.run import PARTS, audit, read_audited, write_audit
+        from hilltop.inputs.ranks import Parts
 
         given = self._given()
         table, layout = read_audited(self.labels, format=self.format, options=self.reading)
@@ -156,10 +157,11 @@ class Audit:
             say_of_inputs(f"{self.labels}: {mistake}")
         records = read_provenance(self.labels)
         before, known = self._before(table, records), with_answers(table, records)
-        scored = self._with_opinion(known, self._scored(known, ranks))
+        parts = Parts(self.out.resolve() / PARTS, ranks)
+        scored = self._with_opinion(known, self._scored(known, parts))
         ranks.wait()
-        shards = self._shards(ranks)
-        found = audit(known, scored, given=given, top=self.top, before=before, shards=shards)
+        options: dict[str, Any] = {"given": given, "top": self.top, "before": before}
+        found = audit(known, scored, parts=parts, shard=self.shard, **options)
         if not ranks.first:  # all know what was found; one writes it
             return {"out": self.out}
         if found.model.kind == "none":
@@ -192,20 +194,6 @@ class Audit:
             raise ArgumentError("Give one of --features and --scores, not both.")
         if self.features is None and self.scores is None and self.images is None:
             raise ArgumentError("Give --features, --images or --scores to rank by.")
-        if self.top is not None and self.top < 1:
-            raise ArgumentError(f"--top must be at least 1, but got {self.top}.")
-        if self.extra_names is not None and self.extra_scores is None:
-            raise ArgumentError("--extra-names belongs to --extra-scores.")
-        if self.shard is not None and self.shard < 1:
-            raise ArgumentError(f"--shard must be at least 1, but got {self.shard}.")
-        if self.folds < 2:
-            raise ArgumentError(f"--folds must be at least 2, but got {self.folds}.")
-
-    def _shards(self, ranks: Ranks) -> RankFolder:
-        from hilltop.audit.find.rank_folder import RankFolder
-        from hilltop.audit.run import PARTS
-
-        return RankFolder(self.out.resolve() / PARTS, ranks, size=self.shard, say=print)
 
     def _before(self, table: LabelTable, records: list[ReviewRecord]) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
@@ -217,12 +205,11 @@ class Audit:
             )
         return before
 
-    def _scored(self, table: LabelTable, ranks: Ranks) -> Scored:
+    def _scored(self, table: LabelTable, parts: Parts) -> Scored:
         from hilltop.audit.find.score_blocks import Scored, score_blocks
-        from hilltop.audit.run import PARTS, fold_logits
+        from hilltop.audit.run import fold_logits
         from hilltop.data.scores import ScoreTable
         from hilltop.inputs.features import FeatureInputs, read_features
-        from hilltop.training.folds import HeadShards
 
         rows = np.arange(len(table))
         if self.scores is not None and self.scores.is_dir():
@@ -257,7 +244,7 @@ class Audit:
                 workers=self.workers,
                 skip_broken=self.skip_broken,
                 say=say,
-                ranks=ranks,
+                ranks=parts.ranks,
             )
             rows = table.find(names)
         logits = fold_logits(
@@ -267,7 +254,7 @@ class Audit:
             folds=self.folds,
             seed=self.seed,
             say=say,
-            shards=HeadShards(self.out.resolve() / PARTS, ranks),
+            parts=parts,
         )
         return Scored(logits, rows, values)
 
@@ -386,6 +373,12 @@ class Queue:
     which: Literal["best", "last"] | None = None
     """With --for promise and a run: its weights, as for predict."""
     force: Force = False
+    needs: ClassVar = {
+        "for_=promise": (
+            "promise", "over", "per", "answers", "images", "features", "labels", "which",
+        ),
+        "labels": ("allow_missing",),
+    }  # fmt: skip
 
     @property
     def run_folder(self) -> Path:
@@ -464,8 +457,6 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
     The total is that of a random sample of all classes, where one was answered: answers override
     what scores suggest. It is the model's otherwise.
     """
-    from rich.console import Console
-
     from hilltop.audit.decisions.apply import read_answers
     from hilltop.audit.find.sampled import add_samples, measured
     from hilltop.audit.summary import print_summary
@@ -489,7 +480,7 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
         labelled = sum(one.labelled for one in estimates)
         missing, summary = by_answers[0].as_dict(), describe_total(labelled, *by_answers)
     replace(folder, missing=missing, summary=summary).write()  # the review page says the same
-    print_summary(Console(), estimates, sampled, summary)
+    print_summary(estimates, sampled, summary)
     if weighted is not None:
         print(weighted.sentence)
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}

@@ -137,7 +137,8 @@ def cost_of_blocks(
         size = len(part) * len(part.classes)
         share = size / pairs
         constants = {
-            "hilltop.audit.run.DENSE_PAIRS": 0,
+            "hilltop.audit.run.WHOLE_PAIRS": 0,
+            "hilltop.training.class_blocks.WHOLE_PAIRS": 0,
             "hilltop.audit.run.REPEATED_PAIRS": size if pairs <= run.REPEATED_PAIRS else 0,
             "hilltop.training.class_blocks.CORRECTED_PAIRS": class_blocks.CORRECTED_PAIRS * share,
             "hilltop.audit.find.ranking.COUNTED_PAIRS": ranking.COUNTED_PAIRS * share,
@@ -156,17 +157,7 @@ def some_of(table: LabelTable, images: int, classes: int | None = None) -> Label
         return chosen
     common = np.argsort(table.counts_by_class(State.PRESENT), kind="stable")
     kept = common[np.linspace(0, len(common) - 1, classes).astype(np.int64)]
-    number = np.full(len(table.classes), -1)
-    number[kept] = np.arange(classes)
-    mine = number[chosen.columns] >= 0
-    return LabelTable.from_coo(
-        chosen.images,
-        [table.classes[column] for column in kept],
-        chosen.rows[mine],
-        number[chosen.columns[mine]],
-        chosen.states[mine],
-        unlisted=table.unlisted,
-    )
+    return chosen.only_classes(np.isin(np.arange(len(table.classes)), kept))
 
 
 def measure(make: Callable[[Path], Command], *, constants: Mapping[str, int] | None = None) -> Cost:

@@ -83,6 +83,7 @@ class Review:
     columns image, class and answer (yes, no or unsure), as `hilltop queue` writes them."""
     force: bool = False
     """With --static, replace a file of that name; with --import, take answers of another audit."""
+    needs: ClassVar = {"static": ("top", "for_", "classes"), "assign": ("overlap",)}
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:
@@ -205,13 +206,16 @@ def need_review_extra(*modules: str) -> None:
 def _import(folder: AuditFolder, path: Path, *, force: bool) -> int:
     from hilltop.audit.decisions.incoming import import_file
     from hilltop.audit.decisions.store import DecisionStore
+    from hilltop.audit.pairs import AuditPairs
     from hilltop.data.small_files import csv_text
 
     if not path.is_file():
         raise data_error(path, "there is no such file.")
     store = DecisionStore(folder.decisions)
     try:
-        done = import_file(folder, str(path), csv_text(path), store, force=force)
+        pairs, text = AuditPairs.read(folder), csv_text(path)
+        # Whoever runs the command decides who is an adjudicator.
+        done = import_file(folder, str(path), text, store, pairs=pairs, force=force, may_rule=True)
     finally:
         store.close()
     new = pluralize(done.new, "new answer or undo", "new answers and undos")
@@ -252,6 +256,7 @@ class Apply:
     lossy: bool = False
     """Leave out what another format cannot express, instead of stopping."""
     force: Force = False
+    needs: ClassVar = {"candidates": ("image_prefix",)}
 
     def run(self) -> dict[str, Any]:
         """Take in, write, say what was done."""

@@ -11,6 +11,7 @@ from hilltop.inputs.image_files import list_images as list_images
 from hilltop.inputs.images import ImageInputs as ImageInputs
 from hilltop.inputs.outputs import OutputInputs as OutputInputs
 from hilltop.inputs.outputs import Window as Window
+from hilltop.inputs.ranks import Parts as Parts
 from hilltop.inputs.ranks import Ranks as Ranks
 from hilltop.inputs.ranks import joined_ranks as joined_ranks
 from hilltop.inputs.shards import FeatureShards as FeatureShards

@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
 import torch.distributed as dist
 
-from hilltop.errors import MissingExtra
+from hilltop.errors import HilltopError, MissingExtra
+from hilltop.progress import ProgressLog, say
 
 T = TypeVar("T")
+_ANSWER_S = 10.0
 _PATIENCE = timedelta(days=7)  # one rank may have a day more to do than another
 
 
@@ -74,6 +78,69 @@ class Ranks:
         dist.broadcast_object_list(box)
         made: T = box[0]
         return made
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of a job that processes share, as files that outlive a kill.
+
+    Attributes:
+        folder: Where the files are, which all machines see; without one, nothing is kept.
+        ranks: The processes.
+    """
+
+    folder: Path | None = None
+    ranks: Ranks = Ranks()
+
+    def write(
+        self, names: Sequence[str], write: Callable[[int, Path], object], what: str
+    ) -> list[Path]:
+        """Write the files that are not there yet, and return all.
+
+        Args:
+            names: Names of the files.
+            write: Writes the file of a number, completely or not at all.
+            what: What is being done, such as "features".
+        """
+        assert self.folder is not None
+        self.folder.mkdir(parents=True, exist_ok=True)
+        files = [self.folder / name for name in names]
+        missing = [number for number, file in enumerate(files) if not file.is_file()]
+        if len(missing) < len(files):
+            say(f"{what}: {len(files) - len(missing)} of {len(files)} shards are there already")
+        self.ranks.wait()  # before the first appears, or processes would see different ones missing
+        with ProgressLog(what, len(self.ranks.share(missing)), "shards") as progress:
+            made = self.ranks.each(missing, lambda number: write(number, files[number]))
+            for done, _ in enumerate(made, start=1):
+                progress.update(done)
+        return files
+
+    def make(
+        self,
+        names: Sequence[str],
+        make: Callable[[int], T],
+        save: Callable[[T, Path], None],
+        load: Callable[[Path], T],
+        what: str,
+    ) -> Iterator[T]:
+        """Yield the parts of all numbers in order, in every process.
+
+        Args:
+            names: Names of the files.
+            make: Makes the part of a number.
+            save: Writes a part to a file, completely or not at all.
+            load: Reads it.
+            what: What is being done.
+        """
+        if self.folder is None or (self.ranks.world == 1 and len(names) == 1):
+            with ProgressLog(what, len(names), "shards") as progress:
+                for number in range(len(names)):
+                    yield make(number)
+                    progress.update(number + 1)
+            return
+        for file in self.write(names, lambda number, file: save(make(number), file), what):
+            yield load(file)
+        self.ranks.wait()  # or one process would remove what another still reads
 
 
 @dataclass(frozen=True)
@@ -138,6 +205,7 @@ def ray_workers() -> Iterator[RayWorkers]:
 
     Raises:
         MissingExtra: Ray is not installed.
+        HilltopError: No cluster answers at the address.
     """
     try:
         import ray
@@ -145,7 +213,19 @@ def ray_workers() -> Iterator[RayWorkers]:
         raise MissingExtra("--engine ray", error.name, "ray") from None
     mine = not ray.is_initialized()
     if mine:
-        ray.init(include_dashboard=False, logging_level=logging.ERROR)
+        address = os.environ.get("RAY_ADDRESS", "")
+        silent = HilltopError(
+            f"No Ray cluster answers at RAY_ADDRESS={address!r}. Start one there, or unset"
+            " RAY_ADDRESS to use this machine."
+        )
+        if not _answers(address):
+            raise silent
+        try:
+            ray.init(include_dashboard=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError):
+            if address:
+                raise silent from None
+            raise
     # As arrays, tensors are in memory once for all workers of a machine.
     ray.util.register_serializer(torch.Tensor, serializer=_as_array, deserializer=_as_tensor)
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
@@ -154,6 +234,18 @@ def ray_workers() -> Iterator[RayWorkers]:
     finally:
         if mine:
             ray.shutdown()
+
+
+def _answers(address: str) -> bool:
+    """Whether something listens where an address leads to; Ray itself would ask for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        return True  # such as "auto": Ray knows
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _as_array(tensor: torch.Tensor) -> Any:

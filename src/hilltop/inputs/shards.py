@@ -24,7 +24,7 @@ from hilltop.data.files import atomic_write, holding_alone, replacing
 from hilltop.errors import DataError
 from hilltop.inputs.backbone import BATCH, Backbone, FeatureExtractor, write_features
 from hilltop.inputs.onnx_backbone import LEAST_IMAGES
-from hilltop.inputs.ranks import Ranks
+from hilltop.inputs.ranks import Parts, Ranks
 from hilltop.inputs.streams import ImageStream
 
 _ABOUT = "about.json"
@@ -230,18 +230,13 @@ def compute_shards(
     if ranks.first:
         shards.begin()
     ranks.wait()
-    missing = [number for number in range(shards.count) if not shards.file(number).is_file()]
-    if len(missing) < shards.count:
-        say(f"features: {shards.count - len(missing)} of {shards.count} shards are there already")
-    ranks.wait()  # before the first shard appears, or processes would see different ones missing
     made: list[FeatureExtractor] = []  # by each process that computes something
 
-    def compute(number: int) -> None:
+    def compute(number: int, _: Path) -> None:
         total = len(shards.images) + sum(len(one.names) or LEAST_IMAGES for one in shards.streams)
         extractor = made[0] if made else FeatureExtractor(shards.backbone, images=total)
         made[:] = [extractor]
         shards.compute(number, extractor, workers=workers, skip_broken=skip_broken, say=say)
 
-    for at, _ in enumerate(ranks.each(missing, compute), start=1):
-        if len(missing) > 1:
-            say(f"features: {at} of {len(ranks.share(missing))} shards of this process")
+    names = [shards.file(number).name for number in range(shards.count)]
+    Parts(shards.parts, ranks).write(names, compute, "features")

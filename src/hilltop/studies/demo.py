@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hilltop.audit.find.score_blocks import Scored, blocks_of
+from hilltop.audit.find.score_blocks import Scored
 from hilltop.audit.review.static_page import write_static_review
-from hilltop.audit.run import audit, score_by_folds, write_audit
+from hilltop.audit.run import audit, fold_logits, write_audit
 from hilltop.data import LabelTable, ReadOptions, State, drop_positives, read_labels, write_labels
 from hilltop.errors import DataError
 from hilltop.inputs.descriptor import describe_files
@@ -211,8 +211,8 @@ def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: 
         pictures, left.images.to_pylist(), filters=size.filters, side=9, seed=seed
     )
     rows = np.arange(len(left))
-    logits = score_by_folds(left, features, rows, folds=4, seed=seed, say=say)
-    found = audit(left, Scored(blocks_of(logits), rows))
+    logits = fold_logits(left, features, rows, folds=4, seed=seed, say=say)
+    found = audit(left, Scored(logits, rows))
     written = write_audit(
         found,
         left,

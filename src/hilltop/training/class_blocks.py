@@ -1,10 +1,11 @@
-"""Cross-validated heads of very many classes, a block of classes at a time.
+"""Cross-validated heads of an audit, a block of classes at a time.
 
-Heads of cross-entropy of different classes are problems of their own. A block is fitted to all
-images with a label of its classes, and to a sample of the others that is weighted to stand for all
-of them. The mean gradient of many more images then takes the place of the sample's, and the block
-is fitted once more from where it is: so the heads are close to those of all images. Only weights
-are kept; logits are computed when somebody asks for them.
+Heads of cross-entropy of different classes are problems of their own. Of up to ``WHOLE_PAIRS``
+pairs, a block is fitted to all images. Of more, it is fitted to the images with a label of its
+classes, and to a sample of the others that is weighted to stand for all of them. The mean gradient
+of many more images then takes the place of the sample's, and the block is fitted once more from
+where it is: so the heads are close to those of all images. Only weights are kept; logits are
+computed when somebody asks for them.
 
 Reference:
     Jordan, Lee and Yang, "Communication-Efficient Distributed Statistical Inference", JASA 2019.
@@ -12,9 +13,8 @@ Reference:
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import hashlib
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +28,9 @@ from torch import Tensor
 from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
 from hilltop.data.label_table import entries_of
-from hilltop.inputs.ranks import Ranks
+from hilltop.inputs.ranks import Parts
 from hilltop.models import FeatureHead, input_rows
-from hilltop.progress import ProgressLog
-from hilltop.training.folds import HeadShards, assign_folds
+from hilltop.training.folds import assign_folds
 from hilltop.training.learner import step_threads
 from hilltop.training.logistic import (
     Entries,
@@ -44,9 +43,8 @@ from hilltop.training.logistic import (
 from hilltop.training.recipe import HEADS, Recipe
 
 Ints = npt.NDArray[np.int64]
-DENSE_PAIRS = 1 << 26
-"""Pairs of images and classes up to which targets and logits are held as matrices, which takes
-about 60 bytes a pair: 4 GB."""
+WHOLE_PAIRS = 1 << 26
+"""Pairs of images and classes up to which heads learn from all images."""
 BACKGROUND = 1 << 13
 """Images without a label of the block that its heads learn from, at the most."""
 LABELLED = 1 << 15
@@ -55,8 +53,10 @@ CORRECTED_PAIRS = 1 << 31
 """Pairs of all classes and of the images whose gradients correct what the sample says."""
 _CORRECTED_LABELLED = 1 << 19
 _BLOCK_ENTRIES = 1 << 20
+_WHOLE_BLOCK_ENTRIES = 1 << 22
 _CHUNK_ENTRIES = 1 << 20
-_SAVED_BLOCKS = 16
+_INPUT_NUMBERS = 1 << 25
+_MOST_PARTS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,12 @@ class FoldHeads:
     @torch.no_grad()
     def logits(self, first: int, last: int) -> Tensor:
         """Return out-of-fold logits of the images from a first one to before a last one."""
+        step = max(1, _INPUT_NUMBERS // self.features.shape[1])
+        starts = range(first, last, step)
+        parts = [self._logits(start, min(start + step, last)) for start in starts]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _logits(self, first: int, last: int) -> Tensor:
         inputs = self.head.scaled(input_rows(self.features, torch.arange(first, last))).float()
         repeats = self.fold_of.shape[1]
         folds, found = len(self.weight) // repeats, inputs.new_zeros(len(inputs), len(self.bias[0]))
@@ -100,7 +106,7 @@ def fit_fold_heads(
     repeats: int,
     seed: int,
     say: Callable[[str], None],
-    shards: HeadShards | None = None,
+    parts: Parts = Parts(),  # noqa: B008 (it cannot be changed)
     recipe: Recipe = HEADS,
 ) -> FoldHeads:
     """Fit heads of cross-entropy on all folds but one, a block of classes at a time.
@@ -116,47 +122,56 @@ def fit_fold_heads(
         repeats: How often they are dealt anew.
         seed: The same seed gives the same heads.
         say: Takes a sentence for the user.
-        shards: Several processes that share the blocks, and the folder where finished ones stay.
+        parts: Several processes that share the blocks, and the folder where finished ones stay.
         recipe: How the heads are trained.
     """
     generator = torch.Generator().manual_seed(seed)
     deals = [assign_folds(len(rows), folds, generator) for _ in range(repeats)]
     fold_of, classes = torch.stack(deals, dim=1).to(torch.uint8), len(table.classes)
-    head = FeatureHead(features.shape[1], 1, hidden=None)
+    # Numbers of 64 bits are only worth it where heads learn from all of them.
+    whole = len(rows) * classes <= WHOLE_PAIRS
+    double = whole and features.dtype == torch.float64
+    head = FeatureHead(features.shape[1], 1, hidden=None).to(torch.float64 if double else None)
     recipe = recipe.for_head(
         head, features, lambda some: (torch.from_numpy(table.batch(rows[some])[0]), None), seed=seed
     )
-    learning = _Learning(features, table, rows, head, recipe, fold_of, folds, seed)
+    learning = _Learning(features, table, rows, head, recipe, fold_of, folds, seed, whole)
     blocks = list(learning.blocks())
     say(
-        f"training {repeats * folds} heads of {classes:,} classes on {len(rows):,} images in"
-        f" {len(blocks)} blocks of classes, none on its own fold"
+        f"training {repeats * folds} heads of {classes:,} classes on {len(rows):,} images, none on"
+        " its own fold"
     )
     weight = torch.empty(repeats * folds, classes, features.shape[1])
     bias = torch.empty(repeats * folds, classes)
-    units = [blocks[at : at + _SAVED_BLOCKS] for at in range(0, len(blocks), _SAVED_BLOCKS)]
-    with contextlib.ExitStack() as stack:
-        if shards is None:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            shards = HeadShards(Path(folder), Ranks())
-        files = _unit_files(shards.parts, learning, len(units))
+    units = np.array_split(np.arange(len(blocks)), min(len(blocks), _MOST_PARTS))
 
-        def solve(number: int) -> None:
-            if not files[number].is_file():
-                solved = learning.solve_all(units[number])
-                with replacing(files[number]) as temporary:
-                    np.savez(temporary, weight=solved[0].numpy(), bias=solved[1].numpy())
+    def solve(number: int) -> _Solved:
+        return learning.solve_all([blocks[at] for at in units[number]])
 
-        mine = len(shards.ranks.share(range(len(units))))
-        with ProgressLog("cross-validation", mine, "parts") as said:
-            for done, _ in enumerate(shards.ranks.each(range(len(units)), solve), start=1):
-                said.update(done)
-        for unit, file in zip(units, files, strict=True):
-            columns = np.concatenate(unit)
-            with np.load(file, allow_pickle=False) as content:
-                weight[:, columns] = torch.from_numpy(content["weight"])
-                bias[:, columns] = torch.from_numpy(content["bias"])
+    names = [f"heads-{learning.digest}-{number:04}.npz" for number in range(len(units))]
+    made = parts.make(names, solve, _Solved.save, _Solved.load, "cross-validation")
+    for unit, solved in zip(units, made, strict=True):
+        columns = np.concatenate([blocks[at] for at in unit])
+        weight[:, columns], bias[:, columns] = solved
     return FoldHeads(features, head, weight, bias, fold_of)
+
+
+class _Solved(NamedTuple):
+    """Weights ``(heads, classes, F)`` and biases of some classes."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def save(self, path: Path) -> None:
+        """Write a file, completely or not at all."""
+        with replacing(path) as temporary:
+            np.savez(temporary, weight=self.weight.numpy(), bias=self.bias.numpy())
+
+    @classmethod
+    def load(cls, path: Path) -> _Solved:
+        """Read what :meth:`save` wrote."""
+        with np.load(path, allow_pickle=False) as content:
+            return cls(torch.from_numpy(content["weight"]), torch.from_numpy(content["bias"]))
 
 
 class _Sample(NamedTuple):
@@ -172,6 +187,33 @@ class _Sample(NamedTuple):
             yield _Sample(self.images[here], self.weight[here])
 
 
+class _Listed:
+    """Images that list a class in some states, by class."""
+
+    def __init__(self, table: LabelTable, rows: Ints, *states: State) -> None:
+        listed, lengths = entries_of(table.indptr, rows)
+        chosen = np.isin(table.states[listed], states)
+        columns = table.columns[listed][chosen]
+        order = np.argsort(columns, kind="stable")
+        self.images = np.repeat(np.arange(len(rows)), lengths)[chosen][order]
+        self.counts = np.bincount(columns, minlength=len(table.classes))
+        self._starts = np.concatenate([[0], np.cumsum(self.counts)])
+
+    def of(self, column: int) -> Ints:
+        """The images of a class, in order."""
+        found: Ints = self.images[self._starts[column] : self._starts[column + 1]]
+        return found
+
+    def marks(self, columns: Ints, images: Ints) -> npt.NDArray[np.float32]:
+        """1 where an image lists a class ``(images, columns)``."""
+        marks = np.zeros((len(images), len(columns)), dtype=np.float32)
+        for at, column in enumerate(columns.tolist()):
+            mine = self.of(column)
+            place = np.searchsorted(images, mine).clip(max=len(images) - 1)
+            marks[place[images[place] == mine], at] = 1.0
+        return marks
+
+
 class _Learning:
     """What the heads of all blocks learn from."""
 
@@ -185,53 +227,58 @@ class _Learning:
         fold_of: Tensor,
         folds: int,
         seed: int,
+        whole: bool,
     ) -> None:
-        self.features, self._head, self._table, self._rows = features, head, table, rows
         assert recipe.weight_decay is not None
-        self.decay, self.slope = recipe.weight_decay, recipe.slope
-        self._fold_of, self._folds, self.seed = fold_of, folds, seed
-        listed, lengths = entries_of(table.indptr, rows)
-        present = table.states[listed] == State.PRESENT
-        columns = table.columns[listed][present]
-        order = np.argsort(columns, kind="stable")
-        self.images = np.repeat(np.arange(len(rows)), lengths)[present][order]
-        self.counts = np.bincount(columns, minlength=len(table.classes))
-        self._starts = np.concatenate([[0], np.cumsum(self.counts)])
-        order = np.random.default_rng([seed, 1]).permutation(len(rows))
-        most = max(BACKGROUND, CORRECTED_PAIRS // len(self.counts))
-        self._background, self._corrected = np.sort(order[:BACKGROUND]), np.sort(order[:most])
-        self._spectrum = Spectrum(self._inputs(self._background))
+        self._features, self._head, self._whole = features, head, whole
+        self._decay, self._slope, self._seed = recipe.weight_decay, recipe.slope, seed
+        self._fold_of, self._folds = fold_of, folds
+        self._present = _Listed(table, rows, State.PRESENT)
+        self._scopes = None if table.scopes is None else table.scopes.select(rows)
+        if self._scopes is not None:
+            self._known = _Listed(table, rows, State.PRESENT, State.ABSENT)
+        self._labelled, self._background = len(rows), np.arange(len(rows))
+        self._corrected, self._block_entries = self._background, _WHOLE_BLOCK_ENTRIES
+        if not whole:
+            order = np.random.default_rng([seed, 1]).permutation(len(rows))
+            most = max(BACKGROUND, CORRECTED_PAIRS // len(table.classes))
+            self._background, self._corrected = np.sort(order[:BACKGROUND]), np.sort(order[:most])
+            self._labelled, self._block_entries = LABELLED, _BLOCK_ENTRIES
 
     def blocks(self) -> Iterator[Ints]:
         """Yield classes that are fitted together, from rare ones to common ones."""
         heads = self._folds * self._fold_of.shape[1]
         block: list[int] = []
         labelled = 0
-        for column in np.argsort(self.counts, kind="stable").tolist():
-            more = labelled + int(self.counts[column])
-            entries = (len(self._background) + min(more, LABELLED)) * (len(block) + 1) * heads
-            if block and (more > LABELLED or entries > _BLOCK_ENTRIES):
+        for column in np.argsort(self._present.counts, kind="stable").tolist():
+            more = labelled + int(self._present.counts[column])
+            images = len(self._background) + min(more, self._labelled)
+            full = min(images, len(self._fold_of)) * (len(block) + 1) * heads > self._block_entries
+            if block and (full or (more > self._labelled and not self._whole)):
                 yield np.array(block)
-                block, more = [], int(self.counts[column])
+                block, more = [], int(self._present.counts[column])
             block.append(column)
             labelled = more
         yield np.array(block)
 
-    def solve_all(self, blocks: list[Ints]) -> tuple[Tensor, Tensor]:
-        """Fit the heads of some blocks: weights ``(heads, classes, F)`` and biases."""
+    def solve_all(self, blocks: list[Ints]) -> _Solved:
+        """Fit the heads of some blocks."""
         weights, biases = zip(*(self._solve(block) for block in blocks), strict=True)
-        return torch.cat(weights, dim=1), torch.cat(biases, dim=1)
+        return _Solved(torch.cat(weights, dim=1).float(), torch.cat(biases, dim=1).float())
 
     def _solve(self, columns: Ints) -> tuple[Tensor, Tensor]:
-        sample = self._sample(columns, self._background, LABELLED)
+        sample = self._sample(columns, self._background, self._labelled)
         entries, scoring = self._entries(columns, sample), self._scoring(sample.images)
-        inputs = self._inputs(sample.images)
-        inputs.spectrum = self._spectrum
+        inputs = self._everything
+        if not self._whole:
+            inputs = ScaledRows(self._scaled(sample.images), None)
+            inputs.spectrum = self._spectrum
         heads, width = scoring.shape[1], inputs.shape[1]
-        weight, bias = torch.zeros(heads * len(columns), width), torch.zeros(heads * len(columns))
-        penalty = l2_penalty(self.decay, entries)
+        weight = self._head.mean.new_zeros(heads * len(columns), width)
+        bias = weight.new_zeros(len(weight))
+        penalty = l2_penalty(self._decay, entries)
         solver = LogisticSolver(
-            weight, bias, inputs, entries, penalty, learns=scoring == 0, slope=self.slope
+            weight, bias, inputs, entries, penalty, learns=scoring == 0, slope=self._slope
         )
         with step_threads(len(sample.images), width, len(weight)):
             solver.solve()
@@ -244,7 +291,8 @@ class _Learning:
                 )
                 solver.tilt(there[0] - here[0], there[1] - here[1])
                 solver.solve()
-        # As in cross-validation of all classes together: scores of folds are comparable.
+        # A fold with more labels leaves fewer to learn from: at the log odds of these, its scores
+        # would be lower for it, and scores of folds could not be compared.
         whole = label_log_odds(entries.rows @ entries.positive, entries.rows @ entries.total)
         level = whole.repeat(heads) - solver.log_odds
         return weight.view(heads, len(columns), width), (bias + level).view(heads, len(columns))
@@ -260,7 +308,7 @@ class _Learning:
             learns = (self._scoring(part.images) == 0) * entries.rows.unsqueeze(1)
             scores = inputs @ weight.T
             by_weight = (
-                _errors(scores / self.slope + fit_bias, entries)
+                _errors(scores / self._slope + fit_bias, entries)
                 .mul_(learns.unsqueeze(2))
                 .flatten(1)
             )
@@ -274,17 +322,14 @@ class _Learning:
 
     def _entries(self, columns: Ints, sample: _Sample) -> Entries:
         """Labels of some classes in a sample, as weights."""
-        targets = np.zeros((len(sample.images), len(columns)), dtype=np.float32)
-        for at, column in enumerate(columns.tolist()):
-            mine = self._labelled(column)
-            place = np.searchsorted(sample.images, mine).clip(max=len(targets) - 1)
-            targets[place[sample.images[place] == mine], at] = 1.0
-        positive = torch.from_numpy(targets)
-        known, scopes = torch.ones_like(positive), self._table.scopes
-        if scopes is not None:
-            looked = scopes.looked_for[scopes.of_image[self._rows[sample.images]]][:, columns]
-            known = torch.from_numpy(looked).float().maximum(positive)
-        return Entries(positive, known, torch.from_numpy(sample.weight).float())
+        positive = torch.from_numpy(self._present.marks(columns, sample.images))
+        known = torch.ones_like(positive)
+        if self._scopes is not None:
+            looked = self._scopes.looked_for[self._scopes.of_image[sample.images]][:, columns]
+            listed = torch.from_numpy(self._known.marks(columns, sample.images))
+            known = torch.from_numpy(looked).float().maximum(listed)
+        entries = Entries(positive, known, torch.from_numpy(sample.weight))
+        return entries.to(self._head.mean)
 
     def _scoring(self, images: Ints) -> Tensor:
         """1 for the heads that are to score an image, which do not learn from it."""
@@ -293,44 +338,47 @@ class _Learning:
 
     def _sample(self, columns: Ints, background: Ints, most: int) -> _Sample:
         """Images with a label of these classes, at most so many, and those of the background."""
-        labelled = np.unique(np.concatenate([self._labelled(one) for one in columns.tolist()]))
+        if self._whole:
+            return _Sample(background, np.ones(len(background)))
+        labelled = np.unique(np.concatenate([self._present.of(one) for one in columns.tolist()]))
         others = np.setdiff1d(background, labelled, assume_unique=True)
-        outside = (len(self._rows) - len(labelled)) / max(1, len(others))
+        outside = (len(self._fold_of) - len(labelled)) / max(1, len(others))
         inside = max(1.0, len(labelled) / most)
         if len(labelled) > most:
-            rng = np.random.default_rng([self.seed, 2, int(columns[0])])
+            rng = np.random.default_rng([self._seed, 2, int(columns[0])])
             labelled = rng.permutation(labelled)[:most]
         chosen = np.concatenate([labelled, others])
         weight = np.repeat([inside, outside], [len(labelled), len(others)])
         order = np.argsort(chosen)
         return _Sample(chosen[order], weight[order])
 
-    def _labelled(self, column: int) -> Ints:
-        found: Ints = self.images[self._starts[column] : self._starts[column + 1]]
-        return found
+    @functools.cached_property
+    def _everything(self) -> ScaledRows:
+        return ScaledRows(self._features, self._head)
 
-    def _inputs(self, images: Ints) -> ScaledRows:
-        return ScaledRows(self._scaled(images), None)
+    @functools.cached_property
+    def _spectrum(self) -> Spectrum:
+        return Spectrum(ScaledRows(self._scaled(self._background), None))
 
     def _scaled(self, images: Ints) -> Tensor:
-        return self._head.scaled(input_rows(self.features, torch.from_numpy(images))).float()
+        return self._head.scaled(input_rows(self._features, torch.from_numpy(images))).float()
+
+    @property
+    def digest(self) -> str:
+        """A name that follows from everything that the heads depend on, about."""
+        features, shape = self._features, tuple(self._features.shape)
+        how = f"{self._decay} {self._slope} {self._seed} {self._fold_of.shape} {self._folds}"
+        digest = hashlib.blake2b(f"{shape} {how} {self._block_entries}".encode(), digest_size=8)
+        some = features[:: max(1, len(features) // 4096)].contiguous()
+        arrays = [some.view(torch.uint8).numpy(), self._present.images, self._present.counts]
+        if self._scopes is not None:
+            arrays += [self._scopes.looked_for, self._scopes.of_image]
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+        return digest.hexdigest()
 
 
 def _errors(logits: Tensor, entries: Entries) -> Tensor:
     """Probabilities minus labels, times weights ``(rows, heads, classes)``; logits are used up."""
     probs = logits.sigmoid_().view(len(logits), -1, entries.total.shape[1])
     return probs.mul_(entries.total.unsqueeze(1)).sub_(entries.positive.unsqueeze(1))
-
-
-def _unit_files(parts: Path, learning: _Learning, number: int) -> list[Path]:
-    """Where heads are kept: names follow from everything that they depend on, about."""
-    parts.mkdir(parents=True, exist_ok=True)
-    features = learning.features
-    how = f"{learning.decay} {learning.slope} {learning.seed}"
-    settings = f"{tuple(features.shape)} {how} {number}"
-    digest = hashlib.blake2b(settings.encode(), digest_size=8)
-    some = features[:: max(1, len(features) // 4096)].contiguous()
-    for array in (some.view(torch.uint8).numpy(), learning.images, learning.counts):
-        digest.update(np.ascontiguousarray(array).data)
-    name = digest.hexdigest()
-    return [parts / f"heads-{name}-{at:04}.npz" for at in range(number)]

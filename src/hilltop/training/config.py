@@ -108,13 +108,14 @@ _NUMBERS = {
 """Numbers, their least and their largest value."""
 _ABOVE = ("learning_rate", "model.head_rate")
 """Numbers that must be greater than their least value."""
+
+
 _PATHS = {
-    **dict.fromkeys(("labels", "val_labels", "true_labels"), ("file", Path.exists)),
-    **dict.fromkeys(("extra_scores", "extra_names"), ("file", Path.is_file)),
-    **dict.fromkeys(("images", "val_images"), ("folder", Path.is_dir)),
-    **dict.fromkeys(("features", "val_features"), ("file", Path.is_file)),
-}
-"""What must be there, and as what."""
+    "labels": "file or folder", "val_labels": "file or folder", "true_labels": "file or folder",
+    "extra_scores": "file", "extra_names": "file", "images": "folder", "features": "file",
+    "val_images": "folder", "val_features": "file",
+}  # fmt: skip
+"""Paths that are read, and what stands there."""
 
 
 def number_faults(config: TrainConfig) -> Iterator[str]:
@@ -140,6 +141,25 @@ def number_faults(config: TrainConfig) -> Iterator[str]:
             f"head_epochs must be between 0 and epochs ({config.epochs}), but got"
             f" {config.head_epochs}."
         )
+
+
+def path_faults(config: TrainConfig) -> Iterator[str]:
+    """Say which files and folders a configuration lacks, or names though they are not there."""
+    if config.labels == Path():
+        yield "Name the label file: hilltop train LABELS, or --labels."
+    if (config.images is None) == (config.features is None):
+        yield "Give one of --images and --features."
+    for name, kind in _PATHS.items():
+        path = getattr(config, name)
+        if path is None or path == Path():
+            continue
+        there = "folder" if path.is_dir() else "file"
+        if not path.exists():
+            yield f"{name}: there is no {kind.partition(' ')[0]} {str(path)!r}."
+        elif there not in kind:
+            yield f"{name}: {str(path)!r} is a {there}; expected a {kind}."
+    if config.extra_names is not None and config.extra_scores is None:
+        yield "extra_names belongs to extra_scores."
 
 
 def name_faults(config: TrainConfig) -> Iterator[str]:
@@ -172,8 +192,6 @@ def part_faults(config: TrainConfig) -> Iterator[str]:
             f"augment {config.augment!r} changes pixels, which blocks below train_from see only"
             " once; use light or none."
         )
-    if config.extra_names is not None and config.extra_scores is None:
-        yield "extra_names belongs to extra_scores."
 
 
 @dataclass(frozen=True)
@@ -342,16 +360,7 @@ class TrainConfig:
 
     def check(self) -> None:
         """Raise with all faults at once."""
-        faults = []
-        for name, (kind, there) in _PATHS.items():
-            path = getattr(self, name)
-            if path is not None and not there(path):
-                faults.append(f"{name}: there is no {kind} {str(path)!r}.")
-        if self.labels == Path():
-            faults.append("give --labels.")
-        if (self.images is None) == (self.features is None):
-            faults.append("give one of --images and --features.")
-        faults += [*name_faults(self), *number_faults(self), *part_faults(self)]
+        faults = [*path_faults(self), *name_faults(self), *number_faults(self), *part_faults(self)]
         if faults:
             raise ConfigError("\n".join(faults))
 

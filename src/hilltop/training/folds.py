@@ -1,4 +1,4 @@
-"""Cross-validate: linear heads trained on all folds but one, side by side, in one process or many.
+"""Cross-validate: linear heads trained on all folds but one, side by side.
 
 One matrix product serves the heads of all folds, which is as fast as training a single wide head.
 """
@@ -6,11 +6,8 @@ One matrix product serves the heads of all folds, which is as fast as training a
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,9 +31,6 @@ from hilltop.training.logistic import (
     label_log_odds,
 )
 from hilltop.training.recipe import HEADS, Recipe
-
-if TYPE_CHECKING:
-    from hilltop.inputs.ranks import Ranks
 
 FOLDS = 4
 
@@ -75,7 +69,6 @@ def cross_validate(
     repeats: int = 1,
     recipe: Recipe = HEADS,
     seed: int = 0,
-    heads: Sequence[int] | None = None,
     start: CrossValidation | None = None,
 ) -> CrossValidation:
     """Train heads on all folds but one: each image is scored by heads that never saw its labels.
@@ -92,8 +85,6 @@ def cross_validate(
         repeats: How often they are dealt anew; logits are averaged over the deals.
         recipe: How the heads are trained.
         seed: The same seed gives the same logits.
-        heads: Numbers of the heads to train, out of ``repeats * folds``; None trains all. What some
-            heads say and what the others say add up to what all say.
         start: Heads on the same folds of the same rows.
 
     Raises:
@@ -116,7 +107,6 @@ def cross_validate(
     fold_of = torch.stack(assigned, dim=1)
     classes = targets.shape[1]
     scores = _one_hot(fold_of, folds)
-    scores = scores if heads is None else scores[:, list(heads)]
     learns = scores == 0
     rows = torch.arange(len(features))
     entries = entry_weights(loss, targets, observed, rows)
@@ -251,88 +241,3 @@ def _unseen(heads: nn.Module, features: Features, scoring: Tensor, classes: int)
         every = heads(input_rows(features, rows)).view(len(rows), -1, classes)
         logits[rows] = torch.einsum("nhc,nh->nc", every, scoring[rows])
     return logits
-
-
-@dataclass(frozen=True)
-class HeadShards:
-    """Where processes keep what their heads said, in a folder that all machines see.
-
-    Attributes:
-        parts: The folder.
-        ranks: The processes.
-    """
-
-    parts: Path
-    ranks: Ranks
-
-    def units(self, heads: int) -> list[list[int]]:
-        """Return numbers of heads that are trained together, one unit for each process.
-
-        Example:
-            >>> from hilltop.inputs.ranks import Ranks
-            >>> HeadShards(Path("parts"), Ranks(0, 3)).units(8)
-            [[0, 1, 2], [3, 4, 5], [6, 7]]
-        """
-        parts = torch.arange(heads).tensor_split(min(self.ranks.world, heads))
-        return [part.tolist() for part in parts]
-
-
-def shared_out_of_fold_logits(
-    features: Tensor,
-    targets: Tensor,
-    loss: Loss,
-    *,
-    shards: HeadShards,
-    observed: Tensor | None,
-    folds: int,
-    repeats: int,
-    seed: int,
-    say: Callable[[str], None],
-) -> Tensor:
-    """Return the logits of :func:`cross_validate`, in every process.
-
-    What a process has finished stays in the folder, and is not done again after a kill. A loss that
-    learns, or looks at whole batches, ties heads together: then every process trains all of them.
-    """
-    import numpy as np
-
-    from hilltop.data.array_files import read_npy
-    from hilltop.data.data_errors import data_error
-    from hilltop.data.files import replacing
-
-    options: dict[str, Any] = {"folds": folds, "repeats": repeats, "seed": seed}
-    tied = not loss.independent_rows or any(True for _ in loss.parameters())
-    if shards.ranks.world == 1 or tied:
-        return cross_validate(features, targets, loss, observed=observed, **options).logits
-    units = shards.units(folds * repeats)
-    key = _key([features, targets, observed], f"{loss} {options} {units}")
-    files = [shards.parts / f"heads-{key}-{number}.npy" for number in range(len(units))]
-    shards.parts.mkdir(parents=True, exist_ok=True)
-
-    def train(number: int) -> None:
-        if not files[number].is_file():
-            mine = {"heads": units[number], **options}
-            found = cross_validate(features, targets, loss, observed=observed, **mine)
-            with replacing(files[number]) as temporary:
-                np.save(temporary, found.logits.numpy())
-
-    if all(files[number].is_file() for number in shards.ranks.share(range(len(units)))):
-        say("the heads of this process were trained before")
-    for _ in shards.ranks.each(range(len(units)), train):
-        pass
-    shards.ranks.wait()
-    total = torch.zeros(targets.shape)
-    for file in files:  # in the same order everywhere, so that all processes have the same sum
-        if not file.is_file():
-            raise data_error(file, "heads of another process are not here. Run the command again.")
-        total += torch.from_numpy(read_npy(file))
-    return total
-
-
-def _key(tensors: Sequence[Tensor | None], text: str) -> str:
-    """A name for everything that the logits depend on."""
-    digest = hashlib.blake2b(text.encode(), digest_size=8)
-    for tensor in tensors:
-        if tensor is not None:
-            digest.update(tensor.contiguous().view(torch.uint8).numpy().data)
-    return digest.hexdigest()

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from hilltop.audit.find.candidate_index import CandidateIndex
-from hilltop.audit.find.candidates import write_candidates
-from hilltop.audit.find.ranking import rank_candidates
-from hilltop.audit.find.score_blocks import blocks_of, score_blocks
+from hilltop.audit.find.candidates import Candidates, write_candidates
+from hilltop.audit.find.ranking import Ranking, fit_ranking, rank_shard
+from hilltop.audit.find.score_blocks import LogitBlocks, Scored, blocks_of, score_blocks
+from hilltop.audit.find.top_k import TopKSpec
 from hilltop.audit.folder import AuditFolder
 from hilltop.cli.audit import Audit
 from hilltop.data import LabelTable, State, write_labels
@@ -48,6 +49,15 @@ def as_given(frequency: float, classes: int) -> MissingLabelModel:
     )
 
 
+def ranked(
+    labels: LabelTable, logits: LogitBlocks, model: MissingLabelModel, top: int | None = None
+) -> Candidates:
+    width = len(labels.classes)
+    wanted = TopKSpec.of(labels.count(State.UNKNOWN), width, top)
+    by = Ranking(model, None, wanted, TopKSpec(1))
+    return Candidates(rank_shard(labels, logits, np.arange(len(labels)), by).missing, width)
+
+
 def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
     labels = LabelTable.from_coo(
         ["a", "b"],
@@ -58,7 +68,7 @@ def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
         unlisted=State.UNKNOWN,
     )
     logits = torch.tensor([[3.0, 0.0, -1.0], [2.0, 4.0, -3.0]])
-    found, tally = rank_candidates(labels, blocks_of(logits), as_given(0.4, 3))
+    found = ranked(labels, blocks_of(logits), as_given(0.4, 3))
     assert list(zip(found.rows().tolist(), found.columns().tolist(), strict=True)) == [
         (1, 0),
         (0, 1),
@@ -68,12 +78,11 @@ def test_candidates_are_the_unknown_pairs_ordered_by_posterior() -> None:
     p = 1 / (1 + np.exp(-np.array([2.0, 0.0, -1.0, -3.0])))
     expected = 0.6 * p / (1 - 0.4 * p)
     assert found.probabilities() == pytest.approx(expected, rel=1e-5)
-    assert tally.pairs.tolist() == [1, 1, 2]
 
 
 def test_pairs_of_one_probability_stay_in_the_order_of_the_table() -> None:
     labels = table_of(torch.zeros(3, 2))
-    found, _ = rank_candidates(labels, blocks_of(torch.zeros(3, 2)), as_given(0.5, 2))
+    found = ranked(labels, blocks_of(torch.zeros(3, 2)), as_given(0.5, 2))
     assert (found.rows() * 2 + found.columns()).tolist() == [0, 1, 2, 3, 4, 5]
 
 
@@ -82,8 +91,8 @@ def test_the_first_candidates_are_those_of_the_whole_ranking(top: int) -> None:
     logits = torch.randn(20_000, 40, generator=torch.Generator().manual_seed(3))
     labels = table_of(torch.zeros(20_000, 40))
     model = as_given(0.4, 40)
-    every, _ = rank_candidates(labels, blocks_of(logits), model)
-    first, _ = rank_candidates(labels, blocks_of(logits), model, top=top)
+    every = ranked(labels, blocks_of(logits), model)
+    first = ranked(labels, blocks_of(logits), model, top=top)
     assert len(every) == 800_000
     assert np.array_equal(first.keys, every.keys[:top])
     assert (np.diff(every.probabilities()) <= 0).all()
@@ -114,7 +123,7 @@ def test_scores_on_disk_are_joined_by_name(tmp_path: Path) -> None:
     turned.save(tmp_path / "turned.npy")
     model = as_given(0.4, 3)
     rankings = [
-        rank_candidates(labels, score_blocks(table, labels), model)[0].keys.tolist()
+        ranked(labels, score_blocks(table, labels), model).keys.tolist()
         for table in (
             straight,
             ScoreTable.load(tmp_path / "straight.npy"),
@@ -140,27 +149,27 @@ def test_scores_that_are_no_probabilities_are_named(wrong: float) -> None:
     values[1, 1] = wrong
     blocks = score_blocks(ScoreTable(labels.images, labels.classes, values), labels)
     with pytest.raises(DataError, match=r"The score of 'image-1.jpg' for 'class 1' is"):
-        rank_candidates(labels, blocks, as_given(0.4, 2))
+        ranked(labels, blocks, as_given(0.4, 2))
 
 
 def test_certain_scores_are_ranked_too() -> None:
     labels = table_of(torch.zeros(2, 2))
     values = np.array([[0.0, 1.0], [0.5, 0.2]])
     blocks = score_blocks(ScoreTable(labels.images, labels.classes, values), labels)
-    found, _ = rank_candidates(labels, blocks, as_given(0.4, 2))
+    found = ranked(labels, blocks, as_given(0.4, 2))
     assert (found.rows() * 2 + found.columns()).tolist() == [1, 2, 3, 0]
 
 
 def test_labels_without_unknown_pairs_are_refused() -> None:
     labels = LabelTable.from_coo(["a"], ["cat"], [0], [0], State.PRESENT, unlisted=State.ABSENT)
     with pytest.raises(DataError, match="pass --unlisted unknown"):
-        rank_candidates(labels, blocks_of(torch.zeros(1, 1)), as_given(0.8, 1))
+        fit_ranking(labels, Scored(blocks_of(torch.zeros(1, 1)), np.arange(1)))
 
 
 def test_candidates_come_back_from_their_files(tmp_path: Path) -> None:
     simulated = simulate(images=50)
     logits = torch.randn(50, 6, generator=torch.Generator().manual_seed(1))
-    found, _ = rank_candidates(simulated.labels, blocks_of(logits), as_given(0.5, 6))
+    found = ranked(simulated.labels, blocks_of(logits), as_given(0.5, 6))
     write_candidates(found, simulated.labels, tmp_path)
     folder = AuditFolder(path=tmp_path, labels=Path("x"), format="hilltop")
     write_labels(simulated.labels, folder.audited_labels, format="hilltop")
@@ -207,7 +216,7 @@ def test_labels_removed_on_purpose_come_back_at_the_top() -> None:
     simulated = simulate()
     logits = cross_validate(simulated.features, simulated.targets, bce(reduction="sum")).logits
     model = MissingLabelModel.fit(logits, simulated.targets)
-    found, _ = rank_candidates(simulated.labels, blocks_of(logits), model)
+    found = ranked(simulated.labels, blocks_of(logits), model)
     missing = simulated.missing[found.rows(), found.columns()]
     assert missing.sum() == simulated.missing.sum()
     assert missing[:100].mean() > 0.6

@@ -8,7 +8,6 @@ import pytest
 from hilltop.audit.decisions.answers import Sample
 from hilltop.audit.find.estimate import (
     Estimate,
-    Tally,
     read_estimates,
     sample_estimate,
     total_of_samples,
@@ -69,14 +68,6 @@ def test_a_whole_class_reviewed_leaves_no_doubt() -> None:
     found = sample_estimate("cat", 0, 50, Sample(7, 43, 0))
     assert found is not None
     assert (found.missing.low, found.missing.value, found.missing.high) == (7, 7, 7)
-
-
-def test_pairs_that_nobody_looked_for_are_added_up_apart() -> None:
-    tally = Tally(2)
-    beyond = np.array([[True, False], [False, False]])
-    tally.add(np.full((2, 2), 0.25, np.float32), np.ones((2, 2), bool), beyond)
-    assert tally.beyond.tolist() == [0.25, 0.0]
-    assert tally.pairs.tolist() == [1, 2]
 
 
 def test_estimates_come_back_from_their_file(tmp_path: Path) -> None:

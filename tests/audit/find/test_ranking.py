@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from hilltop.audit import RankFolder, Scored, fit_ranking, merge_shards, rank_shard, shared_ranking
-from hilltop.audit.find import rank_folder, top_k
+from hilltop.audit import Scored, fit_ranking, merge_shards, rank_all, rank_shard
+from hilltop.audit.find import ranking, top_k
 from hilltop.audit.find.ranking import Assumption, RankedShard
 from hilltop.audit.find.score_blocks import blocks_of
-from hilltop.audit.find.top_k import TopK, TopKSpec, pair_keys, places_of
+from hilltop.audit.find.top_k import TopK, TopKSpec, places_of, probabilities_of
 from hilltop.data import LabelTable
-from tests.audit.simulated import simulate, table_of
+from hilltop.data.label_table import Scopes
+from hilltop.inputs import Parts
+from tests.audit.simulated import block_keys, simulate, table_of
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +34,7 @@ def problem() -> tuple[LabelTable, Scored]:
 def assert_same(one: RankedShard, other: RankedShard) -> None:
     for name in ("missing", "wrong"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    np.testing.assert_array_equal(one.tally.pairs, other.tally.pairs)
-    np.testing.assert_allclose(one.tally.beyond, other.tally.beyond, rtol=1e-12)
+    np.testing.assert_allclose(one.beyond, other.beyond, rtol=1e-12)
 
 
 @pytest.mark.parametrize("top", [None, 50])
@@ -75,12 +76,12 @@ def test_a_folder_of_shards_belongs_to_its_labels_and_scores(
         ranked.append(first)
         return rank_shard(*given, first=first, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rank_folder, "rank_shard", counted)
-    folder = RankFolder(tmp_path, size=100)
+    monkeypatch.setattr(ranking, "rank_shard", counted)
 
     def run(table: LabelTable, scored: Scored) -> RankedShard:
         ranked.clear()
-        return shared_ranking(table, scored, fit_ranking(table, scored), folder)
+        by = fit_ranking(table, scored)
+        return rank_all(table, scored, by, parts=Parts(tmp_path), size=100)
 
     whole = run(table, scored)
     assert ranked == [0, 100, 200]
@@ -101,7 +102,7 @@ def test_a_folder_of_shards_belongs_to_its_labels_and_scores(
 
 def by_sorting(probs: np.ndarray, wanted: TopKSpec) -> np.ndarray:
     """The same, by looking at everything."""
-    keys = np.sort(pair_keys(probs, np.ones(probs.shape, bool), np.arange(len(probs))))
+    keys = np.sort(block_keys(probs))
     columns = places_of(keys) % probs.shape[1]
     kept = np.arange(len(keys)) < wanted.top
     for column in range(probs.shape[1]):
@@ -119,8 +120,9 @@ def test_the_first_of_all_and_of_every_class_are_kept(
     rng = np.random.default_rng(2)
     probs = rng.random((120, 7)).round(2).astype(np.float32) * np.linspace(0.1, 1, 7, dtype="f")
     kept = TopK(wanted, probs.size, 7)
-    for row in range(120):  # a block is at most as long as there is room for
-        kept.add_block(probs[row : row + 1], np.ones((1, 7), bool), np.array([row]))
+    for keys in np.split(block_keys(probs), 120):
+        above = probabilities_of(keys) >= kept.least[places_of(keys) % 7]
+        kept.add(keys[above])  # what cannot be among the first may be left out
     np.testing.assert_array_equal(kept.sorted(), by_sorting(probs, wanted))
 
 
@@ -132,6 +134,25 @@ def test_a_rare_class_has_candidates_among_very_many(
     monkeypatch.setattr(top_k, "MOST_OF_HUGE", 60)
     by = fit_ranking(table, scored)
     assert by.missing == TopKSpec(60, 10)
-    shard = shared_ranking(table, scored, by, RankFolder(size=64))
+    shard = rank_all(table, scored, by, size=64)
     assert (np.bincount(places_of(shard.missing) % 6, minlength=6) >= 10).all()
     assert_same(shard, rank_shard(table, scored.logits, scored.rows, by))
+
+
+def test_pairs_that_nobody_looked_for_are_added_up_apart(
+    problem: tuple[LabelTable, Scored],
+) -> None:
+    table, scored = problem
+    looked = np.array([[True] * 6, [True] * 5 + [False]])
+    scopes = Scopes(("all", "some"), (np.arange(240) % 2).astype(np.int32), looked)
+    joined = replace(table, scopes=scopes)
+    by = fit_ranking(joined, scored)
+    beside = np.isnan(joined.batch(scored.rows)[0])
+    probs = by.model.probs(scored.logits(0, 220).numpy())
+    expected = np.where(beside, probs, 0.0).sum(axis=0)
+    assert beside.any()
+    found = rank_all(joined, scored, by, size=64)
+    np.testing.assert_allclose(found.beyond, expected, rtol=1e-5)
+    assert np.isin(
+        (scored.rows[:, None] * 6 + np.arange(6))[beside], places_of(found.missing)
+    ).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,21 +10,22 @@ import pytest
 import torch
 
 from hilltop.audit import Scored, fit_ranking, rank_shard
-from hilltop.audit.find import ranking
+from hilltop.audit.find import ranking, top_k
 from hilltop.audit.find.candidates import Candidates
 from hilltop.audit.find.score_blocks import blocks_of
-from hilltop.audit.find.top_k import TopKSpec, pair_keys, places_of, probabilities_of
+from hilltop.audit.find.top_k import TopKSpec, entry_keys, places_of, probabilities_of
 from hilltop.audit.run import audit
-from hilltop.data import LabelTable
-from hilltop.inputs import Ranks
+from hilltop.data import LabelTable, State
+from hilltop.data.label_table import Scopes
+from hilltop.inputs import Parts
 from hilltop.inputs.shards import check_shard_folder
 from hilltop.losses import bce
 from hilltop.missing.logistic import Counts, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.training import class_blocks
 from hilltop.training.class_blocks import fit_fold_heads
-from hilltop.training.folds import HeadShards, cross_validate
-from tests.audit.simulated import Simulated, average_precision, simulate
+from hilltop.training.folds import cross_validate
+from tests.audit.simulated import Simulated, average_precision, block_keys, simulate
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +39,9 @@ def dense(many: Simulated) -> torch.Tensor:
     return cross_validate(many.features, many.targets, loss, repeats=2, seed=0).logits
 
 
-def fold_logits(many: Simulated, shards: HeadShards | None = None) -> torch.Tensor:
+def fold_logits(many: Simulated, parts: Parts = Parts()) -> torch.Tensor:  # noqa: B008
     rows = np.arange(len(many.labels))
-    options = {"folds": 4, "repeats": 2, "seed": 0, "shards": shards}
+    options = {"folds": 4, "repeats": 2, "seed": 0, "parts": parts}
     heads = fit_fold_heads(many.features, many.labels, rows, say=str, **options)  # type: ignore[arg-type]
     return torch.cat([heads.logits(0, 1100), heads.logits(1100, 3000)])
 
@@ -49,19 +51,56 @@ def precision(many: Simulated, logits: torch.Tensor) -> float:
     return average_precision(logits.numpy().ravel()[many.targets.numpy().ravel() == 0], hidden)
 
 
-def test_heads_of_class_blocks_are_those_of_all_classes_where_all_images_are_taken(
+def test_heads_of_class_blocks_are_those_of_all_classes(
     many: Simulated, dense: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(class_blocks, "_BLOCK_ENTRIES", 3000 * 8 * 7)
-    found = fold_logits(many)
-    assert float((found - dense).abs().mean()) < 0.01
-    assert abs(precision(many, found) - precision(many, dense)) < 0.001
+    monkeypatch.setattr(class_blocks, "_WHOLE_BLOCK_ENTRIES", 3000 * 8 * 7)
+    torch.testing.assert_close(fold_logits(many), dense, rtol=1e-4, atol=1e-4)
+
+
+def test_features_of_64_bits_are_learned_from_as_they_are(many: Simulated) -> None:
+    double = many.features.double()
+    loss = bce(reduction="sum")
+    dense = cross_validate(double, many.targets, loss, repeats=2, seed=0).logits
+    found = fold_logits(Simulated(double, many.true, many.targets, many.labels))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, dense, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("most", [0, 1 << 26])
+def test_pairs_that_nobody_looked_for_take_no_part_unless_they_are_listed(
+    most: int, many: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(class_blocks, "WHOLE_PAIRS", most)
+    looked = np.ones((2, 30), bool)
+    looked[1, 3] = False
+    scopes = Scopes(("all", "some"), (np.arange(3000) % 2).astype(np.int32), looked)
+    rows, columns = np.nonzero(many.targets.numpy())
+    absent = np.arange(1, 3000, 6)
+    absent = absent[many.targets.numpy()[absent, 3] == 0]  # in images where nobody looked
+    table = LabelTable.from_coo(
+        many.labels.images,
+        many.labels.classes,
+        np.concatenate([rows, absent]),
+        np.concatenate([columns, np.full(len(absent), 3)]),
+        np.repeat([State.PRESENT, State.ABSENT], [len(rows), len(absent)]),
+        unlisted=State.UNKNOWN,
+    )
+    table = replace(table, scopes=scopes)
+    targets = torch.from_numpy(table.batch()[0])
+    assert bool(targets[1::2, 3].isnan().any())
+    assert not bool(targets[absent, 3].isnan().any())
+    loss = bce(reduction="sum")
+    dense = cross_validate(many.features, targets, loss, repeats=2, seed=0).logits
+    found = fold_logits(Simulated(many.features, many.true, targets, table))
+    torch.testing.assert_close(found, dense, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("corrected", [0, 1 << 31])
 def test_a_weighted_sample_of_the_background_stands_for_all_of_it(
     many: Simulated, dense: torch.Tensor, corrected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(class_blocks, "WHOLE_PAIRS", 0)
     monkeypatch.setattr(class_blocks, "BACKGROUND", 1000)
     monkeypatch.setattr(class_blocks, "LABELLED", 300)
     monkeypatch.setattr(class_blocks, "CORRECTED_PAIRS", corrected)
@@ -74,16 +113,16 @@ def test_a_weighted_sample_of_the_background_stands_for_all_of_it(
 def test_finished_blocks_of_classes_stay_in_the_folder(
     many: Simulated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(class_blocks, "_BLOCK_ENTRIES", 3000 * 8 * 2)
+    monkeypatch.setattr(class_blocks, "_WHOLE_BLOCK_ENTRIES", 3000 * 8 * 2)
     alone = fold_logits(many)
-    shards = HeadShards(tmp_path, Ranks())
-    torch.testing.assert_close(fold_logits(many, shards), alone, rtol=0, atol=0)
+    parts = Parts(tmp_path)
+    torch.testing.assert_close(fold_logits(many, parts), alone, rtol=0, atol=0)
     check_shard_folder(tmp_path)
     files = sorted(tmp_path.glob("heads-*.npz"))
     assert len(files) > 1
     files[0].unlink()
     kept = files[1].stat().st_mtime_ns
-    torch.testing.assert_close(fold_logits(many, shards), alone, rtol=0, atol=0)
+    torch.testing.assert_close(fold_logits(many, parts), alone, rtol=0, atol=0)
     assert files[1].stat().st_mtime_ns == kept
 
 
@@ -118,6 +157,7 @@ def test_a_model_of_counts_is_the_model_of_all_images(many: Simulated, dense: to
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "_CHUNK_PAIRS", 3000)
+    monkeypatch.setattr(top_k, "_BLOCK_ENTRIES", 1000)
     monkeypatch.setattr(ranking, "_SAMPLE_ENTRIES", 9000)
 
 
@@ -133,22 +173,20 @@ def test_pairs_that_are_passed_over_are_not_among_the_first(
     assert by.model.ranks_by_score
     found = rank_shard(many.labels, scored.logits, scored.rows, by)
     probs = by.model.prob_present(dense, many.targets).astype(np.float32)
-    keys = np.sort(pair_keys(probs, many.targets.numpy() == 0, np.arange(3000)))
+    keys = np.sort(block_keys(probs)[many.targets.numpy().ravel() == 0])
     first = keys[: spec.top]
     np.testing.assert_array_equal(found.missing[: len(first)], first)
     for column in range(30):
         mine = keys[places_of(keys) % 30 == column][: spec.each]
         assert np.isin(mine, found.missing).all()
-    assert (found.tally.pairs == (many.targets == 0).sum(dim=0).numpy()).all()
     assert len(found.wrong) == int(many.targets.sum())
 
 
 def test_keys_tell_ten_million_images_of_twenty_thousand_classes_apart() -> None:
-    rows = np.array([0, 9_999_999])
-    probs = np.array([[0.25] * 20_000, [0.7] * 20_000], dtype=np.float32)
-    keys = pair_keys(probs, np.ones(probs.shape, bool), rows)
-    np.testing.assert_array_equal(places_of(keys[[0, -1]]), [0, 10_000_000 * 20_000 - 1])
-    np.testing.assert_allclose(probabilities_of(keys[[0, -1]]), [0.25, 0.7], rtol=5e-7)
+    places = np.array([0, 10_000_000 * 20_000 - 1])
+    keys = entry_keys(np.array([0.25, 0.7], dtype=np.float32), places)
+    np.testing.assert_array_equal(places_of(keys), places)
+    np.testing.assert_allclose(probabilities_of(keys), [0.25, 0.7], rtol=5e-7)
 
 
 @pytest.mark.usefixtures("small_steps")
@@ -157,7 +195,8 @@ def test_nothing_of_the_size_of_all_pairs_is_held_beyond_the_bound(
 ) -> None:
     from hilltop.audit.run import fold_logits as lazily
 
-    monkeypatch.setattr("hilltop.audit.run.DENSE_PAIRS", 1000)
+    for module in ("hilltop.audit.run", "hilltop.training.class_blocks"):
+        monkeypatch.setattr(f"{module}.WHOLE_PAIRS", 1000)
     monkeypatch.setattr("hilltop.training.recipe._MOST_ROWS", 300)
     asked: list[int] = []
     plain = LabelTable.dense

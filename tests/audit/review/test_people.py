@@ -162,6 +162,27 @@ def test_a_name_in_other_capitals_or_with_more_spaces_is_the_same_person(
         review.close()
 
 
+def test_work_and_decisions_are_given_to_people_whatever_their_capitals(
+    audit: AuditFolder,
+) -> None:
+    review = Review(audit, adjudicators=["cleo"])
+    try:
+        one = review.start("Cleo")["classes"][0]
+        page = review.page(column=one["number"], view="ranked", start=0, count=1, reviewer="Cleo")
+        review.record("Cleo", [answer_event(1, page["pairs"][0], one["name"], "present")])
+        assert review.may_rule(review.spelled("CLEO"))
+        words = ["ann=" + one["name"], "ANN=30%", "CLEO"]
+        Assignment.from_words(words, audit.table().classes).keep(review.store, "command line")
+        plan = review.team("Cleo")["plan"]["people"]
+        assert plan == {
+            "ann": {"classes": [one["name"]], "share": 0.3},
+            "Cleo": {"classes": [], "share": 0.7},
+        }
+        assert review.spelled("Ann") == "ann"
+    finally:
+        review.close()
+
+
 @pytest.mark.parametrize(
     ("column", "value"), [("text", "{"), ("text", "[]"), ("text", '{"people": {"A": 1}}')]
 )

@@ -15,6 +15,7 @@ import pytest
 from hilltop.audit.decisions.incoming import import_file
 from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.audit.review.queues import build_queue
 from hilltop.audit.review.static_page import write_static_review
 from hilltop.cli.main import main
@@ -132,7 +133,7 @@ def test_files_that_are_no_answers_are_refused_whole(
     path.write_text(content)
     store = DecisionStore(audit.decisions)
     with pytest.raises(DataError, match=said) as caught:
-        import_file(audit, str(path), content, store, force=True)
+        import_file(audit, str(path), content, store, pairs=AuditPairs.read(audit), force=True)
     assert str(path) in str(caught.value)
     assert store.read() == []
     store.close()

@@ -249,6 +249,10 @@ def test_a_comment_is_text_and_waits_for_the_own_answer(audit: AuditFolder, tabs
         ann, ben = tabs(server, "Ann"), tabs(server, HOSTILE)
         ann.press(["c"])
         ann.page.wait_for_selector("#comment[open]")
+        ann.page.fill("#comment-text", "x" * 10_000)
+        ann.press(["Enter"])
+        assert "10,000" in (ann.page.locator("#comment-fault").text_content() or "")
+        assert len(ann.page.input_value("#comment-text")) == 10_000, "nothing is cut off"
         ann.page.fill("#comment-text", HOSTILE)
         ann.press(["Enter"])
         ann.saved()

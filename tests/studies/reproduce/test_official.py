@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import html
 from pathlib import Path
 
@@ -221,7 +222,8 @@ def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
 def test_sizes_of_the_paper_are_said_only_where_they_differ(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(dataset_files.PAPER_SIZES, "voc", (5, 3, 2))
+    voc = dataclasses.replace(dataset_files.DATA_SETS["voc"], sizes=(5, 3, 2))
+    monkeypatch.setitem(dataset_files.DATA_SETS, "voc", voc)
     assert run("voc-nus", root, tmp_path / "out", "--dry-run") == 0
     said = capsys.readouterr().out
     assert said.count("The paper has") == 1

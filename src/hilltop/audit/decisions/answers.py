@@ -1,5 +1,8 @@
 """What the reviewers' answers add up to: the present state of every pair, folded from the events.
 
+The last answer of a reviewer to a pair holds, by the time at which it was given: a file that is
+taken in later does not change what somebody has said since.
+
 The rule that resolves several reviewers: an adjudicator's ruling decides. Without one "unsure"
 abstains, the larger number of "present" or "absent" wins, and a tie is disputed: the label stays as
 it was until someone changes their answer.
@@ -7,11 +10,17 @@ it was until someone changes their answer.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from hilltop.audit.decisions.store import Answer, Assign, Comment, DecisionStore, Event, Undo
+from hilltop.audit.find.candidate_index import CandidateIndex
+from hilltop.audit.pairs import AuditPairs
 from hilltop.data.review_record import Mode, Outcome
 
 Pair = tuple[str, str]
@@ -47,8 +56,8 @@ def differ(votes: Iterable[Answer]) -> bool:
     return {"present", "absent"} <= words and all(vote.mode != "ruling" for vote in votes)
 
 
-def _time(vote: Answer) -> str:
-    return vote.time
+def _time(event: Event) -> str:
+    return event.time
 
 
 def same_name(name: str, known: Iterable[str]) -> str:
@@ -85,7 +94,7 @@ class Answers:
         """Start without any answers."""
         self._pairs: dict[str, dict[str, dict[str, list[Answer]]]] = {}
         self._actions: dict[str, list[Answer]] = {}
-        self._comments: dict[Pair, dict[str, str]] = {}
+        self._comments: dict[Pair, dict[str, Comment]] = {}
         self.assigned = ""
         """Who is asked about what, as JSON; empty before anybody said so."""
         self.names: dict[str, None] = {}
@@ -117,14 +126,14 @@ class Answers:
         if isinstance(event, Comment):
             pair = (event.class_name, event.image)
             comments = self._comments.setdefault(pair, {})
-            comments.pop(event.reviewer, None)
-            if event.text:
-                comments[event.reviewer] = event.text
+            before = comments.get(event.reviewer)
+            if before is None or before.time <= event.time:
+                comments[event.reviewer] = event
             return {pair}
         assert isinstance(event, Answer)
         self.names[event.reviewer] = None
         images = self._pairs.setdefault(event.class_name, {})
-        images.setdefault(event.image, {}).setdefault(event.reviewer, []).append(event)
+        insort(images.setdefault(event.image, {}).setdefault(event.reviewer, []), event, key=_time)
         self._actions.setdefault(event.action, []).append(event)
         return {(event.class_name, event.image)}
 
@@ -170,13 +179,22 @@ class Answers:
 
     def comments(self, class_name: str, image: str) -> dict[str, str]:
         """Return what each reviewer wrote about a pair."""
-        return self._comments.get((class_name, image), {})
+        written = self._comments.get((class_name, image), {}).values()
+        return {one.reviewer: one.text for one in written if one.text}
 
-    def commented(self) -> Iterator[tuple[str, str, dict[str, str]]]:
-        """Yield image, class and comments of every pair that has any."""
-        for (name, image), comments in self._comments.items():
-            if comments:
-                yield image, name, comments
+    def holds(self, event: Event) -> bool:
+        """Whether somebody's answer or comment is known already, by another id."""
+        if isinstance(event, Comment):
+            return self.comments(event.class_name, event.image).get(event.reviewer) == event.text
+        assert isinstance(event, Answer)
+        before = self._pairs.get(event.class_name, {}).get(event.image, {})
+        same = (event.time, event.answer, event.mode)
+        return same in ((one.time, one.answer, one.mode) for one in before.get(event.reviewer, ()))
+
+    def commented(self) -> Iterator[Comment]:
+        """Yield every comment that holds."""
+        for comments in self._comments.values():
+            yield from (one for one in comments.values() if one.text)
 
     def leave_out(self, pairs: Iterable[Pair]) -> None:
         """Forget what was said of some pairs."""
@@ -192,6 +210,17 @@ class Answers:
         for class_name in self.classes():
             for image, votes in self.pairs(class_name):
                 yield image, class_name, votes
+
+    def unanswered(self, pairs: AuditPairs, index: CandidateIndex) -> npt.NDArray[np.bool_]:
+        """Which pairs of an index nobody has answered."""
+        still = np.ones(len(index), dtype=bool)
+        pairs.rows_of(image for image, _, _ in self.all())  # all at once, which is faster
+        for column, name in enumerate(pairs.labels.classes):
+            answered = pairs.rows_of(image for image, _ in self.pairs(name))
+            if answered:
+                mine = slice(index.starts[column], index.starts[column + 1])
+                still[mine] = ~np.isin(index.rows[mine], answered)
+        return still
 
     def action(self, action: str) -> list[Answer]:
         """Return the answers of an action that was not undone."""

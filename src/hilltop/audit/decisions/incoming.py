@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,28 +80,33 @@ class Incoming:
         """
         if not isinstance(raw, list):
             raise ArgumentError("Expected a list of events.")
-        found: list[Event] = []
-        for one in raw:
-            if not isinstance(one, dict):
-                raise ArgumentError("An event must be an object.")
-            own, action = _word(one, "id"), _word(one, "action")
-            if any(answer.reviewer != reviewer for answer in self._answers.action(action)):
-                raise ArgumentError("This action belongs to another reviewer.")
-            who = (own, action, reviewer, time or _time(one))
-            # An undo of what is gone already is no error: it was sent again for want of a reply.
-            if one.get("undo") is True:
-                found.append(Undo(*who))
-            elif "comment" in one:
-                found.append(self._comment(one, who))
-            else:
-                found.append(self._answer(one, who, may_rule=may_rule))
-        return found
+        return [self.event(one, reviewer, time=time, may_rule=may_rule) for one in raw]
+
+    def event(
+        self, one: Any, reviewer: str, *, time: str | None = None, may_rule: bool = False
+    ) -> Event:
+        """Check one event and return it."""
+        if not isinstance(one, dict):
+            raise ArgumentError("An event must be an object.")
+        own, action = _word(one, "id"), _word(one, "action")
+        if any(answer.reviewer != reviewer for answer in self._answers.action(action)):
+            raise ArgumentError("This action belongs to another reviewer.")
+        who = (own, action, reviewer, time or _time(one))
+        # An undo of what is gone already is no error: it was sent again for want of a reply.
+        if one.get("undo") is True:
+            return Undo(*who)
+        if "comment" in one:
+            return self._comment(one, who)
+        return self._answer(one, who, may_rule=may_rule)
 
     def _comment(self, one: Mapping[str, Any], who: Who) -> Comment:
         self._place(one)
         text = one.get("comment")
         if not isinstance(text, str) or len(text) > LONGEST_COMMENT:
-            raise ArgumentError(f"A comment is a text of at most {LONGEST_COMMENT} characters.")
+            raise ArgumentError(
+                f"A comment is a text of at most {LONGEST_COMMENT:,} characters"
+                + (f", but this one has {len(text):,}." if isinstance(text, str) else ".")
+            )
         plain = "".join(sign if sign.isprintable() else " " for sign in text).strip()
         return Comment(*who, image=one["image"], class_name=one["class"], text=plain)
 
@@ -160,30 +165,32 @@ def import_file(
     text: str,
     store: DecisionStore,
     *,
+    pairs: AuditPairs,
     force: bool = False,
-    pairs: AuditPairs | None = None,
+    may_rule: bool = False,
 ) -> Imported:
     """Take in a file of answers: a CSV table, what a page without a server saved, or the page.
 
-    Events that are there already are left alone, so that a file may be taken in twice. Of answers
-    to an earlier audit that this one replaced, those to pairs that are still known are taken.
+    Events that are there already are left alone, so that a file may be taken in twice. What the
+    same people answered later stays as it is. Of answers to an earlier audit that this one
+    replaced, those to pairs that are still known are taken.
 
     Args:
         folder: The audit.
         name: What the file is called, as messages name it.
         text: Its content.
         store: Where the answers go.
+        pairs: Those of the audit.
         force: Take answers of another audit, too.
-        pairs: Those of the audit, where they were read before.
+        may_rule: Take decisions of adjudicators, which a table of answers may hold.
 
     Raises:
         DataError: This is not such a file, or it is about another audit; then nothing is stored.
     """
-    pairs = pairs or AuditPairs.read(folder)
     answers = Answers.of(store)
     incoming, foreign = Incoming(pairs, answers), 0
     if name.lower().endswith(".csv"):
-        events: list[Event] = _table_answers(Path(name), text, pairs, answers)
+        events = _table_events(Path(name), text, pairs, answers, may_rule=may_rule)
     else:
         content = _content(name, text)
         audit, raw = content.get("audit"), content.get("events")
@@ -204,12 +211,12 @@ def import_file(
                 raw, foreign = known, len(raw) - len(known)
         try:
             who = same_name(check_reviewer(content.get("reviewer")), answers.names)
-            events = incoming.events(raw, reviewer=who)
+            events = incoming.events(raw, reviewer=who, may_rule=may_rule)
         except ArgumentError as error:
             raise DataError(f"{name}: {error}") from None
-    before = len(store.read())
+    before = len(store)
     store.add(events)
-    return Imported(len(store.read()) - before, foreign)
+    return Imported(len(store) - before, foreign)
 
 
 def _content(name: str, text: str) -> dict[str, Any]:
@@ -247,11 +254,13 @@ def _word(one: Mapping[str, Any], key: str) -> str:
 
 
 def _time(one: Mapping[str, Any]) -> str:
+    """When an event happened by its own account, and not later than now: a clock may be wrong."""
     value = one.get("time")
     try:
-        return datetime.fromisoformat(str(value)).astimezone(UTC).isoformat(timespec="milliseconds")
+        given = datetime.fromisoformat(str(value)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ArgumentError(f"An event needs a 'time' in ISO format, but got {value!r}.") from None
+    return min(given.isoformat(timespec="milliseconds"), now())
 
 
 NEEDED = ("image", "class", "answer")
@@ -259,38 +268,58 @@ WORDS: dict[str, AnswerWord] = {"yes": "present", "no": "absent", "unsure": "uns
 """What a cell may say: whether the class is in the image."""
 
 
-def _table_answers(path: Path, text: str, pairs: AuditPairs, answers: Answers) -> list[Event]:
-    """The answers of a CSV file with the columns image, class and answer.
+def _table_events(
+    path: Path, text: str, pairs: AuditPairs, answers: Answers, *, may_rule: bool
+) -> list[Event]:
+    """The answers and comments of a CSV file with the columns image, class and answer.
 
-    Cells without an answer are passed over. A column ``reviewer`` says who answered, else the name
-    of the file does.
+    Rows without either are passed over. Further columns are those that the page exports:
+    ``reviewer`` (else the name of the file says who answered), ``time`` (else now), ``mode`` and
+    ``comment``.
     """
-    lines = [(line, cells) for line, cells in parse_rows(path, text, NEEDED) if cells["answer"]]
-    rows = pairs.rows_of(cells["image"] for _, cells in lines)
-    digest, time = hashlib.sha256(text.encode()).hexdigest()[:24], now()
+    lines = parse_rows(path, text, NEEDED)
+    pairs.rows_of(cells["image"] for _, cells in lines)  # all at once, which is faster
+    digest, incoming = hashlib.sha256(text.encode()).hexdigest(), Incoming(pairs, answers)
     found: list[Event] = []
-    for (line, cells), row in zip(lines, rows, strict=True):
-        image, name, word = cells["image"], cells["class"], cells["answer"].strip().lower()
-        column, fault = pairs.column_of.get(name), ""
-        probability = None if column is None or row < 0 else pairs.probability(column, row)
-        if row < 0:
-            fault = f"image {image!r} is not in this audit."
-        elif column is None:
-            fault = unknown_class(name, pairs.column_of)
-        elif word not in WORDS:
-            given = f"{cells['answer']!r}.{did_you_mean(word, WORDS)}"
-            fault = f"answer must be yes, no or unsure, but got {given}"
-        elif probability is None and name not in pairs.labels.labels_of(row):
-            fault = (
-                f"class {name!r} of image {image!r} is neither a label nor a candidate of this"
-                " audit. Was the audit made anew? Write the queue again."
-            )
-        if fault:
-            raise data_error(path, fault, line=line)
+    for line, cells in lines:
         try:
             who = same_name(check_reviewer(cells.get("reviewer") or path.stem), answers.names)
+            for event in _row_events(cells, f"{digest}-{line}", pairs):
+                one = incoming.event(event, who, may_rule=may_rule)
+                if not answers.holds(one):
+                    found.append(one)
         except ArgumentError as error:
             raise data_error(path, str(error), line=line) from None
-        own = f"{digest}-{line}"
-        found.append(Answer(own, own, who, time, image, name, WORDS[word], "ranked", probability))
     return found
+
+
+def _row_events(cells: Mapping[str, str], line: str, pairs: AuditPairs) -> Iterator[dict[str, Any]]:
+    """What a row says, in the form of the page; ids follow from it, so that it is taken once."""
+    word, comment = cells["answer"].strip().lower(), cells.get("comment", "").strip()
+    if not (word or comment):
+        return
+    image, name = cells["image"], cells["class"]
+    row = pairs.row_of(image)
+    if row is None:
+        raise ArgumentError(f"image {image!r} is not in this audit.")
+    if name not in pairs.column_of:
+        raise ArgumentError(unknown_class(name, pairs.column_of))
+    if word and word not in WORDS:
+        given = f"{cells['answer']!r}.{did_you_mean(word, WORDS)}"
+        raise ArgumentError(f"answer must be yes, no or unsure, but got {given}")
+    time, mode = cells.get("time") or now(), cells.get("mode") or "ranked"
+    # A class that was added by name is no candidate; where no mode is named, that is a mistake.
+    by_name = "mode" in cells or name in pairs.labels.labels_of(row)
+    if word and not by_name and pairs.probability(pairs.column_of[name], row) is None:
+        raise ArgumentError(
+            f"class {name!r} of image {image!r} is neither a label nor a candidate of this"
+            " audit. Was the audit made anew? Write the queue again."
+        )
+    about = {"image": image, "class": name, "time": time, "mode": mode, "by_name": by_name}
+    for kind, what in (("answer", WORDS.get(word)), ("comment", comment)):
+        if what:
+            said = (
+                [kind, what, cells.get("reviewer"), *about.values()] if cells.get("time") else line
+            )
+            own = hashlib.sha256(f"{kind} {said}".encode()).hexdigest()[:32]
+            yield {"id": own, "action": own, **about, kind: what}

@@ -11,16 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from hilltop.audit.decisions.answers import Sample
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import format_rows, read_rows
 from hilltop.missing.interval import Interval, proportion_interval, weighted_count_interval
 
-Sums = npt.NDArray[np.float64]
 Source = Literal["model", "sample"]
 COLUMNS = ("class", "labelled", "missing", "low", "high", "source")
 BEYOND = "not_looked_for"
@@ -54,35 +50,6 @@ class Estimate:
         ends = {"missing": self.missing.value, "low": self.missing.low, "high": self.missing.high}
         further = {"source": self.source, "beyond": self.beyond, "wrong": self.wrong}
         return {"class": self.class_name, "labelled": self.labelled, **ends, **further}
-
-
-class Tally:
-    """Adds up, class by class, the pairs that could be missing labels."""
-
-    def __init__(self, classes: int) -> None:
-        """Start at 0."""
-        self.beyond: Sums = np.zeros(classes)
-        self.pairs: npt.NDArray[np.int64] = np.zeros(classes, dtype=np.int64)
-
-    def add(
-        self,
-        present: npt.NDArray[np.float32],
-        unknown: npt.NDArray[np.bool_],
-        not_looked_for: npt.NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Take in a block: probabilities given the labels, and open pairs.
-
-        Pairs that nobody looked for are added up apart: they say nothing of how labels were lost.
-        """
-        if not_looked_for is not None:
-            self.beyond += np.where(not_looked_for, present, 0.0).sum(axis=0, dtype=np.float64)
-            unknown = unknown & ~not_looked_for
-        self.pairs += unknown.sum(axis=0)
-
-    def merge(self, other: Tally) -> None:
-        """Take in what was added up elsewhere."""
-        self.beyond += other.beyond
-        self.pairs += other.pairs
 
 
 def sample_estimate(class_name: str, labelled: int, pairs: int, sample: Sample) -> Estimate | None:

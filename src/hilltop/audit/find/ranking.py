@@ -17,16 +17,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from hilltop.audit.find.candidates import Candidates
-from hilltop.audit.find.estimate import Tally
 from hilltop.audit.find.score_blocks import LogitBlocks, Scored, label_block
 from hilltop.audit.find.top_k import Keys, TopK, TopKSpec, block_rows, check_places, entry_keys
 from hilltop.data import LabelTable, State
 from hilltop.data.files import replacing
-from hilltop.data.label_table import entries_of
 from hilltop.data.scores import Places
 from hilltop.errors import DataError
-from hilltop.missing.logistic import Counts, LabelBlock
+from hilltop.inputs.ranks import Parts
+from hilltop.missing.logistic import Counts, Floats, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.wrong import WrongLabelModel
 
@@ -36,6 +34,7 @@ COUNTED_PAIRS = 1 << 29
 _COUNTED_RUN = 64
 _CHUNK_PAIRS = 1 << 23
 """Pairs whose scores are held at a time."""
+_SHARD_PAIRS = 1 << 28
 _SAMPLE_RUN = 8  # rows in a run: a file of scores is read in pieces, not in single rows
 
 
@@ -84,33 +83,24 @@ class RankedShard:
     Attributes:
         missing: Unlabelled pairs, the most probable missing label first.
         wrong: Labels, the most probable mistake first.
-        tally: Sums over the unlabelled pairs of each class.
+        beyond: Expected labels of each class among pairs of a joined table that nobody looked for,
+            which say nothing of how labels were lost.
     """
 
     missing: Keys
     wrong: Keys
-    tally: Tally
+    beyond: Floats
 
     def save(self, path: Path) -> None:
         """Write an ``.npz`` file, completely or not at all."""
-        sums = self.tally
         with replacing(path) as temporary:
-            np.savez(
-                temporary,
-                missing=self.missing,
-                wrong=self.wrong,
-                pairs=sums.pairs,
-                beyond=sums.beyond,
-            )
+            np.savez(temporary, missing=self.missing, wrong=self.wrong, beyond=self.beyond)
 
     @classmethod
     def load(cls, path: Path) -> RankedShard:
         """Read what :meth:`save` wrote."""
         with np.load(path, allow_pickle=False) as content:
-            tally = Tally(len(content["pairs"]))
-            tally.pairs += content["pairs"]
-            tally.beyond += content["beyond"]
-            return cls(content["missing"], content["wrong"], tally)
+            return cls(content["missing"], content["wrong"], content["beyond"])
 
 
 def fit_ranking(
@@ -233,63 +223,41 @@ def rank_shard(
         before: The labels as they were lost, if some were put back since.
     """
     last, width = len(rows) if last is None else last, len(labels.classes)
-    if by.model.ranks_by_score and labels.scopes is None and labels.unlisted == State.UNKNOWN:
-        return _rank_by_score(labels, logits, rows, by, range(first, last), before)
-    pairs = (last - first) * width
-    missing, wrong = (TopK(wanted, pairs, width) for wanted in (by.missing, by.wrong))
-    tally = Tally(width)
+    by_score = by.model.ranks_by_score and labels.scopes is None
+    missing, wrong = (
+        TopK(wanted, (last - first) * width, width) for wanted in (by.missing, by.wrong)
+    )
+    beyond, least = np.zeros(width), np.zeros(width)
     step = block_rows(width)
-    for start in range(first, last, step):
-        chosen = rows[start : min(start + step, last)]
-        targets, observed, open_pairs = label_block(labels, chosen)
-        beyond = None if labels.scopes is None else torch.isnan(targets).numpy()
-        if before is not None:
-            targets, observed, _ = label_block(before, chosen)
-        values = logits(start, start + len(chosen)).float()
-        present = by.model.prob_present(values, targets, verified=observed).astype(np.float32)
-        tally.add(present, open_pairs, beyond)
-        missing.add_block(present, open_pairs, chosen)
-        if by.wrong_model is not None:
-            mistaken = by.wrong_model.prob_wrong(values).astype(np.float32)
-            wrong.add_block(mistaken, (targets == 1).numpy(), chosen)
-    return RankedShard(missing.sorted(), wrong.sorted(), tally)
-
-
-def _rank_by_score(
-    labels: LabelTable,
-    logits: LogitBlocks,
-    rows: Places,
-    by: Ranking,
-    places: range,
-    before: LabelTable | None,
-) -> RankedShard:
-    """Rank where scores alone decide: pairs of low scores are passed over unseen."""
-    width, lost = len(labels.classes), labels if before is None else before
-    missing, wrong = (TopK(wanted, len(places) * width, width) for wanted in (by.missing, by.wrong))
-    tally, step = Tally(width), max(1, _CHUNK_PAIRS // width)
-    for start in places[::step]:
-        chosen = rows[start : min(start + step, places.stop)]
-        values = logits(start, start + len(chosen)).float().numpy()
-        candidates = values >= by.model.least_scores(missing.least.astype(np.float64))
-        at, columns = _entries(labels, chosen, (State.PRESENT, State.ABSENT))
-        candidates[at, columns] = False
-        tally.pairs += len(chosen) - np.bincount(columns, minlength=width)
-        at, columns = np.nonzero(candidates)
-        probs = by.model.prob_open(values[at, columns], columns).astype(np.float32)
-        missing.add(entry_keys(probs, chosen[at] * width + columns))
-        if by.wrong_model is not None:
-            at, columns = _entries(lost, chosen, (State.PRESENT,))
-            mistaken = by.wrong_model.of_columns(columns).prob_wrong(values[at, columns])
-            wrong.add(entry_keys(mistaken.astype(np.float32), chosen[at] * width + columns))
-    return RankedShard(missing.sorted(), wrong.sorted(), tally)
-
-
-def _entries(labels: LabelTable, rows: Places, states: tuple[State, ...]) -> tuple[Places, Places]:
-    """Places in ``rows`` and classes of the pairs of some images that are listed in some states."""
-    listed, lengths = entries_of(labels.indptr, rows)
-    wanted = np.isin(labels.states[listed], states)
-    at = np.repeat(np.arange(len(rows)), lengths)[wanted]
-    return at, labels.columns[listed][wanted].astype(np.int64)
+    chunk = max(1, _CHUNK_PAIRS // (step * width)) * step  # or heads would wait for their weights
+    for start in range(first, last, chunk):
+        logits_here = logits(start, min(start + chunk, last)).float().numpy()
+        if by_score:
+            least = by.model.least_scores(missing.least.astype(np.float64))
+        for here in range(0, len(logits_here), step):
+            values = logits_here[here : here + step]
+            chosen = rows[start + here : start + here + len(values)]
+            targets, observed, candidates = label_block(labels, chosen)
+            beside = None if labels.scopes is None else torch.isnan(targets).numpy()
+            if before is not None:
+                targets, observed, _ = label_block(before, chosen)
+            if by_score:  # pairs of low scores are passed over unseen
+                candidates &= values >= least
+                at, columns = np.nonzero(candidates)
+                probs = by.model.prob_open(values[at, columns], columns)
+            else:
+                present = by.model.prob_present(values, targets, verified=observed)
+                if beside is not None:
+                    beyond += np.where(beside, present, 0.0).sum(axis=0)
+                candidates &= present >= missing.least
+                at, columns = np.nonzero(candidates)
+                probs = present[at, columns]
+            missing.add(entry_keys(probs.astype(np.float32), chosen[at] * width + columns))
+            if by.wrong_model is not None:
+                at, columns = np.nonzero((targets == 1).numpy())
+                mistaken = by.wrong_model.of_columns(columns).prob_wrong(values[at, columns])
+                wrong.add(entry_keys(mistaken.astype(np.float32), chosen[at] * width + columns))
+    return RankedShard(missing.sorted(), wrong.sorted(), beyond)
 
 
 def merge_shards(shards: Iterable[RankedShard], by: Ranking, classes: int) -> RankedShard:
@@ -303,39 +271,45 @@ def merge_shards(shards: Iterable[RankedShard], by: Ranking, classes: int) -> Ra
     missing, wrong = (
         TopK(wanted, 2 * wanted.most(classes), classes) for wanted in (by.missing, by.wrong)
     )
-    tally = Tally(classes)
+    beyond = np.zeros(classes)
     for shard in shards:
         missing.add(shard.missing)
         wrong.add(shard.wrong)
-        tally.merge(shard.tally)
-    return RankedShard(missing.sorted(), wrong.sorted(), tally)
+        beyond += shard.beyond
+    return RankedShard(missing.sorted(), wrong.sorted(), beyond)
 
 
-def rank_candidates(
-    labels: LabelTable,
-    logits: LogitBlocks,
-    model: MissingLabelModel,
+def rank_all(
+    table: LabelTable,
+    scored: Scored,
+    by: Ranking,
     *,
-    top: int | None = None,
-    rows: Places | None = None,
-) -> tuple[Candidates, Tally]:
-    """Rank unlabelled pairs by a model that is given, all in one shard.
+    parts: Parts = Parts(),  # noqa: B008 (it cannot be changed)
+    size: int | None = None,
+    before: LabelTable | None = None,
+) -> RankedShard:
+    """Rank the pairs of all images in shards, in all processes, and return the whole in each.
 
     Args:
-        labels: The labels.
-        logits: Out-of-sample logits of images in the order of ``rows``.
-        model: How labels were lost.
-        top: How many to keep, see :func:`fit_ranking`.
-        rows: Image numbers that have logits; all without it.
-
-    Raises:
-        DataError: Every pair is known already, or there are too many.
+        table: The labels.
+        scored: Out-of-sample logits.
+        by: What to rank by.
+        parts: Several processes that share the shards, and the folder where finished ones stay.
+        size: Images in a shard; by default as many as have 270 million pairs.
+        before: The labels as they were lost, if some were put back since.
     """
-    width = len(labels.classes)
-    wanted = TopKSpec.of(_open_pairs(labels), width, top)
-    images = np.arange(len(labels)) if rows is None else rows
-    ranked = rank_shard(labels, logits, images, Ranking(model, None, wanted, TopKSpec(1)))
-    return Candidates(ranked.missing, width), ranked.tally
+    images, classes = len(scored.rows), len(table.classes)
+    block = block_rows(classes)
+    starts = range(0, images, size or max(1, _SHARD_PAIRS // (block * max(1, classes))) * block)
+
+    def rank(number: int) -> RankedShard:
+        first = starts[number]
+        options = {"first": first, "last": min(first + starts.step, images)}
+        return rank_shard(table, scored.logits, scored.rows, by, before=before, **options)
+
+    names = [f"rank-{by.digest}-{first:012}-{starts.step}.npz" for first in starts]
+    made = parts.make(names, rank, RankedShard.save, RankedShard.load, "ranking")
+    return merge_shards(made, by, classes)
 
 
 def _open_pairs(labels: LabelTable) -> int:

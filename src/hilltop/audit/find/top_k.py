@@ -71,22 +71,6 @@ def check_places(images: int, width: int) -> None:
         raise DataError(f"{images} x {width} pairs are more than 2^38; audit them in parts.")
 
 
-def pair_keys(
-    probs: npt.NDArray[np.float32], chosen: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64]
-) -> Keys:
-    """Keys of some pairs.
-
-    Args:
-        probs: Probability of every pair of a block.
-        chosen: Which pairs are wanted.
-        rows: Image numbers of the block.
-    """
-    width = probs.shape[1]
-    flat = np.flatnonzero(chosen)
-    places = (rows[flat // width] * width + flat % width).astype(np.uint64)
-    return entry_keys(probs.ravel()[flat], places)
-
-
 def entry_keys(probs: npt.NDArray[np.float32], places: npt.NDArray[np.integer]) -> Keys:
     """Keys of pairs whose places are known, see :func:`places_of`."""
     below = (_ONE - probs.view(np.uint32) + np.uint32(1 << (_DROPPED_BITS - 1))) >> _DROPPED_BITS
@@ -117,17 +101,6 @@ class TopK:
         self._keys = np.empty(min(room, pairs), dtype=np.uint64)
         self._used = 0
         self._least = np.zeros(width, dtype=np.float32)
-
-    def add_block(
-        self,
-        probs: npt.NDArray[np.float32],
-        chosen: npt.NDArray[np.bool_],
-        rows: npt.NDArray[np.int64],
-    ) -> None:
-        """Take in the chosen pairs of a block, but those that can no longer be among the first."""
-        if self._least.any():
-            chosen = chosen & (probs >= self.least)
-        self.add(pair_keys(probs, chosen, rows))
 
     def add(self, keys: Keys) -> None:
         """Take in keys."""

@@ -88,7 +88,7 @@ class Review:
             metadata: A CSV file with a column ``image`` and others to search by.
             adjudicators: Who may decide where answers differ; everybody without any.
         """
-        self._adjudicators = frozenset(map(check_reviewer, adjudicators))
+        self._adjudicators = sorted(map(check_reviewer, adjudicators))
         self.folder = folder
         self.pairs = AuditPairs.read(folder)
         labels, index = self.labels, self.index
@@ -412,8 +412,8 @@ class Review:
         Args:
             reviewer: Whose they are.
             raw: What the page sent.
-            late: When the device that sent them handed its name over to another one, if it did: an
-                answer that was given there since stays the last one.
+            late: When the device that sent them handed its name over to another one, if it did:
+                they count as given then, so that an answer that was given there since holds.
 
         Raises:
             ArgumentError: An event cannot be taken; then none is stored.
@@ -424,10 +424,10 @@ class Review:
         with self._lock:
             self._catch_up()
             events = self._incoming.events(
-                raw, reviewer=name, time=now(), may_rule=self.may_rule(name)
+                raw, reviewer=name, time=late or now(), may_rule=self.may_rule(name)
             )
-            if late is not None:
-                events += self._newer(events, name, late)
+            if late is None:
+                events = [self._last(event) for event in events]
             about = {one.class_name for one in events if isinstance(one, Answer | Comment)}
             for event in events:
                 about |= {answer.class_name for answer in self._answers.action(event.action)}
@@ -454,15 +454,12 @@ class Review:
                 ],
             }
 
-    def _newer(self, events: Sequence[Event], name: str, since: str) -> list[Answer]:
-        """What was answered elsewhere since, once more behind what comes late."""
-        found = []
-        for event in events:
-            if isinstance(event, Answer):
-                now = self._answers.votes(event.class_name, event.image).get(name)
-                if now is not None and now.time > since:
-                    found.append(replace(now, id=f"again-{event.id}"[:80]))
-        return found
+    def _last(self, event: Event) -> Event:
+        """An answer that comes after those of before, even if a clock was set back meanwhile."""
+        if not isinstance(event, Answer):
+            return event
+        before = self._answers.votes(event.class_name, event.image).get(event.reviewer)
+        return event if before is None else replace(event, time=max(event.time, before.time))
 
     def _votes(self, event: Answer) -> Votes:
         mode = event.mode if event.mode == "random" else None
@@ -473,7 +470,11 @@ class Review:
         plan = self._answers.assigned
         touched = self._answers.catch_up(self.store)
         if self._answers.assigned != plan:
-            self._assignment = Assignment.load(self._answers.assigned, self.labels.classes)
+            self._assignment = Assignment.load(
+                self._answers.assigned,
+                self.labels.classes,
+                names=[*self._answers.names, *self.adjudicators],
+            )
         self.pairs.rows_of(image for _, image in touched)  # all at once, which is faster
         for name, image in touched - self._gold.pairs.keys():
             self._summaries.update(self._answers, name, image)
@@ -517,12 +518,17 @@ class Review:
         """
         with self._lock:
             self._catch_up()
-            named = (*self._adjudicators, *self._assignment.parts)
+            named = (*self.adjudicators, *self._assignment.parts)
             return same_name(name, [*self._answers.names, *named, *known])
+
+    @property
+    def adjudicators(self) -> list[str]:
+        """Who alone may decide where answers differ; everybody without any."""
+        return [same_name(one, self._answers.names) for one in self._adjudicators]
 
     def may_rule(self, reviewer: str) -> bool:
         """Whether somebody may decide where answers differ."""
-        return not self._adjudicators or reviewer in self._adjudicators
+        return not self._adjudicators or reviewer in self.adjudicators
 
     def team(self, reviewer: str) -> dict[str, Any]:
         """Return who did what, how far people agree, and who is asked about what.
@@ -531,18 +537,12 @@ class Review:
         """
         with self._lock:
             self._catch_up()
-            people, gold = work(self._answers, self._gold.pairs), self._gold.pairs
-            agreed = agreement(self._answers, gold)
             plan = self._assignment.as_dict()
+            people = work(self._answers, self._gold.pairs, {*plan["people"], reviewer})
+            agreed = agreement(self._answers, self._gold.pairs)
         for one in people:
             if one["name"] == reviewer or not self.may_rule(reviewer):
                 one["gold"] = None
-        names = {one["name"] for one in people}
-        idle = {"answers": 0, "words": {}, "classes": 0, "minutes": 0.0}
-        none = {"per_minute": None, "last": None, "gold": None}
-        people += [
-            {"name": name, **idle, **none} for name in sorted({*plan["people"], reviewer} - names)
-        ]
         return {
             "people": people,
             "agreement": [asdict(one) for one in agreed],
@@ -586,7 +586,7 @@ class Review:
             "open": sum(still),
             "pairs": pairs,
             "may_rule": self.may_rule(reviewer),
-            "adjudicators": sorted(self._adjudicators),
+            "adjudicators": self.adjudicators,
         }
 
     def _dispute(self, column: int, image: str, reviewer: str) -> dict[str, Any]:
@@ -620,14 +620,23 @@ class Review:
         except DataError as error:  # the remedy is a person's, so trying again does not help
             raise ArgumentError(str(error)) from None
 
-    def take_file(self, name: str, text: str, *, force: bool) -> dict[str, Any]:
-        """Take in a file of answers that was dropped onto the page.
+    def take_file(self, reviewer: str, name: str, text: str, *, force: bool) -> dict[str, Any]:
+        """Take in a file of answers that a reviewer dropped onto the page.
 
         Raises:
             ArgumentError: It is no such file, or of another audit; then nothing is stored.
         """
         try:
-            return asdict(import_file(self.folder, Path(name).name, text, self.store, force=force))
+            done = import_file(
+                self.folder,
+                Path(name).name,
+                text,
+                self.store,
+                pairs=self.pairs,
+                force=force,
+                may_rule=self.may_rule(reviewer),
+            )
+            return asdict(done)
         except OtherAuditError as error:  # the page asks whether to take it in all the same
             return {"other_audit": str(error)}
         except DataError as error:

@@ -146,11 +146,9 @@ def _cells(
     recipes: Sequence[Recipe], data: str, source: Source, seeds: Sequence[int]
 ) -> dict[Setting, list[Cell]]:
     """The runs on one source, by how they are trained."""
-    made = [recipe for recipe in recipes if recipe.methods or recipe.columns]
-    facts = source.facts() if made else {}
     found: dict[Setting, list[Cell]] = {}
-    for recipe in made:
-        specs = dict.fromkeys(recipe.specs(data, facts))
+    for recipe in recipes:
+        specs = dict.fromkeys(recipe.specs(data, source.parse))
         for seed, spec in itertools.product(seeds, specs):
             # Other backbones are dear, and a figure shows one run.
             once = spec.setting.model is not None or recipe.kind == "figure"

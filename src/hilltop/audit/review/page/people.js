@@ -3,10 +3,11 @@
 window.Hilltop = window.Hilltop || {};
 
 (() => {
-  const { Away, client, visible } = window.Hilltop;
+  const { Away, client, number, visible } = window.Hilltop;
   const byId = (id) => document.getElementById(id);
   const ASK_MS = 1000;
   const LOOK_MS = 5000;
+  const LONGEST_COMMENT = 2000;
 
   // Ask who is reviewing; the browser keeps the name.
   class Reviewer {
@@ -30,7 +31,7 @@ window.Hilltop = window.Hilltop || {};
     // `fault`: why the name of before will not do; `taken`: it is in use on another device.
     ask(fault = "", taken = false) {
       byId("name").value = this.name;
-      byId("name-fault").textContent = fault;
+      this.#tell(fault);
       byId("take-over").hidden = !taken;
       if (fault) this.name = "";
       if (!this.dialog.open) this.dialog.showModal();
@@ -40,11 +41,14 @@ window.Hilltop = window.Hilltop || {};
     #take(event) {
       event.preventDefault();
       const name = byId("name").value.trim().normalize("NFC");
-      if (!name) {
-        byId("name-fault").textContent = "Please give a name.";
-        return;
-      }
+      if (!name) return this.#tell("Please give a name.");
       this.#go(name);
+    }
+
+    // Why a name will not do, or that it is waited for.
+    #tell(text, waiting = false) {
+      byId("name-fault").textContent = text;
+      byId("name-fault").classList.toggle("waiting", waiting);
     }
 
     #go(name) {
@@ -57,6 +61,7 @@ window.Hilltop = window.Hilltop || {};
     spelled(name) {
       this.name = name;
       byId("reviewer").textContent = visible(name);
+      byId("reviewer").setAttribute("aria-label", `${visible(name)}, change reviewer`);
       try { localStorage.setItem("hilltop-reviewer", name); } catch { /* asked again next time */ }
     }
 
@@ -70,11 +75,10 @@ window.Hilltop = window.Hilltop || {};
           const { reply } = await client.nameWish(name, "ask");
           if (!this.asking) return;
           if (reply === "given") return this.#go(name);
-          byId("name-fault").textContent = reply === "refused" ? "The other device keeps the name. Choose another one."
-            : "Confirm it on the other device. Without an answer there, the name comes here after half a minute.";
-          if (reply === "refused") return;
+          if (reply === "refused") return this.#tell("The other device keeps the name. Choose another one.");
+          this.#tell("Confirm it on the other device. Without an answer there, the name comes here after half a minute.", true);
         } catch (error) {
-          byId("name-fault").textContent = error.message;
+          this.#tell(error.message);
           if (!(error instanceof Away)) return;
         }
         await new Promise((done) => { setTimeout(done, ASK_MS); });
@@ -114,8 +118,19 @@ window.Hilltop = window.Hilltop || {};
       this.dialog = byId("comment");
       byId("comment-form").addEventListener("submit", (event) => {
         event.preventDefault();
+        const text = byId("comment-text").value.trim();
+        // Nothing is cut off in silence: who pasted too much shortens it.
+        if ([...text].length > LONGEST_COMMENT) {
+          byId("comment-fault").textContent = `At most ${number(LONGEST_COMMENT)} characters; these are ${number([...text].length)}.`;
+          return;
+        }
         this.dialog.close();
-        kept(this.pair, byId("comment-text").value.trim());
+        kept(this.pair, text);
+      });
+      byId("comment-text").addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+        event.preventDefault();
+        byId("comment-form").requestSubmit();
       });
       byId("drop-comment").addEventListener("click", () => this.dialog.close());
       this.dialog.addEventListener("close", closed);
@@ -125,6 +140,7 @@ window.Hilltop = window.Hilltop || {};
     open(pair, reviewer) {
       this.pair = pair;
       byId("comment-title").textContent = `${visible(pair.class)} in ${visible(pair.image)}`;
+      byId("comment-fault").textContent = "";
       byId("comment-text").value = (pair.comments || []).find((one) => one.reviewer === reviewer)?.text ?? "";
       this.dialog.showModal();
       byId("comment-text").select();

@@ -17,7 +17,7 @@ window.Hilltop = window.Hilltop || {};
       this.section = byId("whole");
       this.section.addEventListener("click", (event) => this.#clicked(event));
       this.section.addEventListener("focusin", (event) => {
-        const place = this.rows.indexOf(event.target.closest("[role=option]"));
+        const place = this.rows.indexOf(event.target.closest(".item"));
         if (place >= 0) this.#enter(place);
       });
       byId("add-form").addEventListener("submit", (event) => { event.preventDefault(); this.#add(); });
@@ -128,7 +128,7 @@ window.Hilltop = window.Hilltop || {};
     }
 
     #clicked(event) {
-      const row = event.target.closest("[role=option]");
+      const row = event.target.closest(".item");
       const place = this.rows.indexOf(row);
       if (place < 0) return;
       this.focus(place);
@@ -152,7 +152,7 @@ window.Hilltop = window.Hilltop || {};
       const row = make("div", "item");
       const chance = item.probability === null ? "" : `${percent(item.probability)}${item.label ? " wrong" : ""}`;
       const said = item.answer ? SAYS[kind][item.answer] : "";
-      Object.entries({ role: "option", tabindex: "-1", "aria-selected": "false", "data-answer": item.answer || "" })
+      Object.entries({ role: "group", tabindex: "-1", "data-answer": item.answer || "" })
         .forEach(([name, value]) => row.setAttribute(name, value));
       row.setAttribute("aria-label", [visible(item.class), chance, said ? `answered ${said}` : "not answered"]
         .filter(Boolean).join(", "));
@@ -160,6 +160,7 @@ window.Hilltop = window.Hilltop || {};
       buttons.append(...["present", "absent", "unsure"].map((word) => {
         const button = make("button", word === item.answer ? "said" : "", SAYS[kind][word]);
         Object.assign(button, { type: "button", tabIndex: -1 });
+        button.setAttribute("aria-pressed", String(word === item.answer));
         Object.assign(button.dataset, { word });
         return button;
       }));
