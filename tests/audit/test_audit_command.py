@@ -77,7 +77,7 @@ def test_features_become_an_audit_that_can_be_reviewed(
     features = simulated.save_features(tmp_path / "features.npz")
     assert run(labels, tmp_path / "audit", "--features", features) == 0
     said = capsys.readouterr().out
-    assert "heads on 400 images, none on its own fold" in said
+    assert "on 400 images, none on its own fold" in said
     assert "of the true labels were recorded" in said
     assert "Classes with most missing labels" in said
     assert f"next: hilltop review {tmp_path / 'audit'}" in said

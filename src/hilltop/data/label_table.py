@@ -138,6 +138,10 @@ class Scopes:
         looked_for[:, columns] = self.looked_for
         return Scopes(self.names, self.of_image, looked_for)
 
+    def only_columns(self, chosen: Mask) -> Scopes:
+        """Return the scopes of some classes."""
+        return Scopes(self.names, self.of_image, self.looked_for[:, chosen])
+
 
 def merge_scopes(names: Sequence[str], members: Mask, looked_for: Mask) -> Scopes:
     """Return the scopes of images that several sources hold: what any of them looked for.
@@ -355,7 +359,7 @@ class LabelTable:
             if isinstance(names, str) or not isinstance(names, Iterable):
                 raise ArgumentTypeError(
                     f"labels of image {image!r} must be a list, but are {names!r}. Write"
-                    f" [{names!r}]."
+                    f" {[] if names is None else [names]!r}."
                 )
             row = collector.image(image)
             for name in names:
@@ -703,6 +707,20 @@ class LabelTable:
             states=self.states[order],
         )
 
+    def only_classes(self, chosen: Mask) -> LabelTable:
+        """Return the table of some classes, by a boolean mask."""
+        number = np.cumsum(chosen) - 1
+        here = chosen[self.columns]
+        counts = np.bincount(self.rows[here], minlength=len(self))
+        return self._edited(
+            Step("only_classes", {"classes": int(chosen.sum()), "before": len(self.classes)}),
+            classes=tuple(np.array(self.classes, dtype=object)[chosen]),
+            scopes=None if self.scopes is None else self.scopes.only_columns(chosen),
+            indptr=np.concatenate([[0], np.cumsum(counts)]),
+            columns=number[self.columns[here]].astype(np.int32),
+            states=self.states[here],
+        )
+
     def with_images(self, images: Sequence[str] | pa.Array, *, step: Step) -> LabelTable:
         """Return the same labels under other image ids, all different, in the order of these."""
         ids = pa.array(images, pa.string())
@@ -867,8 +885,8 @@ def _check_distinct(errors: ErrorCollector, kind: str, names: pa.Array) -> None:
     counted = pc.value_counts(names)
     twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
     errors.add(
-        f"{len(twice)} {kind} names stand more than once, for example {twice[0].as_py()!r}."
-        " Names must differ."
+        f"{pluralize(len(twice), f'{kind} name stands', f'{kind} names stand')} more than once,"
+        f" such as {twice[0].as_py()!r}. Names must differ."
     )
 
 

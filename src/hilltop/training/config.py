@@ -105,6 +105,14 @@ _SHARES = {"warmup": 1.0, "val_share": 0.9, "ema": 1.0, "weight_decay": math.inf
 """Numbers from 0 to here."""
 
 
+_PATHS = {
+    "labels": "file or folder", "val_labels": "file or folder", "true_labels": "file or folder",
+    "extra_scores": "file", "extra_names": "file", "images": "folder", "features": "file",
+    "val_images": "folder", "val_features": "file",
+}  # fmt: skip
+"""Paths that are read, and what stands there."""
+
+
 def number_faults(config: TrainConfig) -> Iterator[str]:
     """Say what is wrong with the numbers of a configuration."""
     for name, low in _WHOLE.items():
@@ -127,6 +135,25 @@ def number_faults(config: TrainConfig) -> Iterator[str]:
             f"schedule_epochs ({config.schedule_epochs}) must not be below epochs"
             f" ({config.epochs})."
         )
+
+
+def path_faults(config: TrainConfig) -> Iterator[str]:
+    """Say which files and folders a configuration lacks, or names though they are not there."""
+    if config.labels == Path():
+        yield "Name the label file: hilltop train LABELS, or --labels."
+    if (config.images is None) == (config.features is None):
+        yield "Give one of --images and --features."
+    for name, kind in _PATHS.items():
+        path = getattr(config, name)
+        if path is None or path == Path():
+            continue
+        there = "folder" if path.is_dir() else "file"
+        if not path.exists():
+            yield f"{name}: there is no {kind.partition(' ')[0]} {str(path)!r}."
+        elif there not in kind:
+            yield f"{name}: {str(path)!r} is a {there}; expected a {kind}."
+    if config.extra_names is not None and config.extra_scores is None:
+        yield "extra_names belongs to extra_scores."
 
 
 def name_faults(config: TrainConfig) -> Iterator[str]:
@@ -344,30 +371,7 @@ class TrainConfig:
 
     def check(self) -> None:
         """Raise with all faults at once."""
-        faults = []
-        if self.labels == Path():
-            faults.append("give --labels.")
-        elif not self.labels.exists():
-            faults.append(f"labels: there is no file {str(self.labels)!r}.")
-        if self.val_labels is not None and not self.val_labels.exists():
-            faults.append(f"val_labels: there is no file {str(self.val_labels)!r}.")
-        if self.true_labels is not None and not self.true_labels.exists():
-            faults.append(f"true_labels: there is no file {str(self.true_labels)!r}.")
-        for name in ("extra_scores", "extra_names"):
-            path = getattr(self, name)
-            if path is not None and not path.is_file():
-                faults.append(f"{name}: there is no file {str(path)!r}.")
-        if self.extra_names is not None and self.extra_scores is None:
-            faults.append("extra_names belongs to extra_scores.")
-        if (self.images is None) == (self.features is None):
-            faults.append("give one of --images and --features.")
-        for prefix in ("", "val_"):
-            images, features = (getattr(self, f"{prefix}{name}") for name in ("images", "features"))
-            if images is not None and not images.is_dir():
-                faults.append(f"{prefix}images: there is no folder {str(images)!r}.")
-            if features is not None and not features.is_file():
-                faults.append(f"{prefix}features: there is no file {str(features)!r}.")
-        faults += [*name_faults(self), *number_faults(self), *part_faults(self)]
+        faults = [*path_faults(self), *name_faults(self), *number_faults(self), *part_faults(self)]
         if faults:
             raise ConfigError("\n".join(faults))
 
