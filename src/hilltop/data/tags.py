@@ -79,10 +79,10 @@ def write_tags(
         atomic_write(path, format_rows(_names(labelled), _cells(path, probs, said, labelled)))
     elif path.suffix == ".xlsx":
         check_sheet([*probs.images.to_pylist(), *probs.classes], path, len(probs.images), 4)
-        rows = list(_cells(path, probs, said, labelled))
+        cells = list(_cells(path, probs, said, labelled))
         columns = pa.table(
             {
-                name: pa.array([row[at] for row in rows], pa.string())
+                name: pa.array([row[at] for row in cells], pa.string())
                 for at, name in enumerate(_names(labelled))
             }
         )
