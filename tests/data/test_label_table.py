@@ -191,6 +191,17 @@ def test_an_edit_does_what_the_same_edit_of_a_matrix_does(
         assert edited == again, "entries are ordered, and none is of the unlisted state"
 
 
+@pytest.mark.parametrize("unlisted", list(State))
+def test_the_table_of_some_classes_is_those_columns_of_the_matrix(unlisted: State) -> None:
+    rng = np.random.default_rng(int(unlisted))
+    for _ in range(50):
+        table = random_table(rng, unlisted)
+        chosen = rng.random(len(table.classes)) < 0.5
+        part = table.only_classes(chosen)
+        assert part.dense().tolist() == table.dense()[:, chosen].tolist()
+        assert part.classes == tuple(np.array(table.classes, dtype=object)[chosen])
+
+
 def test_an_edit_keeps_history_and_notes_and_leaves_the_table_alone(small: LabelTable) -> None:
     noted = replace(small, notes=("one thing",)).with_classes(["dog", "cat", "red fox", "new"])
     edited = noted.with_states([2], [0], State.PRESENT, step=STEP)

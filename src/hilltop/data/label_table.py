@@ -138,6 +138,10 @@ class Scopes:
         looked_for[:, columns] = self.looked_for
         return Scopes(self.names, self.of_image, looked_for)
 
+    def only_columns(self, chosen: Mask) -> Scopes:
+        """Return the scopes of some classes."""
+        return Scopes(self.names, self.of_image, self.looked_for[:, chosen])
+
 
 def merge_scopes(names: Sequence[str], members: Mask, looked_for: Mask) -> Scopes:
     """Return the scopes of images that several sources hold: what any of them looked for.
@@ -709,6 +713,20 @@ class LabelTable:
             scopes=None if self.scopes is None else self.scopes.with_columns(new, len(classes)),
             columns=columns[order].astype(np.int32),
             states=self.states[order],
+        )
+
+    def only_classes(self, chosen: Mask) -> LabelTable:
+        """Return the table of some classes, by a boolean mask."""
+        number = np.cumsum(chosen) - 1
+        here = chosen[self.columns]
+        counts = np.bincount(self.rows[here], minlength=len(self))
+        return self._edited(
+            Step("only_classes", {"classes": int(chosen.sum()), "before": len(self.classes)}),
+            classes=tuple(np.array(self.classes, dtype=object)[chosen]),
+            scopes=None if self.scopes is None else self.scopes.only_columns(chosen),
+            indptr=np.concatenate([[0], np.cumsum(counts)]),
+            columns=number[self.columns[here]].astype(np.int32),
+            states=self.states[here],
         )
 
     def with_images(self, images: Sequence[str] | pa.Array, *, step: Step) -> LabelTable:

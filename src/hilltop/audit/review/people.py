@@ -324,14 +324,12 @@ def work(answers: Answers, gold: Gold, names: Iterable[str] = ()) -> list[dict[s
 
 def tell_people(answers: Answers, gold: Gold) -> None:
     """Print the table of people and how far they agree, if anybody answered."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from hilltop.report.tables import Sheet
 
     people = work(answers, gold)
     if not people:
         return
-    table = Table("who", "answers", "yes / no / unsure", "minutes", "per minute", "gold questions")
+    rows = []
     for one in people:
         said = " / ".join(f"{one['words'].get(word, 0):,}" for word in (*_WORDS, "unsure"))
         right = ""
@@ -339,9 +337,9 @@ def tell_people(answers: Answers, gold: Gold) -> None:
             right = "{} of {} right ({:.0%} to {:.0%})".format(*one["gold"])
         speed = "" if one["per_minute"] is None else str(one["per_minute"])
         cells = (f"{one['answers']:,}", said, str(one["minutes"]), speed, right)
-        table.add_row(escape(one["name"]), *cells)
-    console = Console()
-    console.print(table)
+        rows.append((one["name"], *cells))
+    head = ("who", "answers", "yes / no / unsure", "minutes", "per minute", "gold questions")
+    Sheet("", head, tuple(rows)).print()
     if importlib.util.find_spec("krippendorff") is None:  # answers can be taken in without it
         return
     for agreed in agreement(answers, gold):
