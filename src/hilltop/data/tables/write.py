@@ -118,10 +118,10 @@ def write_lists(table: LabelTable, path: Path, lossy: bool, *, image_column: str
     check_lossless(table, path, lossy, unused_classes=False, unlisted=_SAID)
     check_cells(table, path)
     suffix = path.suffix.lower()
-    lists = {LABELS: lists_of(table, State.PRESENT)}
+    lists = {LABELS: table.lists(State.PRESENT)}
     for state, name in _FURTHER.items():
         if state != table.unlisted and (table.states == state).any():
-            lists[name] = lists_of(table, state)
+            lists[name] = table.lists(state)
     delimiter = JSON_LISTS
     cells = lists
     if suffix not in (*PARQUET_SUFFIXES, *_JSON_SUFFIXES):
@@ -149,14 +149,6 @@ def _is_unclear(name: str) -> bool:
     return bool(
         _UNCLEAR.search(name) or word in EMPTY | SPREADSHEET_ERRORS | PRESENT | ZERO or word == "-1"
     )
-
-
-def lists_of(table: LabelTable, state: State) -> pa.ListArray:
-    """The classes of every image in one state."""
-    chosen = table.states == state
-    running = np.concatenate([[0], np.cumsum(chosen)])
-    names = pa.array(table.classes, pa.string()).take(pa.array(table.columns[chosen]))
-    return pa.ListArray.from_arrays(pa.array(running[table.indptr], pa.int32()), names)
 
 
 def _delimited(lists: pa.ListArray) -> pa.Array:
