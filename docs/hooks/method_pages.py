@@ -16,7 +16,9 @@ from hilltop.losses.catalogue import Common
 from hilltop.losses.compose import check_separable
 from hilltop.report.gradient_figures import draw_loss_gradients
 
-SECTION = re.compile(r"^(Args|Example|Reference|Note|Shape|Raises|Returns):$", re.MULTILINE)
+SECTION = re.compile(
+    r"^(Assumption|When to use|Args|Example|Reference|Note|Shape|Raises|Returns):$", re.MULTILINE
+)
 BLOCK = re.compile(r"^\.\. math::(?P<first>[^\n]*)(?P<rest>(?:\n +[^\n]*)*)", re.MULTILINE)
 ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 MATH = ".. math::"
@@ -89,8 +91,8 @@ def page(name: str, picture: bool) -> str:
     parts = sections(LOSSES.builder(name))
     summary, _, about = parts["About"].partition("\n")
     text = [f"# {name} {{#method-{name}}}", summary, about.strip()]
-    if name in LOSSES.cards:
-        text += ["## When to use it", LOSSES.cards[name].when]
+    if "When to use" in parts:
+        text += ["## When to use it", parts["When to use"]]
     if MATH not in about:
         text += ["## How it works", detail(name)]
     if picture:
@@ -130,10 +132,10 @@ def gradient_picture(name: str) -> bytes | None:
 
 
 def equation(name: str) -> str:
-    """The equation of a loss on lines that fit a cell of a table, or its remark if it has none."""
+    """The equation of a loss on lines that fit a cell of a table, or its summary without one."""
     found = BLOCK.search(sections(LOSSES.builder(name))["About"])
     if found is None:
-        return LOSSES.cards[name].remark
+        return LOSSES.summary(name)
     tex = " ".join(f"{found['first']} {found['rest']}".split()).replace("|", r"\vert ")
     parts = [part.strip(" ,") for part in tex.split(r"\qquad")]
     return "<br>".join(f"$`{part}`$" for part in parts)
@@ -144,8 +146,9 @@ def row(name: str) -> str:
     described = (LOSSES.builder(name), parts_of(name)[0]) if name != "auto" else ()
     said = (sections(item).get("Reference") for item in described)
     paper = " ".join(next((text for text in said if text), "").split())
-    first = f"[`{name}`]({name}.md)"
-    return f"| {first} | {LOSSES.cards[name].unlabelled} | {equation(name)} | {paper} |\n"
+    assumed = " ".join(sections(LOSSES.builder(name)).get("Assumption", "").split())
+    assumed = assumed.removeprefix("Unlabelled entries are ").rstrip(".")
+    return f"| [`{name}`]({name}.md) | {assumed} | {equation(name)} | {paper} |\n"
 
 
 def overview(names: list[str]) -> str:

@@ -103,7 +103,7 @@ def run_command(words: list[str]) -> None:
 def test_python_on_a_page_runs_from_top_to_bottom(
     page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for registered in ("_builders", "cards"):  # a page may register one
+    for registered in ("_builders", "references"):  # a page may register one
         monkeypatch.setattr(LOSSES, registered, dict(getattr(LOSSES, registered)))
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(TEXTS[page], "python"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 import typing
@@ -59,12 +61,11 @@ def test_every_loss_is_public_under_its_name() -> None:
     assert all(hasattr(hilltop.losses, name) for name in hilltop.losses.__all__)
 
 
-def test_every_loss_of_ours_has_a_card() -> None:
-    assert set(LOSSES.cards) == set(LOSSES)
-    for name, card in LOSSES.cards.items():
-        assert card.when.endswith("."), name
-        assert card.unlabelled, name
-        assert card.remark, name
+def test_every_loss_says_what_it_assumes_and_when_to_use_it() -> None:
+    for name in LOSSES:
+        said = inspect.getdoc(LOSSES.builder(name)) or ""
+        assert re.search(r"^Assumption:\n    .*unlabelled", said, re.M | re.I), name
+        assert re.search(r"^When to use:\n    \S", said, re.M), name
 
 
 def test_importing_the_losses_does_not_import_the_compiler_of_torch() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
@@ -182,6 +183,35 @@ class TestHeads:
         model = transformers.ViTForImageClassification(config)
         expected = self.start(model)
         torch.testing.assert_close(model.classifier.bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_both_heads_of_a_distilled_hugging_face_model(self) -> None:
+        transformers = pytest.importorskip("transformers")
+        config = transformers.DeiTConfig(
+            hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+            num_labels=5,
+        )  # fmt: skip
+        model = transformers.DeiTForImageClassificationWithTeacher(config)
+        expected = self.start(model)
+        for head in (model.cls_classifier, model.distillation_classifier):
+            torch.testing.assert_close(head.bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_a_hidden_layer_as_wide_as_the_head_is_left_alone(self) -> None:
+        for layers in ((nn.Linear(4, 5), nn.Linear(5, 5)), (nn.Linear(5, 5), nn.Linear(5, 5))):
+            before = layers[0].bias.detach().clone()
+            expected = self.start(nn.Sequential(layers[0], nn.ReLU(), layers[1]))
+            assert torch.equal(layers[0].bias, before)
+            torch.testing.assert_close(layers[1].bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_a_head_without_a_bias_is_told_how_to_get_one(self) -> None:
+        model = nn.Sequential(
+            nn.Linear(4, 8), nn.ModuleDict({"score": nn.Linear(8, 5, bias=False)})
+        )
+        with pytest.raises(ArgumentError, match=r"'1\.score' has no bias") as caught:
+            init_head(model, bce(), self.targets)
+        (line,) = re.findall(r"made, (model\..*), or leave", str(caught.value))
+        exec(line, {"model": model, "torch": torch})
+        expected = self.start(model)
+        torch.testing.assert_close(model[1]["score"].bias.detach(), expected, rtol=0, atol=0.03)
 
     def test_what_was_done_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
         model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import types
 
 import pytest
 import torch
@@ -71,7 +72,8 @@ def test_a_fault_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(kernel, "_ENTRIES_PER_THREAD", 16)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
-    monkeypatch.setattr(kernel, "_compiled", lambda *_: fail)
+    broken = types.SimpleNamespace(hilltop_loss_and_grad=fail)
+    monkeypatch.setattr(kernel, "library", lambda: broken)
     with pytest.raises(MemoryError):
         hill()(*batch(50, 7))
 

@@ -83,6 +83,7 @@ class Review:
     columns image, class and answer (yes, no or unsure), as `hilltop queue` writes them."""
     force: bool = False
     """With --static, replace a file of that name; with --import, take answers of another audit."""
+    needs: ClassVar = {"static": ("top", "for_", "classes"), "assign": ("overlap",)}
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:
@@ -255,6 +256,7 @@ class Apply:
     lossy: bool = False
     """Leave out what another format cannot express, instead of stopping."""
     force: Force = False
+    needs: ClassVar = {"candidates": ("image_prefix",)}
 
     def run(self) -> dict[str, Any]:
         """Take in, write, say what was done."""

@@ -3,7 +3,6 @@ from hilltop.losses.base import LabelStats as LabelStats
 from hilltop.losses.base import Loss as Loss
 from hilltop.losses.base import PairBatch as PairBatch
 from hilltop.losses.catalogue import LOSSES as LOSSES
-from hilltop.losses.catalogue import MethodCard as MethodCard
 from hilltop.losses.catalogue import build as build
 from hilltop.losses.compose import MultiLabelLoss as MultiLabelLoss
 from hilltop.losses.corrections import Correction as Correction

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import torch
-import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor, nn
 
 from hilltop.checks import check_choice, check_same_shape, check_whole, invalid_targets_message
@@ -135,6 +134,7 @@ class Loss(nn.Module):
     independent_rows: bool = True
     """Whether the loss of an image depends on that image alone: on no other image of its batch and
     on no batch before."""
+    label_smoothing: float = 0.0
     wants_evidence: bool = False
     """Whether the loss uses :attr:`LabelStats.evidence`."""
     epoch: Tensor
@@ -232,13 +232,17 @@ class Loss(nn.Module):
         """Reduce the losses of all entries, of which those with a NaN target are 0."""
         if self.reduction == "none":
             return entries
-        if self.reduction != "mean":
-            total = entries.sum()
-            rows = batch.targets.shape[:-1].numel()
-            return total if self.reduction == "sum" else total / max(1, rows)
+        if self.reduction != "mean" or not entries.numel():
+            return entries.sum() / self.divisor(batch, 1)
         if batch.complete or not batch.targets.dtype.is_floating_point:
-            return entries.mean() if entries.numel() else entries.sum()
+            return entries.mean()
         return entries.sum() / (batch.targets == batch.targets).sum().clamp(min=1)
+
+    def divisor(self, batch: PairBatch, known: int) -> int:
+        """Return what the sum over a batch is divided by, given how many entries are known."""
+        if self.reduction == "mean":
+            return known
+        return max(1, batch.targets.shape[:-1].numel()) if self.reduction == "batchmean" else 1
 
     def check_targets(self, targets: Tensor) -> bool:
         """Raise unless the loss can take these targets; return whether none of them is NaN.
@@ -290,31 +294,9 @@ class Loss(nn.Module):
         if self.safe_start is not None:
             self.safe_start.read_stage()
 
-    def cross_entropy(
-        self, batch: PairBatch, *, shift: Tensor | None = None, push: Tensor | None = None
-    ) -> Tensor:
-        """Return binary cross-entropy, reduced, with the weights of this loss.
-
-        Args:
-            batch: The pairs.
-            shift: Subtracted from all logits by :class:`SafeStart`.
-            push: Added to every entry.
-        """
-        logits = batch.logits.to(compute_dtype(batch.logits))
-        targets = batch.targets.to(logits.dtype)
-        weight, pos_weight = (self._buffers.get(name) for name in ("class_weight", "pos_weight"))
-        if batch.complete and shift is None and self.reduction == "mean":  # as in torch, to the bit
-            return F.binary_cross_entropy_with_logits(
-                logits, targets, weight, pos_weight=pos_weight
-            )
-        known = targets == targets  # NaN differs from itself
-        logits = torch.where(known, logits if shift is None else logits - shift, 0.0)
-        targets = torch.where(known, targets, 0.0)
-        entries = F.binary_cross_entropy_with_logits(
-            logits, targets, weight, pos_weight=pos_weight, reduction="none"
-        )
-        entries = entries if push is None else entries + push
-        return self.reduce(torch.where(known, entries, 0.0), batch)
+    def class_weights(self, logits: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return factors for each class on both terms and on the positive term, or None."""
+        return None, None
 
     def init_loss(self) -> Loss:
         """Return the loss whose best constant a head should start at."""

@@ -1,9 +1,8 @@
-"""The losses by name, what is said of each, and the options they share."""
+"""The losses by name, and the options they share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypedDict
 
 from hilltop.deprecation import warn_renamed
@@ -16,38 +15,27 @@ from hilltop.registry import Registry
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True)
-class MethodCard:
-    """What tables and pages say of a loss beside its docstring, and its equation for the tests.
-
-    Attributes:
-        unlabelled: What it takes unlabelled entries for: "unlabelled entries are ...".
-        remark: What it is, in a few words for a table.
-        when: When to use it, a sentence or two for its page.
-        reference: The loss of one entry as a function of logit and target, with default options:
-            plain Python floats, written from the publication. None if the tests have their own.
-    """
-
-    unlabelled: str
-    remark: str
-    when: str
-    reference: Callable[[float, float], float] | None = None
-
-
 class LossRegistry(Registry[Loss]):
     """The losses by name; registering one enrols it in checks, tables, pages and commands."""
 
     def __init__(self) -> None:
         """Start empty."""
         super().__init__("loss")
-        self.cards: dict[str, MethodCard] = {}
+        self.references: dict[str, Callable[[float, float], float]] = {}
 
     def register(
-        self, name: str, card: MethodCard | None = None
+        self, name: str, *, reference: Callable[[float, float], float] | None = None
     ) -> Callable[[Callable[P, Loss]], Callable[P, Loss]]:
-        """Return a decorator that files a builder, and what is said of it, under ``name``."""
-        if card is not None:
-            self.cards[name] = card
+        """Return a decorator that files a builder under ``name``.
+
+        Args:
+            name: What commands, tables and pages call the loss.
+            reference: The loss of one entry as a function of logit and target, with default
+                options: plain Python floats, written from the publication, for the shared tests.
+                None if the tests have their own.
+        """
+        if reference is not None:
+            self.references[name] = reference
         return super().register(name)
 
     def build(self, name: str, **options: Any) -> Loss:
@@ -100,7 +88,7 @@ def build(name: str, **options: Any) -> Loss:
 
     Example:
         >>> build("hill", margin=0.5).positive
-        FocalPositive(gamma=2, margin=0.5, detach_weight=False)
+        FocalPositive(gamma=2, margin=0.5, detach_weight=False, alpha=1)
     """
     return LOSSES.build(name, **options)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from hilltop.checks import check_kind, check_number
 from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError, ArgumentTypeError
+from hilltop.losses import functional
 from hilltop.losses.base import (
     LabelStats,
     Loss,
@@ -24,7 +25,7 @@ from hilltop.losses.base import (
 )
 from hilltop.losses.corrections import Correction, EmaTeacher, SelectiveCorrection
 from hilltop.losses.engine import kernel
-from hilltop.losses.terms import KernelTerm, NegativeTerm, PositiveTerm
+from hilltop.losses.terms import NegativeTerm, PositiveTerm
 
 ClassWeight = Tensor | Sequence[float] | float
 _NO_WEIGHTS = kernel.LossWeights()
@@ -156,19 +157,9 @@ class MultiLabelLoss(Loss):
         found: Tensor = (pseudo > keep) & (batch.targets == 0)
         return found
 
-    def cross_entropy(
-        self, batch: PairBatch, *, shift: Tensor | None = None, push: Tensor | None = None
-    ) -> Tensor:
-        """Return binary cross-entropy, reduced, with the weights and targets of this loss."""
-        self._check_weights(batch.logits)
-        if self.label_smoothing:
-            smoothed = batch.targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
-            batch = batch._replace(targets=smoothed)
-        return super().cross_entropy(batch, shift=shift, push=push)
-
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the equation, entry by entry; unknown entries are 0."""
-        self._check_weights(batch.logits)
+        class_weight, pos_weight = self.class_weights(batch.logits)
         logits = batch.logits.to(compute_dtype(batch.logits))
         targets = batch.targets.to(logits.dtype)
         known = None  # False for NaN; compiled code takes longer for isnan and nan_to_num
@@ -177,19 +168,18 @@ class MultiLabelLoss(Loss):
             if logits.is_cpu and not traced():
                 logits = torch.where(known, logits, 0.0)
         given = PairBatch(logits, targets, *batch[2:])
-        if self.label_smoothing:
-            targets = targets * (1 - 2 * self.label_smoothing) + self.label_smoothing
+        targets = functional.smooth_targets(targets, self.label_smoothing)
         if known is not None:
             targets = torch.where(known, targets, 0.0)
         loss_pos, loss_neg = self.positive(logits), self._unlabelled(given)
-        if self.pos_weight is not None:
-            loss_pos = self.pos_weight.to(loss_pos.dtype) * loss_pos
+        if pos_weight is not None:
+            loss_pos = pos_weight.to(loss_pos.dtype) * loss_pos
         # y l+ + (1 - y) l-, exact at 0 and 1, in one operator instead of four.
         loss = torch.lerp(loss_neg, loss_pos, targets)
         if known is not None:
             loss = torch.where(known, loss, 0.0)
-        if self.class_weight is not None:
-            loss = self.class_weight.to(loss.dtype) * loss
+        if class_weight is not None:
+            loss = class_weight.to(loss.dtype) * loss
         return loss
 
     def _unlabelled(self, batch: PairBatch) -> Tensor:
@@ -210,28 +200,26 @@ class MultiLabelLoss(Loss):
         """Return the reduced loss: by the compiled kernel on the CPU, or by the formula."""
         logits, targets, verified = batch.logits, batch.targets, batch.verified
         class_weight, pos_weight = self._buffers["class_weight"], self._buffers["pos_weight"]
-        form = None
+        described = None
         if kernel.runs_on(logits, targets, class_weight, pos_weight):
-            form = self._kernel_form(batch)
-        if form is None:
+            described = self._kernel_form(logits)
+        if described is None:
             return super().evaluate(batch)
+        form, weights = described
         needs_grad = torch.is_grad_enabled() and logits.requires_grad
         plain, labels = logits.float().contiguous(), targets.float().contiguous()
-        selected = None
-        correction = self._modules.get("correction")
+        selected, correction = None, self._modules.get("correction")
         if isinstance(correction, SelectiveCorrection):
-            self.check_targets(targets)  # or wrong targets would be remembered
-            given = PairBatch(plain.detach(), labels, *batch[2:])
-            selected = correction.selected(given, learning=needs_grad).contiguous()
-        entries, count = targets.numel(), 1
-        if self.reduction == "mean":
-            count = entries
-        elif self.reduction == "batchmean":
-            count = max(1, targets.shape[:-1].numel())
-        weights = _NO_WEIGHTS
-        by_class = form.positive.by_class or form.negative.by_class
-        if class_weight is not None or pos_weight is not None or by_class:
-            weights = self._kernel_weights(form, logits)
+            limit = correction.limit(batch.epoch)
+            if limit is None:
+                self.check_targets(targets)  # or wrong targets would be remembered
+                given = PairBatch(plain.detach(), labels, *batch[2:])
+                selected = correction.selected(given, learning=needs_grad).contiguous()
+                form.adds_pseudo_labels = correction.adds_pseudo_labels
+            else:
+                form.pseudo_above = limit
+        divisor = self.divisor(batch, targets.numel())
+        form.grad_scale = 1 / divisor
         found = kernel.loss_and_grad(
             form,
             plain,
@@ -241,73 +229,59 @@ class MultiLabelLoss(Loss):
             selected=selected,
             want_entries=self.reduction == "none",
             needs_grad=needs_grad,
-            grad_scale=1 / count,
         )
         if found.invalid:
             self.check_targets(targets)
-        if found.known < entries and self.reduction == "mean":
-            count = max(1, found.known)
-            if found.grad is not None:
-                found.grad.mul_(entries / count)
+        known = self.divisor(batch, max(1, found.known))
+        if found.grad is not None and known != divisor:
+            found.grad.mul_(divisor / known)
         value = found.entries
         if value is None:
-            value = labels.new_full((), found.total / count)
+            value = labels.new_full((), found.total / known)
         return kernel.with_gradient(logits, value, found.grad)
 
-    def _kernel_form(self, batch: PairBatch) -> kernel.LossForm | None:
+    def _kernel_form(self, logits: Tensor) -> tuple[kernel.LossForm, kernel.LossWeights] | None:
         """Return this loss for the kernel, or None if the kernel cannot express it."""
-        classes = batch.logits.shape[-1] if batch.logits.ndim else 1
         parts: dict[str, Any] = self._modules  # for a small batch, attribute look-ups count
-        forms: list[KernelTerm | None] = []
+        correction = parts.get("correction")
+        if correction is not None:
+            selective = isinstance(correction, SelectiveCorrection)
+            if not selective or not correction.selects_only():
+                return None
+        forms: list[kernel.KernelTerm | None] = []
         for name in ("positive", "negative", "pseudo_positive", "verified_negative"):
             part = parts.get(name)
-            forms.append(None if part is None else part.kernel_form(classes))
-            if part is None:
-                continue
-            if forms[-1] is None or part._forward_hooks or part._forward_pre_hooks:
+            forms.append(None if part is None else part.kernel_form(logits))
+            if part is not None and (
+                forms[-1] is None or part._forward_hooks or part._forward_pre_hooks
+            ):
                 return None
         positive, negative, pseudo, verified = forms
         assert positive is not None
         assert negative is not None
-        if (pseudo is not None and pseudo.by_class) or (verified is not None and verified.by_class):
+        if any(form is not None and form.by_class is not None for form in (pseudo, verified)):
             return None
-        above, adds, correction = math.inf, False, parts.get("correction")
-        if correction is not None:
-            if not correction.runs_in_kernel or correction._forward_hooks:
-                return None
-            if isinstance(correction, SelectiveCorrection):  # the kernel is told what was selected
-                adds = correction.adds_pseudo_labels
-            else:
-                limit = correction.pseudo_above()
-                if limit is None:
-                    return None
-                if limit.start_epoch == 0 or int(batch.epoch) >= limit.start_epoch:
-                    above = limit.logit
-        pseudo = positive if pseudo is None else pseudo
-        return kernel.LossForm(
-            positive, negative, pseudo, verified, above, self.label_smoothing, adds
-        )
+        weights = _NO_WEIGHTS
+        given, numbers = self.class_weights(logits), (positive.by_class, negative.by_class)
+        if given != (None, None) or numbers != (None, None):
+            classes = logits.shape[-1] if logits.ndim else 1
+            by_class = [
+                None if weight is None else weight.float().expand(classes).contiguous()
+                for weight in given
+            ]
+            weights = kernel.LossWeights(by_class[0], by_class[1], *numbers)
+        form = kernel.LossForm(positive, negative, pseudo or positive, verified or negative)
+        form.has_verified, form.smoothing = verified is not None, self.label_smoothing
+        form.pseudo_above = math.inf
+        return form, weights
 
-    def _kernel_weights(self, form: kernel.LossForm, logits: Tensor) -> kernel.LossWeights:
-        """Return class weights, and the numbers of terms that differ between classes."""
-        self._check_weights(logits)
-        classes = logits.shape[-1] if logits.ndim else 1
-        class_weight, pos_weight = (
-            None if weight is None else weight.float().expand(classes).contiguous()
-            for weight in (self.class_weight, self.pos_weight)
-        )
-        return kernel.LossWeights(
-            class_weight,
-            pos_weight,
-            self.positive.kernel_numbers(logits) if form.positive.by_class else None,
-            self.negative.kernel_numbers(logits) if form.negative.by_class else None,
-        )
-
-    def _check_weights(self, logits: Tensor) -> None:
+    def class_weights(self, logits: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return ``class_weight`` and ``pos_weight``, if they fit the logits."""
         for name in ("class_weight", "pos_weight"):
-            weight = self._buffers[name]
+            weight = self._buffers[name]  # for a small batch, attribute look-ups count
             if weight is not None:
                 check_one_for_each_class(name, weight, logits)
+        return self._buffers["class_weight"], self._buffers["pos_weight"]
 
     def extra_repr(self) -> str:
         """Show what the parts do not say."""
@@ -321,11 +295,9 @@ def with_ema_teacher(loss: Loss) -> tuple[MultiLabelLoss, EmaTeacher]:
     Raises:
         ArgumentError: The loss turns no pairs into labels.
     """
-    if isinstance(loss, MultiLabelLoss) and loss.correction is not None:
-        inner = loss.correction
-        if isinstance(inner, SelectiveCorrection) or inner.pseudo_above() is not None:
-            teacher = EmaTeacher(inner)
-            return loss.with_correction(teacher), teacher
+    if isinstance(loss, MultiLabelLoss) and isinstance(loss.correction, SelectiveCorrection):
+        teacher = EmaTeacher(loss.correction)
+        return loss.with_correction(teacher), teacher
     raise ArgumentError(
         "An EMA teacher (ask_average) needs a loss that selects pairs, such as splc, splc_bounded"
         " or ll_ct, and this one selects none. Leave it out, or take another loss."

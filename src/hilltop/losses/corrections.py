@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hilltop.losses.base import LabelStats, PairBatch
 from hilltop.losses.memory import learns_from
+from hilltop.losses.terms import Part
 
 
-class PseudoAbove(NamedTuple):
-    """A logit above which entries that nobody verified are pseudo labels, from an epoch on."""
-
-    logit: float
-    start_epoch: int = 0
-
-
-class Correction(nn.Module):
+class Correction(Part):
     """Decides for every entry how much of the negative term to keep, and what is a pseudo label.
 
     The two weights carry no gradient. "No correction" is (1, 0). Entries that a person verified
     always get (1, 0).
     """
 
-    can_saturate: bool = False
-    """Whether the model's own confident mistakes are confirmed."""
     self_labelling: bool = False
     """Whether labels are inferred from the model's output from the first step on."""
     start_epoch: int = 0
@@ -34,16 +26,6 @@ class Correction(nn.Module):
     independent_rows: bool = False
     """Whether the correction of an entry depends on that entry and the epoch alone. False is the
     safe answer: it looks at whole batches, or remembers."""
-
-    runs_in_kernel: bool = False
-    """Whether ``select`` or ``pseudo_above`` says all that the correction does."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Note whether the class, or one that it inherits from, can run in the kernel."""
-        super().__init_subclass__(**options)
-        simple = bool(vars(cls).keys() & {"select", "pseudo_above"})
-        if simple or vars(cls).keys() & {"forward", "extra_loss"}:
-            cls.runs_in_kernel = simple and "extra_loss" not in vars(cls)
 
     def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``(keep, pseudo)``: weights for the negative term and for that of pseudo labels.
@@ -71,23 +53,22 @@ class Correction(nn.Module):
         """Return a sentence on memory that grows with images x classes, or None."""
         return None
 
-    def pseudo_above(self) -> PseudoAbove | None:
-        """Return the logit above which an entry is a pseudo label, or None if it is more complex.
-
-        A correction of this simple form runs in the compiled kernel.
-        """
-        return None
-
 
 class SelectiveCorrection(Correction):
     """A correction that selects entries, and does the same to all that it selected.
 
     Subclasses write :meth:`select`, and say with ``adds_pseudo_labels`` whether a selected entry is
     a pseudo label or does not count at all. They run in the compiled kernel, whatever they select
-    by.
+    by, unless they write ``forward`` or ``extra_loss`` too.
     """
 
     adds_pseudo_labels: bool = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Take back the limit of a base class where ``select`` is written anew."""
+        super().__init_subclass__(**options)
+        if "select" in vars(cls) and "limit" not in vars(cls):
+            cls.limit = SelectiveCorrection.limit  # type: ignore[method-assign]
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Return True for some of the candidates.
@@ -99,6 +80,22 @@ class SelectiveCorrection(Correction):
             learning: Whether this is a step of training, which may be remembered.
         """
         raise NotImplementedError
+
+    def limit(self, epoch: Tensor | int) -> float | None:
+        """Return the logit above which all that nobody verified is selected in an epoch.
+
+        None if it is not that simple. The compiled kernel then needs no mask of what is selected.
+        """
+        return None
+
+    def selects_only(self) -> bool:
+        """Return whether :meth:`select` says all that this correction does."""
+        kind = type(self)
+        return (
+            kind.forward is SelectiveCorrection.forward
+            and kind.extra_loss is Correction.extra_loss
+            and not self._forward_hooks
+        )
 
     def selected(self, batch: PairBatch, *, learning: bool) -> Tensor:
         """Find the candidates and select among them."""
@@ -120,7 +117,7 @@ class EmaTeacher(SelectiveCorrection):
     without them the model's own logits count.
 
     Args:
-        inner: A correction that selects entries, or takes those above a threshold.
+        inner: A correction that selects entries.
 
     Example:
         >>> from hilltop.losses import SelfPacedCorrection
@@ -131,26 +128,20 @@ class EmaTeacher(SelectiveCorrection):
         tensor([[0., 1.]])
     """
 
-    def __init__(self, inner: Correction) -> None:
+    def __init__(self, inner: SelectiveCorrection) -> None:
         """Take the properties of the correction."""
         super().__init__()
         self.inner = inner
         self.teacher_logits: Tensor | None = None
         self.can_saturate, self.self_labelling = inner.can_saturate, inner.self_labelling
         self.independent_rows = inner.independent_rows
-        if isinstance(inner, SelectiveCorrection):
-            self.adds_pseudo_labels = inner.adds_pseudo_labels
+        self.adds_pseudo_labels = inner.adds_pseudo_labels
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select by the teacher's logits."""
         if self.teacher_logits is not None:
             batch = batch.with_logits(self.teacher_logits.detach().to(batch.logits))
-        if isinstance(self.inner, SelectiveCorrection):
-            return self.inner.select(batch, candidates, learning=learning)
-        above = self.inner.pseudo_above()
-        assert above is not None
-        started = torch.as_tensor(batch.epoch >= above.start_epoch)
-        return candidates & (batch.logits > above.logit) & started.to(candidates.device)
+        return candidates & self.inner.select(batch, candidates, learning=learning)
 
     def prepare(self, stats: LabelStats) -> None:
         """Pass the statistics on."""

@@ -1,6 +1,6 @@
 """The equations of the terms, as pure differentiable functions of logits without defaults.
 
-Each function takes logits of any shape and returns a loss of the same shape. The minus sign of
+Each takes logits of any shape and returns a loss of the same shape. The minus sign of
 Eq. 1 is folded in, so losses are never negative. Values and gradients are finite for every finite
 logit.
 """
@@ -79,3 +79,8 @@ def entropy_negative(logits: Tensor) -> Tensor:
     r"""Return :math:`\log 2 + p \log p + (1 - p) \log(1 - p)`."""
     entropy = F.softplus(logits) - logits * torch.sigmoid(logits)
     return (math.log(2) - entropy).clamp(min=0.0)  # at p = 1/2 rounding makes it negative
+
+
+def smooth_targets(targets: Tensor, eps: float) -> Tensor:
+    r"""Return :math:`y (1 - \epsilon) + (1 - y) \epsilon`: 1 - eps for 1 and eps for 0."""
+    return targets * (1 - 2 * eps) + eps if eps else targets

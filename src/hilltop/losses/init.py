@@ -55,6 +55,18 @@ def best_constant(loss: Loss, targets: Tensor, *, verified: Tensor | None = None
     return min((coarse + 0.02 * number for number in range(-12, 13)), key=value)
 
 
+def label_shares(targets: Tensor, *, weight: Tensor | None = None) -> Tensor:
+    """Return the share of rows labelled with each class; of all classes where nothing is known."""
+    if weight is None:
+        weight = torch.ones(len(targets), device=targets.device)
+    weight = weight.to(torch.float64)
+    labelled, known = (
+        weight @ part.to(weight) for part in (targets.nan_to_num(), ~targets.isnan())
+    )
+    overall = labelled.sum() / known.sum().clamp(min=1e-9)
+    return torch.where(known > 0, labelled / known.clamp(min=1e-9), overall)
+
+
 def log_odds(targets: Tensor, *, weight: Tensor | None = None) -> Tensor:
     """Return the log odds of a label of each class.
 
@@ -69,15 +81,7 @@ def log_odds(targets: Tensor, *, weight: Tensor | None = None) -> Tensor:
         >>> log_odds(torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
         tensor([  0., -10.])
     """
-    if weight is None:
-        weight = torch.ones(len(targets), device=targets.device)
-    weight = weight.to(torch.float64)
-    labelled, known = (
-        weight @ part.to(weight) for part in (targets.nan_to_num(), ~targets.isnan())
-    )
-    overall = labelled.sum() / known.sum().clamp(min=1e-9)
-    shares = torch.where(known > 0, labelled / known.clamp(min=1e-9), overall)
-    return torch.logit(shares, eps=_RAREST).to(torch.float32)
+    return torch.logit(label_shares(targets, weight=weight), eps=_RAREST).to(torch.float32)
 
 
 def head_start(
@@ -126,7 +130,7 @@ def init_head(
     Args:
         model: A module with a linear or convolution layer that gives the logits. The classifier of
             timm models is asked for; in torchvision, Hugging Face and other models it is the last
-            layer with one output for each class.
+            layer with one output for each class, and others like it right before.
         loss: The loss it will be trained with.
         targets: The training targets ``(N, C)``, or as many of their rows as are convenient.
         verified: True where a person verified the target.
@@ -162,35 +166,52 @@ Head = nn.Linear | nn.Conv1d | nn.Conv2d
 
 
 def find_heads(model: nn.Module, classes: int) -> dict[str, Head]:
-    """Return the layers that give the logits, by name; more than one in distilled timm models.
+    """Return the layers that give the logits, by name; more than one in distilled models.
 
     Raises:
         ArgumentError: No layer has one output for each class, or it has no bias.
     """
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, Head)}
     fitting = {name: layer for name, layer in layers.items() if _outputs(layer) == classes}
-    ask = getattr(model, "get_classifier", None)
-    if callable(ask):
-        answer = ask()
-        parts = answer if isinstance(answer, tuple | list) else [answer]
-        known = {id(m) for part in parts if isinstance(part, nn.Module) for m in part.modules()}
-        own = {name: layer for name, layer in fitting.items() if id(layer) in known}
-        heads = own or dict(list(fitting.items())[-1:])
-    else:
-        heads = dict(list(fitting.items())[-1:])
-    if not heads:
+    if not fitting:
         last = next(reversed(layers), None)
         found = "it has none" if last is None else f"{last!r} has {_outputs(layers[last])}"
         raise ArgumentError(
             f"The model needs a linear or convolution layer with {classes} outputs, one for each"
             f" class, but {found}. Replace the classification head first."
         )
+    heads = _named_heads(model, fitting) or _last_heads(layers, fitting)
     without = [name for name, head in heads.items() if head.bias is None]
     if without:
         raise ArgumentError(
-            f"The classification head {without[0]!r} has no bias to start from. Give it one, or"
-            " leave init_head out: the loss then begins with its safe start."
+            f"The classification head {without[0]!r} has no bias to start from. Give it one before"
+            f" the optimizer is made, model.get_submodule({without[0]!r}).bias ="
+            f" torch.nn.Parameter(torch.zeros({classes})), or leave init_head out: the loss then"
+            " begins with its safe start."
         )
+    return heads
+
+
+def _named_heads(model: nn.Module, fitting: dict[str, Head]) -> dict[str, Head]:
+    """Return the layers that a timm model says are its classifier."""
+    ask = getattr(model, "get_classifier", None)
+    answer = ask() if callable(ask) else ()
+    parts = answer if isinstance(answer, tuple | list) else [answer]
+    known = {id(m) for part in parts if isinstance(part, nn.Module) for m in part.modules()}
+    return {name: layer for name, layer in fitting.items() if id(layer) in known}
+
+
+def _last_heads(layers: dict[str, Head], fitting: dict[str, Head]) -> dict[str, Head]:
+    """Return the last fitting layer, and those like it right before, whose logits are averaged."""
+    *_, name = fitting
+    shape = layers[name].weight.shape
+    heads = {name: layers[name]}
+    if shape[0] == shape[1]:
+        return heads  # one like it may feed it
+    for before in reversed(list(layers)[: list(layers).index(name)]):
+        if layers[before].weight.shape != shape:
+            break
+        heads = {before: layers[before], **heads}
     return heads
 
 
@@ -288,9 +309,6 @@ def _shares(labels: Labels) -> Tensor:
         raise ArgumentError(
             f"labels must have the shape (images, classes), but got {tuple(shares.shape)}."
         )
-    known = ~shares.isnan()
     if bool(((shares < 0) | (shares > 1)).any()):
         raise ArgumentError("labels must lie between 0 and 1, or be NaN for unknown.")
-    labelled = shares.nansum(dim=0)
-    overall = labelled.sum() / known.sum().clamp(min=1)  # for a class of which nothing is known
-    return torch.where(known.any(dim=0), labelled / known.sum(dim=0).clamp(min=1), overall)
+    return label_shares(shares)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor, nn
 
 from hilltop.errors import HilltopWarning
+from hilltop.losses import functional
 
 if TYPE_CHECKING:
     from hilltop.losses.base import Loss, PairBatch
@@ -130,7 +132,7 @@ class SafeStart(nn.Module):
             return loss.evaluate(batch)
         batch = batch._replace(complete=loss.check_targets(batch.targets))
         if self.known_stage == _CROSS_ENTROPY:
-            return loss.cross_entropy(batch)
+            return cross_entropy(loss, batch)
         rate = self._advance(loss, batch)
         if logits.is_cpu and not torch.compiler.is_compiling():
             self.read_stage()
@@ -138,9 +140,9 @@ class SafeStart(nn.Module):
                 return loss.evaluate(batch)
             if self.known_stage == _SHIFTED:
                 return self._shifted(loss, batch, rate)
-            return loss.cross_entropy(batch)
+            return cross_entropy(loss, batch)
         start = torch.where(
-            self.stage == _SHIFTED, self._shifted(loss, batch, rate), loss.cross_entropy(batch)
+            self.stage == _SHIFTED, self._shifted(loss, batch, rate), cross_entropy(loss, batch)
         )
         return torch.where(self.stage == _EQUATION, loss.evaluate(batch), start)
 
@@ -181,7 +183,33 @@ class SafeStart(nn.Module):
         end, shift = torch.logit(rate), self.sums[2]
         strength = torch.minimum(torch.sigmoid(end + shift) - rate, _PUSH * rate)
         push = strength * (_mean_logit(batch) - end)
-        return loss.cross_entropy(batch, shift=shift, push=push)
+        return cross_entropy(loss, batch, shift=shift, push=push)
+
+
+def cross_entropy(
+    loss: Loss, batch: PairBatch, *, shift: Tensor | None = None, push: Tensor | None = None
+) -> Tensor:
+    """Return binary cross-entropy with the reduction, weights and smoothing of a loss.
+
+    Args:
+        loss: The loss.
+        batch: The pairs.
+        shift: Subtracted from all logits.
+        push: Added to every entry.
+    """
+    logits = batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+    targets = functional.smooth_targets(batch.targets.to(logits.dtype), loss.label_smoothing)
+    weight, pos_weight = loss.class_weights(logits)
+    if batch.complete and shift is None and loss.reduction == "mean":  # as in torch, to the bit
+        return F.binary_cross_entropy_with_logits(logits, targets, weight, pos_weight=pos_weight)
+    known = targets == targets  # NaN differs from itself
+    logits = torch.where(known, logits if shift is None else logits - shift, 0.0)
+    targets = torch.where(known, targets, 0.0)
+    entries = F.binary_cross_entropy_with_logits(
+        logits, targets, weight, pos_weight=pos_weight, reduction="none"
+    )
+    entries = entries if push is None else entries + push
+    return loss.reduce(torch.where(known, entries, 0.0), batch)
 
 
 def _summed(counts: Tensor) -> Tensor:

@@ -6,50 +6,41 @@ logit. It knows nothing of targets, epochs or reductions.
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+import inspect
+from typing import Any
 
 from torch import Tensor, nn
 
 from hilltop.checks import check_number
 from hilltop.errors import ArgumentError
 from hilltop.losses import functional
+from hilltop.losses.engine.kernel import KernelTerm
 
 
-class KernelTerm(NamedTuple):
-    r"""A term in the form that the compiled CPU kernel knows.
+class Part(nn.Module):
+    """A part of a loss: a term or a correction."""
 
-    With :math:`z = \mathrm{sign}\,x + \mathrm{offset}` and :math:`s = \sigma(z)`, ``"focal"`` is
-    scale :math:`q^\gamma \cdot -\log(1-q)` + constant, :math:`q = \max(s - \mathrm{shift}, 0)`,
-    ``"cubic"`` is scale :math:`(\mathrm{quadratic}\,s^2 + \mathrm{cubic}\,s^3)` and ``"kept"`` is
-    :math:`-\log(1 - \mathrm{keep}\,s)` with keep = 1 - lost, of the logit. With ``by_class``,
-    :meth:`Term.kernel_numbers` gives the constant of a positive term, or keep and lost of a
-    negative one, for each class.
-    """
+    can_saturate: bool = False
+    """Whether the gradient of an unlabelled entry vanishes near probability 1, or pushes it on."""
 
-    kind: Literal["focal", "cubic", "kept"]
-    sign: float = 1.0
-    offset: float = 0.0
-    gamma: int = 0
-    shift: float = 0.0
-    quadratic: float = 0.0
-    cubic: float = 0.0
-    scale: float = 1.0
-    keep: float = 1.0
-    lost: float = 0.0
-    constant: float = 0.0
-    by_class: bool = False
-    detach_weight: bool = False
+    def extra_repr(self) -> str:
+        """Show the arguments of the class that are stored under their names."""
+        stored = {
+            name: getattr(self, name, self) for name in inspect.signature(type(self)).parameters
+        }
+        return ", ".join(
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in stored.items()
+            if value is None or isinstance(value, bool | int | float | str | tuple)
+        )
 
 
-class Term(nn.Module):
+class Term(Part):
     """One side of the loss: logits in, a loss of the same shape out.
 
     Subclasses write :meth:`forward` with differentiable torch operations and are done. Those that
     the compiled kernel can express also return :meth:`kernel_form`.
     """
-
-    can_saturate: bool = False
-    """Whether the gradient vanishes near probability 1, so that entries can get stuck there."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Take back the kernel form of a base class where ``forward`` is written anew."""
@@ -61,12 +52,12 @@ class Term(nn.Module):
         """Return the loss of every entry."""
         raise NotImplementedError
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
-        """Return the same term for the compiled kernel, or None if it has no such form."""
-        return None
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
+        """Return the same term for the compiled kernel, or None if it has no such form.
 
-    def kernel_numbers(self, logits: Tensor) -> Tensor | None:
-        """Return the numbers that the kernel form needs for each class, one row for each kind."""
+        Args:
+            logits: Those that it will be used for; their size and device count, not their values.
+        """
         return None
 
 
@@ -82,9 +73,11 @@ class NegativeTerm(Term):
     cross-entropy. Among missing labels that hurts, so that a safe start never ends."""
 
 
-def _kernel_gamma(gamma: float) -> int | None:
-    """Return ``gamma`` as the small whole number that the kernel takes, or None."""
-    return int(gamma) if gamma <= 8 and gamma == int(gamma) else None
+def _focal(gamma: float, **numbers: Any) -> KernelTerm | None:
+    """Return a term for the kernel, which takes small whole numbers as gamma."""
+    if gamma > 8 or gamma != int(gamma):
+        return None
+    return KernelTerm("focal", gamma=gamma, **numbers)
 
 
 class LogPositive(PositiveTerm):
@@ -104,7 +97,7 @@ class LogPositive(PositiveTerm):
         """Return the loss of every entry."""
         return functional.focal_positive(logits, 0.0, 0.0, False)
 
-    def kernel_form(self, classes: int) -> KernelTerm:
+    def kernel_form(self, logits: Tensor) -> KernelTerm:
         """Return the same term for the compiled kernel."""
         return KernelTerm("focal", sign=-1.0)
 
@@ -156,25 +149,15 @@ class FocalPositive(PositiveTerm):
         loss = functional.focal_positive(logits, self.gamma, self.margin, self.detach_weight)
         return loss if self.alpha == 1 else self.alpha * loss
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
         """Return the same term for the compiled kernel, if gamma is a small whole number."""
-        gamma = _kernel_gamma(self.gamma)
-        if gamma is None:
-            return None
-        return KernelTerm(
-            "focal",
+        return _focal(
+            self.gamma,
             sign=-1.0,
             offset=self.margin,
-            gamma=gamma,
             scale=self.alpha,
             detach_weight=self.detach_weight,
         )
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        alpha = "" if self.alpha == 1 else f", alpha={self.alpha:g}"
-        constants = f"gamma={self.gamma:g}, margin={self.margin:g}"
-        return f"{constants}, detach_weight={self.detach_weight}{alpha}"
 
 
 class LogNegative(NegativeTerm):
@@ -194,7 +177,7 @@ class LogNegative(NegativeTerm):
         """Return the loss of every entry."""
         return functional.focal_negative(logits, 0.0, False)
 
-    def kernel_form(self, classes: int) -> KernelTerm:
+    def kernel_form(self, logits: Tensor) -> KernelTerm:
         """Return the same term for the compiled kernel."""
         return KernelTerm("focal")
 
@@ -226,20 +209,16 @@ class WeakNegative(NegativeTerm):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
-        scale = self._scale(logits.shape[-1] if logits.ndim else 1)
-        return scale * functional.focal_negative(logits, 0.0, False)
+        return self._scale(logits) * functional.focal_negative(logits, 0.0, False)
 
-    def kernel_form(self, classes: int) -> KernelTerm:
+    def kernel_form(self, logits: Tensor) -> KernelTerm:
         """Return the same term for the compiled kernel."""
-        return KernelTerm("focal", scale=self._scale(classes))
+        return KernelTerm("focal", scale=self._scale(logits))
 
-    def extra_repr(self) -> str:
-        """Show the weight."""
-        return "weight=1/(K-1)" if self.weight is None else f"weight={self.weight:g}"
-
-    def _scale(self, classes: int) -> float:
+    def _scale(self, logits: Tensor) -> float:
         if self.weight is not None:
             return self.weight
+        classes = logits.shape[-1] if logits.ndim else 1
         if classes < 2:
             raise ArgumentError(
                 "The default weight 1/(K-1) needs at least 2 classes in the last dimension of"
@@ -287,17 +266,9 @@ class FocalNegative(NegativeTerm):
         loss = functional.focal_negative(logits, self.gamma, self.detach_weight)
         return loss if self.alpha == 1 else self.alpha * loss
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
         """Return the same term for the compiled kernel, if gamma is a small whole number."""
-        gamma = _kernel_gamma(self.gamma)
-        if gamma is None:
-            return None
-        return KernelTerm("focal", gamma=gamma, scale=self.alpha, detach_weight=self.detach_weight)
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        alpha = "" if self.alpha == 1 else f", alpha={self.alpha:g}"
-        return f"gamma={self.gamma:g}, detach_weight={self.detach_weight}{alpha}"
+        return _focal(self.gamma, scale=self.alpha, detach_weight=self.detach_weight)
 
 
 class ShiftedFocalNegative(NegativeTerm):
@@ -348,16 +319,9 @@ class ShiftedFocalNegative(NegativeTerm):
             return functional.focal_negative(logits, self.gamma, self.detach_weight)
         return functional.shifted_focal_negative(logits, self.gamma, self.shift, self.detach_weight)
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
         """Return the same term for the compiled kernel, if gamma is a small whole number."""
-        gamma = _kernel_gamma(self.gamma)
-        if gamma is None:
-            return None
-        return KernelTerm("focal", gamma=gamma, shift=self.shift, detach_weight=self.detach_weight)
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"gamma={self.gamma:g}, shift={self.shift:g}, detach_weight={self.detach_weight}"
+        return _focal(self.gamma, shift=self.shift, detach_weight=self.detach_weight)
 
 
 class MseNegative(NegativeTerm):
@@ -381,7 +345,7 @@ class MseNegative(NegativeTerm):
         """Return the loss of every entry."""
         return functional.mse_negative(logits)
 
-    def kernel_form(self, classes: int) -> KernelTerm:
+    def kernel_form(self, logits: Tensor) -> KernelTerm:
         """Return the same term for the compiled kernel."""
         return KernelTerm("cubic", quadratic=1.0)
 
@@ -417,10 +381,6 @@ class HillNegative(NegativeTerm):
         """Return the loss of every entry."""
         return functional.hill_negative(logits, self.lam)
 
-    def kernel_form(self, classes: int) -> KernelTerm:
+    def kernel_form(self, logits: Tensor) -> KernelTerm:
         """Return the same term for the compiled kernel."""
         return KernelTerm("cubic", quadratic=self.lam, cubic=-1.0)
-
-    def extra_repr(self) -> str:
-        """Show the constant."""
-        return f"lam={self.lam:g}"

@@ -195,7 +195,9 @@ def mask_evidence(
     if model.kind not in ("scar", "count"):
         return Evidence(None, f"{model.describe()} The loss is cross-entropy")
     if model.loglik_gain <= MIN_LOGLIK_GAIN:  # the number of labels alone is no evidence of which
-        return Evidence(None, f"{model.describe()} Scores do not show which: cross-entropy")
+        return Evidence(
+            None, f"{model.describe()} Scores do not show which; the loss is cross-entropy"
+        )
     # An entry is masked only if the count rule and SCAR agree that it is probably present.
     recorded = targets if restored is None else targets.masked_fill(restored, 0.0)
     present = np.minimum(

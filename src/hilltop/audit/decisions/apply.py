@@ -23,6 +23,7 @@ from hilltop.audit.decisions.gold import read_gold
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, State, Step, detect, read, write_labels
 from hilltop.data.class_names import class_map
@@ -159,14 +160,12 @@ def likely_candidates(
 ) -> dict[int, list[tuple[str, float]]]:
     """By row, the likely candidates that nobody has answered yet, with their probability."""
     index = CandidateIndex.read(folder, labels)
+    still = answers.unanswered(AuditPairs(labels, index), index)
+    places = np.flatnonzero(still & (index.probabilities >= LIKELY))
     found: dict[int, list[tuple[str, float]]] = {}
-    for column, name in enumerate(labels.classes):
-        answered = {image for image, _ in answers.pairs(name)}
-        probs = index.class_probabilities(column)
-        for place in (probs >= LIKELY).nonzero()[0]:
-            row = int(index.class_rows(column)[place])
-            if not answered or labels.images[row].as_py() not in answered:
-                found.setdefault(row, []).append((name, float(probs[place])))
+    cells = (index.rows, index.columns(), index.probabilities)
+    for row, column, prob in zip(*(one[places].tolist() for one in cells), strict=True):
+        found.setdefault(row, []).append((labels.classes[column], prob))
     return found
 
 

@@ -15,40 +15,98 @@ from ctypes import addressof
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from hilltop.errors import HilltopError, HilltopWarning
-from hilltop.losses.terms import KernelTerm
 
 _ABI = 5
 _KINDS = {"focal": 0, "cubic": 1, "kept": 2}
 _ENTRIES_PER_THREAD = 1 << 18  # below this, starting a thread costs more than it saves
 _ALL, _SPAN, _LANES = 4096, 32, 8  # as in count_kernel.c
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_INT, _LONG, _FLOAT, _DOUBLE = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_double
+_POINTER = ctypes.c_void_p
 
 
-class LossForm(NamedTuple):
-    """A whole loss in the form that the kernel knows: see ``loss_t`` in kernel.c."""
+class KernelTerm(ctypes.Structure):
+    r"""A term in the form that the kernel knows: ``term_t`` in kernel.c.
 
-    positive: KernelTerm
-    negative: KernelTerm
-    pseudo: KernelTerm
-    verified: KernelTerm | None
-    pseudo_above: float
-    smoothing: float
-    adds_pseudo_labels: bool = False
+    With :math:`z = \mathrm{sign}\,x + \mathrm{offset}` and :math:`s = \sigma(z)`, ``"focal"`` is
+    scale :math:`q^\gamma \cdot -\log(1-q)` + constant, :math:`q = \max(s - \mathrm{shift}, 0)`,
+    ``"cubic"`` is scale :math:`(\mathrm{quadratic}\,s^2 + \mathrm{cubic}\,s^3)` and ``"kept"`` is
+    :math:`-\log(1 - \mathrm{keep}\,s)` with keep = 1 - lost, of the logit.
+
+    The numbers are those of the equations. With ``by_class``, float32 numbers for each class take
+    the place of the constant of a positive term, or of keep and lost of a negative one (two rows).
+    """
+
+    _fields_ = [(name, _INT) for name in ("kind", "gamma", "detach_weight", "has_numbers")]
+    _fields_ += [(name, _FLOAT) for name in ("sign", "offset", "shift", "quadratic", "cubic")]
+    _fields_ += [(name, _FLOAT) for name in ("scale", "keep", "lost", "constant")]
+
+    def __init__(
+        self,
+        kind: Literal["focal", "cubic", "kept"],
+        *,
+        gamma: float = 0,
+        detach_weight: bool = False,
+        sign: float = 1.0,
+        offset: float = 0.0,
+        shift: float = 0.0,
+        quadratic: float = 0.0,
+        cubic: float = 0.0,
+        scale: float = 1.0,
+        keep: float = 1.0,
+        lost: float = 0.0,
+        constant: float = 0.0,
+        by_class: Tensor | None = None,
+    ) -> None:
+        """Fill the structure, in its order: by name it takes four times as long."""
+        self.by_class = by_class
+        super().__init__(
+            _KINDS[kind], int(gamma), detach_weight, by_class is not None,
+            sign, offset, shift, quadratic, cubic, scale, keep, lost, constant,
+        )  # fmt: skip
+
+
+class LossForm(ctypes.Structure):
+    """A whole loss in the form that the kernel knows: ``loss_t`` in kernel.c."""
+
+    _fields_ = [(name, KernelTerm) for name in ("positive", "negative", "pseudo", "verified")]
+    _fields_ += [(name, _POINTER) for name in ("constants", "keeps", "losts")]
+    _fields_ += [("has_verified", _INT), ("pseudo_above", _FLOAT), ("smoothing", _FLOAT)]
+    _fields_ += [("adds_pseudo_labels", _INT), ("grad_scale", _FLOAT)]
+
+
+class Total(ctypes.Structure):
+    """What a call of either kernel adds up: ``total_t`` in kernel_math.h."""
+
+    _fields_ = (("sum", _DOUBLE), ("known", _LONG), ("invalid", _LONG), ("hard", _LONG))
+
+
+class _Rule(ctypes.Structure):
+    _fields_ = (
+        ("keep_over", _LONG),
+        ("keep_under", _LONG),
+        ("share", _DOUBLE),
+        ("room", _LONG),
+        ("restore_prob", _DOUBLE),
+    )
 
 
 class LossWeights(NamedTuple):
-    """Numbers for each class, in float32: weights, and what terms with ``by_class`` need."""
+    """Numbers for each class, in float32 and contiguous."""
 
     class_weight: Tensor | None = None
     pos_weight: Tensor | None = None
-    positive_numbers: Tensor | None = None
-    negative_numbers: Tensor | None = None
+    positive: Tensor | None = None  # see KernelTerm.by_class
+    negative: Tensor | None = None
+
+
+_NO_WEIGHTS = LossWeights()
 
 
 class KernelResult(NamedTuple):
@@ -131,43 +189,6 @@ class _Final(torch.autograd.Function):
         )
 
 
-_INT, _FLOAT, _POINTER = ctypes.c_int32, ctypes.c_float, ctypes.c_void_p
-
-
-class _Term(ctypes.Structure):
-    _fields_ = [(name, _INT) for name in ("kind", "gamma", "detach_weight", "by_class")]
-    _fields_ += [(name, _FLOAT) for name in ("sign", "offset", "shift", "quadratic", "cubic")]
-    _fields_ += [(name, _FLOAT) for name in ("scale", "keep", "lost", "constant")]
-
-
-class _Loss(ctypes.Structure):
-    _fields_ = [(name, _Term) for name in ("positive", "negative", "pseudo", "confirmed")]
-    _fields_ += [(name, _POINTER) for name in ("constants", "keeps", "losts")]
-    _fields_ += [("has_confirmed", _INT), ("pseudo_above", _FLOAT), ("smoothing", _FLOAT)]
-    _fields_ += [("adds_pseudo_labels", _INT), ("grad_scale", _FLOAT)]
-
-
-class Total(ctypes.Structure):
-    """What a call of either kernel adds up: see ``total_t`` in kernel_math.h."""
-
-    _fields_ = (
-        ("sum", ctypes.c_double),
-        ("known", ctypes.c_int64),
-        ("invalid", ctypes.c_int64),
-        ("hard", ctypes.c_int64),
-    )
-
-
-class _Rule(ctypes.Structure):
-    _fields_ = (
-        ("keep_over", ctypes.c_int64),
-        ("keep_under", ctypes.c_int64),
-        ("share", ctypes.c_double),
-        ("room", ctypes.c_int64),
-        ("restore_prob", ctypes.c_double),
-    )
-
-
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel, or None where it was not built."""
@@ -177,6 +198,12 @@ def library() -> ctypes.CDLL | None:
     try:
         loaded = ctypes.CDLL(str(path))
         if loaded.hilltop_kernel_abi() == _ABI:
+            for function, pointers in (
+                (loaded.hilltop_loss_and_grad, 9),
+                (loaded.hilltop_count_loss, 7),
+            ):
+                function.restype = None
+                function.argtypes = [_POINTER, _LONG, _LONG, *[_POINTER] * pointers]
             return loaded
         reason = "it was built from another version"
     except (OSError, AttributeError) as error:
@@ -190,16 +217,6 @@ def library() -> ctypes.CDLL | None:
     return None
 
 
-@lru_cache(maxsize=2)
-def _compiled(name: str, pointers: int) -> Callable[..., None]:
-    loaded = library()
-    assert loaded is not None
-    call: Callable[..., None] = getattr(loaded, name)
-    pointer, size = ctypes.c_void_p, ctypes.c_int64
-    call.restype, call.argtypes = None, [pointer, size, size, *[pointer] * pointers]  # type: ignore[attr-defined]
-    return call
-
-
 def loss_and_grad(
     form: LossForm,
     logits: Tensor,
@@ -210,7 +227,6 @@ def loss_and_grad(
     selected: Tensor | None = None,
     want_entries: bool,
     needs_grad: bool,
-    grad_scale: float = 1.0,
 ) -> KernelResult:
     """Compute the sum of a loss made of terms, and its gradient multiplied by ``grad_scale``.
 
@@ -223,22 +239,26 @@ def loss_and_grad(
         selected: Entries that count as labels or not at all, see ``adds_pseudo_labels``.
         want_entries: Whether the loss of every entry is wanted.
         needs_grad: Whether the gradient is.
-        grad_scale: A factor on the gradient.
     """
     entries = torch.empty_like(logits) if want_entries else None
     grad = torch.empty_like(logits) if needs_grad else None
+    loaded = library()
+    assert loaded is not None
     # Without weights the kernel need not know where a row ends: one long row is fastest.
-    weighted = weights != (None, None, None, None)
+    weighted = weights != _NO_WEIGHTS
     classes = max(1, logits.shape[-1]) if weighted and logits.ndim else 1
-    call, parameters = _compiled("hilltop_loss_and_grad", 9), _parameters(form, grad_scale)
-    if weights[2] is not None or weights[3] is not None:
-        parameters = _with_numbers(parameters, weights[2], weights[3])
-    by_class = _addresses(weights[0], weights[1]) if weighted else (None, None)
+    by_class: list[int | None] = [None, None]
+    if weighted:
+        *by_class, form.constants, form.keeps = _addresses(*weights)
+        if weights.negative is not None:  # two rows
+            (form.losts,) = _addresses(weights.negative, offset=classes)
 
     def work(start: int, length: int, total: Total) -> None:
         shape = (length // classes, classes) if weighted else (1, length)
         found = _addresses(logits, targets, verified, selected, entries, grad, offset=start)
-        call(addressof(parameters), *shape, *found[:4], *by_class, *found[4:], addressof(total))
+        loaded.hilltop_loss_and_grad(
+            addressof(form), *shape, *found[:4], *by_class, *found[4:], addressof(total)
+        )
 
     total = _in_threads(work, logits.numel(), classes)
     return KernelResult(total.sum, total.known, total.invalid, entries, grad)
@@ -269,7 +289,8 @@ def count_loss_and_grad(
     grad = torch.empty_like(logits) if needs_grad else None
     hard = torch.empty(rows, dtype=torch.bool)
     room = max(_ALL, (_SPAN + 1 + -(-classes // _SPAN)) * (classes + 1))
-    call = _compiled("hilltop_count_loss", 7)
+    loaded = library()
+    assert loaded is not None
     rule = _Rule(left_ratio.numerator, left_ratio.denominator, share, room, restore_prob)
 
     def work(start: int, length: int, total: Total) -> None:
@@ -277,7 +298,9 @@ def count_loss_and_grad(
         scratch = torch.empty(vectors + 2 * (length // classes) + classes + 2, dtype=torch.float64)
         per_entry = _addresses(logits, targets, verified, grad, offset=start)
         rest = *_addresses(hard, offset=start // classes), *_addresses(scratch)
-        call(addressof(rule), length // classes, classes, *per_entry, *rest, addressof(total))
+        loaded.hilltop_count_loss(
+            addressof(rule), length // classes, classes, *per_entry, *rest, addressof(total)
+        )
 
     total = _in_threads(work, logits.numel(), classes)
     found = hard if total.hard else None
@@ -311,34 +334,3 @@ def _addresses(*tensors: Tensor | None, offset: int = 0) -> list[int | None]:
         place = None if tensor is None else tensor.data_ptr() + offset * tensor.element_size()
         found.append(place)
     return found
-
-
-@lru_cache(maxsize=64)
-def _parameters(loss: LossForm, grad_scale: float) -> _Loss:
-    return _Loss(
-        _term(loss.positive),
-        _term(loss.negative),
-        _term(loss.pseudo),
-        _term(loss.verified or loss.negative),
-        None,
-        None,
-        None,
-        loss.verified is not None,
-        loss.pseudo_above,
-        loss.smoothing,
-        loss.adds_pseudo_labels,
-        grad_scale,
-    )
-
-
-def _with_numbers(shared: _Loss, positive: Tensor | None, negative: Tensor | None) -> _Loss:
-    """Return a copy for one call; the tensors must outlive it."""
-    own = _Loss.from_buffer_copy(shared)
-    own.constants, own.keeps = _addresses(positive, negative)
-    if negative is not None:
-        (own.losts,) = _addresses(negative, offset=negative.shape[-1])
-    return own
-
-
-def _term(term: KernelTerm) -> _Term:
-    return _Term(**{**term._asdict(), "kind": _KINDS[term.kind]})

@@ -12,7 +12,7 @@ from torch import Tensor
 from hilltop.checks import check_whole, invalid_targets_message
 from hilltop.deprecation import renamed_arguments
 from hilltop.losses.base import Loss, PairBatch, Reduction, compute_dtype, traced
-from hilltop.losses.catalogue import LOSSES, MethodCard
+from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.engine import kernel
 from hilltop.losses.likelihood.count_rule import IMPOSSIBLE, CountRule, log_elementary_sums
 from hilltop.losses.likelihood.scar import LabelFrequency, ScarLikelihood
@@ -124,11 +124,7 @@ class CountLikelihood(Loss):
                 if grad is not None:
                     (grad[found.hard],) = torch.autograd.grad(values, leaf)
             total += float(values.detach())
-        count = 1
-        if self.reduction == "mean":
-            count = max(1, found.known)
-        elif self.reduction == "batchmean":
-            count = max(1, len(rows.logits))
+        count = self.divisor(batch, max(1, found.known))
         value = rows.targets.new_full((), total / count)
         if grad is not None:
             grad = (grad if count == 1 else grad.div_(count)).view(logits.shape)
@@ -206,17 +202,7 @@ class CountLikelihood(Loss):
         return f"r={self.rule.missing_ratio}{restored}, reduction={self.reduction!r}"
 
 
-@LOSSES.register(
-    "count_likelihood",
-    MethodCard(
-        unlabelled="absent, or present and not recorded",
-        remark="likelihood of the paper's rule: of t labels, floor(t (1 - r)) + 1 are left",
-        when=(
-            "When annotators recorded one or a few labels and stopped, however many there"
-            " were. It also says how probable it is that a label is missing."
-        ),
-    ),
-)
+@LOSSES.register("count_likelihood")
 def count_likelihood(
     *,
     r: float | str | Fraction = 0.8,
@@ -237,6 +223,13 @@ def count_likelihood(
 
     Labels are counted, so targets are 0, 1 or NaN. There are no class weights: the likelihood of an
     image is no sum over classes.
+
+    Assumption:
+        Unlabelled entries are absent, or present and not recorded.
+
+    When to use:
+        When annotators recorded one or a few labels and stopped, however many there were. It also
+        says how probable it is that a label is missing.
 
     Args:
         r: The missing ratio; 0.5, 0.8 and 1 are "75% left", "40% left" and "single label".

@@ -19,9 +19,10 @@ from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError
 from hilltop.losses import functional
 from hilltop.losses.base import PairBatch, check_one_for_each_class, compute_dtype
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.terms import KernelTerm, LogNegative, NegativeTerm, PositiveTerm
+from hilltop.losses.engine.kernel import KernelTerm
+from hilltop.losses.terms import LogNegative, NegativeTerm, PositiveTerm
 
 Frequency = float | Sequence[float] | Tensor
 
@@ -170,18 +171,15 @@ class ScarPositive(PositiveTerm):
         now = self.frequency.log_lost(logits, warm=False)
         return loss + self.frequency.prior(torch.log(-torch.expm1(now)), now)
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
         """Return the same term for the compiled kernel, if c is not learned."""
         if self.frequency.offset is not None:
             return None
         number = self.frequency.as_number()
         if number is None:
-            return KernelTerm("focal", sign=-1.0, by_class=True)
+            by_class = -self.frequency.recorded_and_lost(logits)[0].log()
+            return KernelTerm("focal", sign=-1.0, by_class=by_class)
         return KernelTerm("focal", sign=-1.0, constant=-math.log(number))
-
-    def kernel_numbers(self, logits: Tensor) -> Tensor:
-        """Return -log c for each class."""
-        return -self.frequency.recorded_and_lost(logits)[0].log()
 
 
 class ScarNegative(NegativeTerm):
@@ -216,18 +214,14 @@ class ScarNegative(NegativeTerm):
         """Return the loss of every entry."""
         return functional.scar_negative(logits, self.frequency.log_lost(logits))
 
-    def kernel_form(self, classes: int) -> KernelTerm | None:
+    def kernel_form(self, logits: Tensor) -> KernelTerm | None:
         """Return the same term for the compiled kernel, if c is not learned."""
         if self.frequency.offset is not None:
             return None
         number = self.frequency.as_number()
         if number is None:
-            return KernelTerm("kept", by_class=True)
+            return KernelTerm("kept", by_class=self.frequency.recorded_and_lost(logits))
         return KernelTerm("kept", keep=number, lost=1 - number)
-
-    def kernel_numbers(self, logits: Tensor) -> Tensor:
-        """Return c and 1 - c for each class."""
-        return self.frequency.recorded_and_lost(logits)
 
 
 class ScarLikelihood(MultiLabelLoss):
@@ -300,18 +294,7 @@ def _reference(logit: float, target: float) -> float:
     return target * -math.log(recorded) + (1 - target) * -math.log1p(-recorded)
 
 
-@LOSSES.register(
-    "scar_likelihood",
-    MethodCard(
-        unlabelled="absent, or present and not recorded",
-        remark="likelihood of PU learning: each label recorded with probability `label_frequency`",
-        when=(
-            "When labels were forgotten here and there, each with about the same probability,"
-            " and when you want to know how probable it is that a label is missing."
-        ),
-        reference=_reference,
-    ),
-)
+@LOSSES.register("scar_likelihood", reference=_reference)
 @renamed_arguments(keep="label_frequency")
 def scar_likelihood(
     label_frequency: Frequency | None = 0.4,
@@ -328,6 +311,13 @@ def scar_likelihood(
     An unlabelled entry is absent, or present and not recorded. Labels are "selected completely at
     random" (SCAR); c is the label frequency of positive-unlabelled learning, and with one number
     for each class the propensity of a label of that class.
+
+    Assumption:
+        Unlabelled entries are absent, or present and not recorded.
+
+    When to use:
+        When labels were forgotten here and there, each with about the same probability, and when
+        you want to know how probable it is that a label is missing.
 
     Args:
         label_frequency: The c of the equation, one number or one for each class; None learns it,

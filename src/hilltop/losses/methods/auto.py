@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from hilltop.losses.base import LabelStats, PairBatch, Reduction
-from hilltop.losses.catalogue import LOSSES, MethodCard
+from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import Correction
 from hilltop.losses.memory import batch_rows
@@ -93,25 +93,22 @@ def _without_inner(_: nn.Module, state: dict[str, Tensor], prefix: str, *__: obj
     state.pop(f"{prefix}inner.epoch", None)
 
 
-@LOSSES.register(
-    "auto",
-    MethodCard(
-        unlabelled="absent, or masked out by evidence",
-        remark="cross-entropy without probable missing labels; the default of `hilltop train`",
-        when=(
-            "When you do not want to choose. It is the default of `hilltop train` and"
-            " `HilltopClassifier`. On features, and on images with pretrained weights, they train"
-            " cross-validated heads. If the out-of-fold scores indicate missing labels, likely"
-            " false negatives are masked out of the loss; otherwise `auto` is cross-entropy."
-        ),
-    ),
-)
+@LOSSES.register("auto")
 def auto(*, reduction: Reduction = "mean", watch: bool = True, safe_start: bool = True) -> Auto:
     """Binary cross-entropy in which probable missing labels are masked out, see :class:`Auto`.
 
     Training on features, or on images with pretrained weights, gathers the evidence by
     cross-validation. In a training loop of your own this is cross-entropy, unless ``prepare`` is
     given evidence.
+
+    Assumption:
+        Unlabelled entries are absent, or masked out by evidence.
+
+    When to use:
+        When you do not want to choose. It is the default of `hilltop train` and
+        `HilltopClassifier`. On features, and on images with pretrained weights, they train cross-
+        validated heads. If the out-of-fold scores indicate missing labels, likely false negatives
+        are masked out of the loss; otherwise `auto` is cross-entropy.
 
     Args:
         reduction: As in :class:`MultiLabelLoss`.

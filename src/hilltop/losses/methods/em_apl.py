@@ -11,7 +11,7 @@ from torch import Tensor
 from hilltop.checks import check_number
 from hilltop.losses import functional
 from hilltop.losses.base import LabelStats, PairBatch
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import Correction
 from hilltop.losses.memory import all_reduce_rows, batch_rows, describe_bytes, learns_from
@@ -47,10 +47,6 @@ class EntropyNegative(NegativeTerm):
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
         return self.alpha * functional.entropy_negative(logits)
-
-    def extra_repr(self) -> str:
-        """Show the weight."""
-        return f"alpha={self.alpha:g}"
 
 
 class AsymmetricPseudoLabels(Correction):
@@ -168,22 +164,8 @@ class AsymmetricPseudoLabels(Correction):
         self.surprise[rows] = torch.where(before < 0, before, fresh)
         self.seen[rows] = True
 
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"beta={self.beta:g}, theta={self.theta:g}, warmup={self.warmup:g}"
 
-
-@LOSSES.register(
-    "em_apl",
-    MethodCard(
-        unlabelled="unknown; the lowest scores become soft negatives",
-        remark="entropy maximisation, asymmetric pseudo labels",
-        when=(
-            "When there is one label for each image and you do not want to assume anything of"
-            " the rest."
-        ),
-    ),
-)
+@LOSSES.register("em_apl")
 def em_apl(
     *,
     alpha: float = 0.1,
@@ -201,6 +183,12 @@ def em_apl(
     :class:`AsymmetricPseudoLabels`. Entries that a person verified to be absent cost
     :math:`-\log(1 - p)`. Call ``prepare(stats)`` before training, ``set_epoch(epoch)`` at the start
     of every epoch, and pass ``index`` with every batch.
+
+    Assumption:
+        Unlabelled entries are unknown; the lowest scores become soft negatives.
+
+    When to use:
+        When there is one label for each image and you do not want to assume anything of the rest.
 
     Args:
         alpha: Weight of the entropy; published: COCO and NUS 0.1, VOC 0.2.

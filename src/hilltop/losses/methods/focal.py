@@ -5,22 +5,12 @@ from __future__ import annotations
 from typing import Unpack
 
 from hilltop.checks import check_number
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms import FocalNegative, FocalPositive, ShiftedFocalNegative
 
 
-@LOSSES.register(
-    "focal",
-    MethodCard(
-        unlabelled="negatives, the easy ones down-weighted",
-        remark="Focal loss, the equation",
-        when=(
-            "When labels are complete and easy negatives drown the rest. With missing labels"
-            " it pushes hardest on just those negatives that are probably positives."
-        ),
-    ),
-)
+@LOSSES.register("focal")
 def focal(
     *,
     gamma: float = 2.0,
@@ -32,6 +22,13 @@ def focal(
 
     .. math::
         \ell^+ = -\alpha_+ (1-p)^\gamma \log p, \qquad \ell^- = -\alpha_- p^\gamma \log(1 - p)
+
+    Assumption:
+        Unlabelled entries are negatives, the easy ones down-weighted.
+
+    When to use:
+        When labels are complete and easy negatives drown the rest. With missing labels it pushes
+        hardest on just those negatives that are probably positives.
 
     Args:
         gamma: How strongly easy entries are down-weighted; 0 gives cross-entropy.
@@ -46,14 +43,7 @@ def focal(
     return _focal(gamma, (alpha_pos, alpha_neg), False, common)
 
 
-@LOSSES.register(
-    "focal_released",
-    MethodCard(
-        unlabelled="as in `focal`",
-        remark="Focal loss as in its code",
-        when="To compare with numbers in papers. Otherwise as `focal`.",
-    ),
-)
+@LOSSES.register("focal_released")
 def focal_released(
     *,
     gamma: float = 2.0,
@@ -69,6 +59,12 @@ def focal_released(
     What stands in brackets is not differentiated.
     The value is that of :func:`focal`; the paper's numbers come from this form.
 
+    Assumption:
+        As in `focal`, unlabelled entries are negatives, the easy ones down-weighted.
+
+    When to use:
+        To compare with numbers in papers. Otherwise as `focal`.
+
     Args:
         gamma: How strongly easy entries are down-weighted; 0 gives cross-entropy.
         alpha_pos: Factor on all positives; together they balance positives and negatives.
@@ -79,17 +75,7 @@ def focal_released(
     return _focal(gamma, (alpha_pos, alpha_neg), True, common)
 
 
-@LOSSES.register(
-    "asl",
-    MethodCard(
-        unlabelled="negatives, the easy ones down-weighted",
-        remark="asymmetric loss, the equation",
-        when=(
-            "When positives are rare and labels are nearly complete. The last stretch near p"
-            " = 1 is forgiven, what lies below it is not."
-        ),
-    ),
-)
+@LOSSES.register("asl")
 def asl(
     *,
     gamma_pos: float = 0.0,
@@ -103,6 +89,13 @@ def asl(
         \ell^+ = -(1-p)^{\gamma_+} \log p, \qquad
         \ell^- = -p_m^{\gamma_-} \log(1 - p_m), \qquad p_m = \max(p - m, 0)
 
+    Assumption:
+        Unlabelled entries are negatives, the easy ones down-weighted.
+
+    When to use:
+        When positives are rare and labels are nearly complete. The last stretch near p = 1 is
+        forgiven, what lies below it is not.
+
     Args:
         gamma_pos: How strongly easy positives are down-weighted.
         gamma_neg: How strongly easy negatives are down-weighted: 0, or at least 1.
@@ -115,14 +108,7 @@ def asl(
     return _asl(gamma_pos, gamma_neg, shift, False, common)
 
 
-@LOSSES.register(
-    "asl_released",
-    MethodCard(
-        unlabelled="as in `asl`",
-        remark="asymmetric loss as in its code",
-        when="To compare with numbers in papers. Otherwise as `asl`.",
-    ),
-)
+@LOSSES.register("asl_released")
 def asl_released(
     *,
     gamma_pos: float = 0.0,
@@ -139,6 +125,12 @@ def asl_released(
     What stands in brackets is not differentiated.
     The value is that of :func:`asl`; the paper's numbers come from this form. It is its equation
     from the first step: ``safe_start`` is False unless it is given.
+
+    Assumption:
+        As in `asl`, unlabelled entries are negatives, the easy ones down-weighted.
+
+    When to use:
+        To compare with numbers in papers. Otherwise as `asl`.
 
     Args:
         gamma_pos: How strongly easy positives are down-weighted.

@@ -11,7 +11,7 @@ from hilltop.checks import check_number, check_whole
 from hilltop.errors import ArgumentError
 from hilltop.losses import functional
 from hilltop.losses.base import LabelStats, PairBatch
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import Correction
 from hilltop.losses.terms import LogNegative, LogPositive, NegativeTerm, PositiveTerm
@@ -42,10 +42,6 @@ class GeneralisedPositive(PositiveTerm):
         """Return the loss of every entry."""
         return functional.generalised_positive(logits, self.q)
 
-    def extra_repr(self) -> str:
-        """Show the constant."""
-        return f"q={self.q:g}"
-
 
 class GeneralisedNegative(NegativeTerm):
     r"""Generalised cross-entropy for an absent label: between -log(1-p) (q to 0) and p (q = 1).
@@ -73,10 +69,6 @@ class GeneralisedNegative(NegativeTerm):
     def forward(self, logits: Tensor) -> Tensor:
         """Return the loss of every entry."""
         return functional.generalised_positive(-logits, self.q)
-
-    def extra_repr(self) -> str:
-        """Show the constant."""
-        return f"q={self.q:g}"
 
 
 class GradualCorrection(Correction):
@@ -142,21 +134,8 @@ class GradualCorrection(Correction):
             return keep, pseudo
         return torch.where(batch.verified, 1.0, keep), torch.where(batch.verified, 0.0, pseudo)
 
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"epochs={self.epochs}, w={self.w}, b={self.b}, mu={self.mu}, sigma={self.sigma}"
 
-
-@LOSSES.register(
-    "gr",
-    MethodCard(
-        unlabelled="softly pseudo labels, ever more",
-        remark="GR loss",
-        when=(
-            "When there is one label for each image and training is long enough for its schedule."
-        ),
-    ),
-)
+@LOSSES.register("gr")
 def gr(
     *,
     q_pos: float = 0.01,
@@ -177,6 +156,12 @@ def gr(
 
     with k and v of :class:`GradualCorrection`. Entries that a person verified to be absent cost
     :math:`-\log(1 - p)`. Call ``set_epoch(epoch)`` at the start of every epoch.
+
+    Assumption:
+        Unlabelled entries are soft pseudo labels, more so with every epoch.
+
+    When to use:
+        When there is one label for each image and training is long enough for its schedule.
 
     Args:
         q_pos: Robustness of the term for pseudo labels.

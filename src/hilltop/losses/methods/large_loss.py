@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hilltop.checks import check_number
 from hilltop.losses.base import LabelStats, PairBatch
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
+from hilltop.losses.catalogue import LOSSES, Common, correct_base
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import SelectiveCorrection
 from hilltop.losses.memory import (
@@ -29,10 +29,6 @@ class _LargeLoss(SelectiveCorrection):
         """Check and store the rate."""
         super().__init__()
         self.rate = check_number("rate", rate, low=0, high=1)
-
-    def extra_repr(self) -> str:
-        """Show the rate."""
-        return f"rate={self.rate:g}"
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select the share ``rate * epoch`` of all known pairs with the largest losses."""
@@ -164,20 +160,19 @@ def _top(logits: Tensor, candidates: Tensor, many: Tensor) -> Tensor:
     return candidates & (logits >= value_at_place(ranks, place)) & (count > 0)
 
 
-@LOSSES.register(
-    "ll_r",
-    MethodCard(
-        unlabelled="left out where their loss is largest",
-        remark="large-loss rejection",
-        when="When you would rather ignore doubtful negatives than take them for labels.",
-    ),
-)
+@LOSSES.register("ll_r")
 def ll_r(
     base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
 ) -> MultiLabelLoss:
     """Large-loss rejection: unlabelled entries with the largest losses of a batch are left out.
 
     Call ``set_epoch(epoch)`` at the start of every epoch, or it never begins.
+
+    Assumption:
+        Unlabelled entries are left out where their loss is largest.
+
+    When to use:
+        When you would rather ignore doubtful negatives than take them for labels.
 
     Args:
         base: The loss to correct, as a loss or a name.
@@ -190,23 +185,20 @@ def ll_r(
     return correct_base("ll_r", base, LargeLossRejection(rate=rate), common)
 
 
-@LOSSES.register(
-    "ll_ct",
-    MethodCard(
-        unlabelled="pseudo labels where their loss is largest",
-        remark="large-loss correction for the step",
-        when=(
-            "When the largest losses are mostly missing labels; a wrong pseudo label lasts"
-            " for one step only."
-        ),
-    ),
-)
+@LOSSES.register("ll_ct")
 def ll_ct(
     base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
 ) -> MultiLabelLoss:
     """Large-loss correction: unlabelled entries with the largest losses count as labels.
 
     Call ``set_epoch(epoch)`` at the start of every epoch, or it never begins.
+
+    Assumption:
+        Unlabelled entries are pseudo labels where their loss is largest.
+
+    When to use:
+        When the largest losses are mostly missing labels; a wrong pseudo label lasts for one step
+        only.
 
     Args:
         base: The loss to correct, as a loss or a name.
@@ -216,14 +208,7 @@ def ll_ct(
     return correct_base("ll_ct", base, LargeLossCorrection(rate=rate), common)
 
 
-@LOSSES.register(
-    "ll_cp",
-    MethodCard(
-        unlabelled="pseudo labels for good where their loss is largest",
-        remark="large-loss correction for good",
-        when="As `ll_ct`, when labels are so sparse that what was found should stay found.",
-    ),
-)
+@LOSSES.register("ll_cp")
 def ll_cp(
     base: MultiLabelLoss | str = "bce", *, rate: float = 0.002, **common: Unpack[Common]
 ) -> MultiLabelLoss:
@@ -231,6 +216,12 @@ def ll_cp(
 
     Call ``prepare(stats)`` before training, ``set_epoch(epoch)`` at the start of every epoch, and
     pass ``index`` with every batch.
+
+    Assumption:
+        Unlabelled entries are pseudo labels for good where their loss is largest.
+
+    When to use:
+        As `ll_ct`, when labels are so sparse that what was found should stay found.
 
     Args:
         base: The loss to correct, as a loss or a name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from hilltop.losses.catalogue import LOSSES, Common, CommonWithoutSmoothing, MethodCard
+from hilltop.losses.catalogue import LOSSES, Common, CommonWithoutSmoothing
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.terms import (
     FocalNegative,
@@ -17,18 +17,17 @@ from hilltop.losses.terms import (
 )
 
 
-@LOSSES.register(
-    "bce",
-    MethodCard(
-        unlabelled="true negatives",
-        remark="binary cross-entropy",
-        when="When labels are complete, and as the line that every other loss has to beat.",
-    ),
-)
+@LOSSES.register("bce")
 def bce(**common: Unpack[Common]) -> MultiLabelLoss:
     r"""Binary cross-entropy: every unlabelled entry is a true negative.
 
     .. math:: \ell^+ = -\log p, \qquad \ell^- = -\log(1 - p)
+
+    Assumption:
+        Unlabelled entries are true negatives.
+
+    When to use:
+        When labels are complete, and as the line that every other loss has to beat.
 
     Example:
         >>> bce()(torch.tensor([[2.0, -1.0]]), torch.tensor([[1, 0]]))
@@ -37,21 +36,18 @@ def bce(**common: Unpack[Common]) -> MultiLabelLoss:
     return MultiLabelLoss(positive=LogPositive(), negative=LogNegative(), **common)
 
 
-@LOSSES.register(
-    "wan",
-    MethodCard(
-        unlabelled="weak negatives",
-        remark="cross-entropy, weight 1/(K-1) on them",
-        when=(
-            "When labels are very sparse and you want cross-entropy that is simply less sure"
-            " of what is not labelled."
-        ),
-    ),
-)
+@LOSSES.register("wan")
 def wan(*, weight: float | None = None, **common: Unpack[Common]) -> MultiLabelLoss:
     r"""Weak assume-negatives: cross-entropy with a small weight on unlabelled entries.
 
     .. math:: \ell^+ = -\log p, \qquad \ell^- = -w \log(1 - p), \qquad w = 1/(K-1)
+
+    Assumption:
+        Unlabelled entries are weak negatives.
+
+    When to use:
+        When labels are very sparse and you want cross-entropy that is simply less sure of what is
+        not labelled.
 
     Args:
         weight: The w of the equation; None takes :math:`1/(K-1)` for K classes.
@@ -60,23 +56,20 @@ def wan(*, weight: float | None = None, **common: Unpack[Common]) -> MultiLabelL
     return MultiLabelLoss(positive=LogPositive(), negative=WeakNegative(weight=weight), **common)
 
 
-@LOSSES.register(
-    "bce_ls",
-    MethodCard(
-        unlabelled="probably negatives",
-        remark="cross-entropy with smoothed targets",
-        when=(
-            "When a few labels are wrong in both directions. It does not know that missing"
-            " labels are the usual fault."
-        ),
-    ),
-)
+@LOSSES.register("bce_ls")
 def bce_ls(
     *, label_smoothing: float = 0.1, **common: Unpack[CommonWithoutSmoothing]
 ) -> MultiLabelLoss:
     r"""Binary cross-entropy with label smoothing: targets 1 - eps and eps.
 
     .. math:: \ell = -t \log p - (1 - t) \log(1 - p), \qquad t = y (1 - \epsilon) + (1 - y) \epsilon
+
+    Assumption:
+        Unlabelled entries are probably negatives.
+
+    When to use:
+        When a few labels are wrong in both directions. It does not know that missing labels are the
+        usual fault.
 
     Args:
         label_smoothing: The eps of the equation: how far targets move from 0 and 1.
@@ -90,37 +83,23 @@ def bce_ls(
     )
 
 
-@LOSSES.register(
-    "mse",
-    MethodCard(
-        unlabelled="forgiven when confident",
-        remark="squared probability",
-        when=(
-            "To see how much of the Hill loss is due to squaring: it is the step between"
-            " cross-entropy and Hill."
-        ),
-    ),
-)
+@LOSSES.register("mse")
 def mse(**common: Unpack[Common]) -> MultiLabelLoss:
     r"""Cross-entropy positives with squared-error negatives, the paper's "MSE-".
 
     .. math:: \ell^+ = -\log p, \qquad \ell^- = p^2
+
+    Assumption:
+        Unlabelled entries are forgiven when confident.
+
+    When to use:
+        To see how much of the Hill loss is due to squaring: it is the step between cross-entropy
+        and Hill.
     """
     return MultiLabelLoss(positive=LogPositive(), negative=MseNegative(), **common)
 
 
-@LOSSES.register(
-    "focal_margin",
-    MethodCard(
-        unlabelled="as in `focal`",
-        remark="positives carry a margin",
-        when=(
-            "As a base for corrections, or when half-learned positives deserve more"
-            " attention. It is the positive term of the Hill loss of the paper, with Focal"
-            " negatives."
-        ),
-    ),
-)
+@LOSSES.register("focal_margin")
 def focal_margin(
     *,
     gamma: float = 2.0,
@@ -131,6 +110,13 @@ def focal_margin(
     r"""Focal loss whose positives carry a margin, so that semi-hard ones count most.
 
     .. math:: \ell^+ = -(1-p_m)^\gamma \log p_m, \qquad \ell^- = -p^\gamma \log(1 - p)
+
+    Assumption:
+        As in `focal`, unlabelled entries are negatives, the easy ones down-weighted.
+
+    When to use:
+        As a base for corrections, or when half-learned positives deserve more attention. It is the
+        positive term of the Hill loss of the paper, with Focal negatives.
 
     Args:
         gamma: How strongly easy entries are down-weighted.
@@ -146,24 +132,20 @@ def focal_margin(
     )
 
 
-@LOSSES.register(
-    "hill",
-    MethodCard(
-        unlabelled="forgiven when confident",
-        remark="the paper's first method",
-        when=(
-            "When a network is fine-tuned on incomplete labels and one line is all you want"
-            " to change: nothing is relabelled, nothing needs an epoch, and there is hardly"
-            " anything to tune."
-        ),
-    ),
-)
+@LOSSES.register("hill")
 def hill(
     *, lam: float = 1.5, margin: float = 1.0, gamma: float = 2.0, **common: Unpack[Common]
 ) -> MultiLabelLoss:
     r"""Hill loss: Focal margin positives, and negatives that are forgiven when confident.
 
     .. math:: \ell^+ = -(1-p_m)^\gamma \log p_m, \qquad \ell^- = (\lambda - p)\,p^2
+
+    Assumption:
+        Unlabelled entries are forgiven when confident.
+
+    When to use:
+        When a network is fine-tuned on incomplete labels and one line is all you want to change:
+        nothing is relabelled, nothing needs an epoch, and there is hardly anything to tune.
 
     Args:
         lam: Height of the hill; 1.5 puts the turning point of the gradient at p = 0.5.

@@ -18,7 +18,7 @@ from hilltop.losses.base import (
     Reduction,
     compute_dtype,
 )
-from hilltop.losses.catalogue import LOSSES, MethodCard
+from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.memory import batch_rows, describe_bytes
 
 _SPREAD = math.log(0.6 / 0.4)  # estimates of unlabelled pairs start between 0.4 and 0.6,
@@ -177,18 +177,7 @@ def _uniform(pairs: Tensor, seed: int) -> Tensor:
     return (mixed.double() + 0.5) / 2**31 - 1
 
 
-@LOSSES.register(
-    "role",
-    MethodCard(
-        unlabelled="estimated, one free number for each pair",
-        remark="regularised online label estimation",
-        when=(
-            "When there is one label for each image and you know about how many there should"
-            " be. It keeps a number for every pair, so the data set must be small enough for"
-            " that."
-        ),
-    ),
-)
+@LOSSES.register("role")
 def role(
     *,
     labels_per_image: float | None = None,
@@ -202,6 +191,13 @@ def role(
     learn too: give :meth:`Role.parameter_groups` to your optimiser; ours gets them. Scores sit
     high: decide with :func:`role_threshold`. The table grows with images x classes, and
     :meth:`Role.describe` says how large it is.
+
+    Assumption:
+        Unlabelled entries are estimated, one free number for each pair.
+
+    When to use:
+        When there is one label for each image and you know about how many there should be. It keeps
+        a number for every pair, so the data set must be small enough for that.
 
     Args:
         labels_per_image: Expected number of labels of an image; None takes what is labelled.

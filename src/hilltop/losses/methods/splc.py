@@ -11,14 +11,14 @@ from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import PairBatch
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
+from hilltop.losses.catalogue import LOSSES, Common, correct_base
 from hilltop.losses.compose import MultiLabelLoss
-from hilltop.losses.corrections import Correction, PseudoAbove, SelectiveCorrection
+from hilltop.losses.corrections import SelectiveCorrection
 from hilltop.losses.memory import highest
 from hilltop.losses.terms import FocalNegative, FocalPositive
 
 
-class SelfPacedCorrection(Correction):
+class SelfPacedCorrection(SelectiveCorrection):
     r"""Self-paced loss correction (SPLC): an unlabelled entry with :math:`p > \tau` is a label.
 
     .. math::
@@ -51,25 +51,18 @@ class SelfPacedCorrection(Correction):
         self.tau = check_number("tau", tau, low=0, high=1)
         self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
 
-    def forward(self, batch: PairBatch, loss_neg: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``(keep, pseudo)``."""
-        sure = batch.logits.detach() > _logit(self.tau)
+    def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
+        """Select what is above tau."""
+        sure = batch.logits > _logit(self.tau)
         sure = sure & torch.as_tensor(batch.epoch >= self.start_epoch)
-        if batch.verified is not None:
-            sure = sure & ~batch.verified
-        pseudo = sure.to(batch.logits.dtype)
-        return 1 - pseudo, pseudo
+        return sure if batch.verified is None else sure & ~batch.verified
 
-    def pseudo_above(self) -> PseudoAbove:
-        """Return the logit of tau, and the first epoch that corrects."""
-        return PseudoAbove(_logit(self.tau), self.start_epoch)
-
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"tau={self.tau:g}, start_epoch={self.start_epoch}"
+    def limit(self, epoch: Tensor | int) -> float:
+        """Return the logit of tau, or infinity before the first epoch that corrects."""
+        return _logit(self.tau) if epoch >= self.start_epoch else math.inf
 
 
-class BoundedSelfPacedCorrection(SelectiveCorrection):
+class BoundedSelfPacedCorrection(SelfPacedCorrection):
     r"""Self-paced correction that adds no more pseudo labels to a batch than it has labels.
 
     The pseudo labels of :class:`SelfPacedCorrection` push scores up, so that there are more in
@@ -92,42 +85,22 @@ class BoundedSelfPacedCorrection(SelectiveCorrection):
         tensor([[0., 1., 0., 0.]])
     """
 
-    can_saturate = True
+    independent_rows = False
 
     def __init__(self, *, tau: float = 0.6, start_epoch: int = 1, per_label: float = 1.0) -> None:
         """Check and store the constants."""
-        super().__init__()
-        self.tau = check_number("tau", tau, low=0, high=1)
-        self.start_epoch = check_whole("start_epoch", start_epoch, low=0)
+        super().__init__(tau=tau, start_epoch=start_epoch)
         self.per_label = check_number("per_label", per_label, low=0)
 
     def select(self, batch: PairBatch, candidates: Tensor, *, learning: bool) -> Tensor:
         """Select the candidates above tau, and where they are too many the highest of them."""
-        sure = candidates & (batch.logits > _logit(self.tau))
-        sure = sure & torch.as_tensor(batch.epoch >= self.start_epoch)
+        sure = candidates & super().select(batch, candidates, learning=learning)
         labels = batch.targets.nansum(dtype=torch.float32)
         many = (self.per_label * labels + 1e-3).floor().long()  # a whole product may round down
         return highest(batch.logits, sure, many)
 
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"tau={self.tau:g}, start_epoch={self.start_epoch}, per_label={self.per_label:g}"
 
-
-@LOSSES.register(
-    "splc",
-    MethodCard(
-        unlabelled="pseudo labels when confident",
-        remark="the paper's second method",
-        when=(
-            "When the model becomes reliable before it has learned the missing labels as"
-            " negatives, so that a confident score is evidence. It needs `set_epoch`. Its pseudo"
-            " labels can still run away from a very fast start: `splc_bounded` cannot, and where"
-            " most labels are there, `splc_adaptive` is better. With `equation=True` it is the"
-            " paper's equation to the letter, which runs away far sooner."
-        ),
-    ),
-)
+@LOSSES.register("splc")
 def splc(
     base: MultiLabelLoss | str | None = None,
     *,
@@ -153,6 +126,16 @@ def splc(
 
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
 
+    Assumption:
+        Unlabelled entries are pseudo labels when confident.
+
+    When to use:
+        When the model becomes reliable before it has learned the missing labels as negatives, so
+        that a confident score is evidence. It needs `set_epoch`. Its pseudo labels can still run
+        away from a very fast start: `splc_bounded` cannot, and where most labels are there,
+        `splc_adaptive` is better. With `equation=True` it is the paper's equation to the letter,
+        which runs away far sooner.
+
     Args:
         base: The loss to correct, as a loss or a name; None takes :func:`focal_margin`.
         tau: Probability above which an unlabelled entry counts as present. The paper uses 0.6,
@@ -175,19 +158,7 @@ def splc(
     return loss if equation else _without_pseudo_margin(loss)
 
 
-@LOSSES.register(
-    "splc_bounded",
-    MethodCard(
-        unlabelled="pseudo labels when confident, at most one for each label",
-        remark="`splc` that cannot run away",
-        when=(
-            "Where `splc` would be used and the learning rate is brisk or the start is rough: it"
-            " is the same until a batch has more pseudo labels than labels. It needs"
-            " `set_epoch`. With most labels there, and a head on fixed features,"
-            " `splc_adaptive` is the better choice."
-        ),
-    ),
-)
+@LOSSES.register("splc_bounded")
 def splc_bounded(
     base: MultiLabelLoss | str | None = None,
     *,
@@ -208,6 +179,14 @@ def splc_bounded(
     :func:`splc` 47.2.
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins.
 
+    Assumption:
+        Unlabelled entries are pseudo labels when confident, at most one for each label.
+
+    When to use:
+        Where `splc` would be used and the learning rate is brisk or the start is rough: it is the
+        same until a batch has more pseudo labels than labels. It needs `set_epoch`. With most
+        labels there, and a head on fixed features, `splc_adaptive` is the better choice.
+
     Args:
         base: The loss to correct, as a loss or a name; None takes :func:`focal_margin`.
         tau: Probability above which an unlabelled entry counts as present.
@@ -221,14 +200,7 @@ def splc_bounded(
     return _without_pseudo_margin(correct_base("splc_bounded", base, correction, common))
 
 
-@LOSSES.register(
-    "splc_released",
-    MethodCard(
-        unlabelled="pseudo labels when confident",
-        remark="`splc` in the form behind the paper's numbers",
-        when="To reproduce the paper's SPLC numbers.",
-    ),
-)
+@LOSSES.register("splc_released")
 def splc_released(
     *,
     tau: float = 0.6,
@@ -248,6 +220,12 @@ def splc_released(
     Call ``set_epoch(epoch)`` at the start of every epoch, or the correction never begins. This
     form, not :func:`splc`, produced the paper's numbers. It is its equation from the first step:
     ``safe_start`` is False unless it is given.
+
+    Assumption:
+        Unlabelled entries are pseudo labels when confident.
+
+    When to use:
+        To reproduce the paper's SPLC numbers.
 
     Args:
         tau: Probability above which an unlabelled entry counts as present.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hilltop.checks import check_number, check_whole
 from hilltop.losses.base import LabelStats, PairBatch
-from hilltop.losses.catalogue import LOSSES, Common, MethodCard, correct_base
+from hilltop.losses.catalogue import LOSSES, Common, correct_base
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import SelectiveCorrection
 
@@ -126,22 +126,8 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         self.missing.fill_(-1.0)
         self.images.zero_()
 
-    def extra_repr(self) -> str:
-        """Show the constants."""
-        return f"share={self.share:g}, start_epoch={self.start_epoch}, window={self.window:g}"
 
-
-@LOSSES.register(
-    "splc_adaptive",
-    MethodCard(
-        unlabelled="pseudo labels, the best-scored few of each class",
-        remark="self-paced correction without a threshold to tune",
-        when=(
-            "When most labels are there and classes differ in how high they score, so that"
-            " one threshold for all would be wrong."
-        ),
-    ),
-)
+@LOSSES.register("splc_adaptive")
 def splc_adaptive(
     base: MultiLabelLoss | str = "bce",
     *,
@@ -155,6 +141,13 @@ def splc_adaptive(
     The best-scored unlabelled pairs of each class count as labels, as many as a share of what the
     early model finds missing, see :class:`AdaptiveSelfPacedCorrection`. Call ``set_epoch(epoch)``
     at the start of every epoch, or the correction never begins.
+
+    Assumption:
+        Unlabelled entries are pseudo labels, the best-scored few of each class.
+
+    When to use:
+        When most labels are there and classes differ in how high they score, so that one threshold
+        for all would be wrong.
 
     Args:
         base: The loss to correct, as a loss or a name. Thresholds follow its scores, so that any
