@@ -68,12 +68,12 @@ LINES = {"plain": ":", "average": "-"}
 """How the figure draws the model in training, and its moving average."""
 _CORRECTED = ("bce", "hill", "splc_released", "auto")
 PANELS = (
-    ("mAP on test images (dotted: without average)", "mAP_", tuple(TITLES)),
-    ("gain in mAP over BCE", "mAP_", ("hill", "splc_released", "auto")),
-    ("mAP on training images, complete labels", "train_mAP_", tuple(TITLES)),
-    ("mean score of forgotten labels, training images", "train_forgotten_", tuple(TITLES)),
-    ("mean score of labels that are left", "train_labelled_", tuple(TITLES)),
-    ("unlabelled entries above 0.6 that are missing labels", "precision_above_0.6", _CORRECTED),
+    ("test images: mAP", "mAP_", tuple(TITLES)),
+    ("test images: gain in mAP over BCE", "mAP_", ("hill", "splc_released", "auto")),
+    ("training images: mAP by complete labels", "train_mAP_", tuple(TITLES)),
+    ("training images: score of forgotten labels", "train_forgotten_", tuple(TITLES)),
+    ("training images: score of labels that are left", "train_labelled_", tuple(TITLES)),
+    ("missing labels among unlabelled above 0.6", "precision_above_0.6", _CORRECTED),
 )
 """Of the figure: title, columns, and which runs."""
 SAMPLE = ("epoch", "model", "mAP", "bce", "labelled", "forgotten", "absent")
@@ -252,11 +252,11 @@ def draw(rows: list[dict[str, str]], path: Path) -> None:
     panels = figure.subplots(2, 3).flatten()
     for axes, (title, column, shown) in zip(panels, PANELS, strict=True):
         for number, name in enumerate(TITLES):
-            if name not in shown:
+            if name not in shown or not any(row["run"] == name for row in rows):
                 continue
             for suffix, style in LINES.items() if column.endswith("_") else [("", "-")]:
                 values = _by_epoch(rows, name, f"{column}{suffix}")
-                if title.startswith("gain"):
+                if "gain" in title:
                     base = _by_epoch(rows, "bce", f"{column}{suffix}")
                     values = {at: value - base[at] for at, value in values.items() if at in base}
                 label = TITLES[name] if style == "-" else None

@@ -121,6 +121,11 @@ def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
     said = capsys.readouterr().out
     assert "random samples (60 pairs, 1 class):" in said
     assert "random samples (" in said
+    before = out.joinpath("candidates.csv").read_bytes()
+    assert run(labels, out, "--features", features) == 2
+    refused = capsys.readouterr().err
+    assert f"{out} holds 60 answers of people. Pass --update" in refused
+    assert out.joinpath("candidates.csv").read_bytes() == before
     assert run(labels, out, "--features", features, "--update") == 0
     by_sample = [one for one in read_estimates(out / "estimates.csv") if one.source == "sample"]
     name = folder.table().classes[0]

@@ -170,7 +170,8 @@ def _signature(split: Split) -> list[Any]:
 def _prepare(layout: DatasetFiles, folder: Path) -> list[str]:
     """Write the labels of every part, and return what was left out, in words."""
     (folder / _LABELS).mkdir(parents=True, exist_ok=True)
-    every = [_read(split, folder) for split in (layout.train, layout.val)]
+    val = _read(layout.val, folder)  # first: released lists go by its classes, which are sound then
+    every = [_read(layout.train, folder), val]
     tables = [_labelled(table) for table in every]
     said = [_left_out("Left out, because no label is given", every, tables)]
     if layout.partial:

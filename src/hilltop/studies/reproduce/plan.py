@@ -170,6 +170,7 @@ def describe_plan(
         by_seeds: The same for other numbers of seeds, whose hours are said too.
     """
     paces = dict[ModelConfig, Pace]()
+    told = list[Source]()
     for job in jobs:
         config, waiting = job.study.base, job.waiting
         train, val = job.source.complete_labels(), job.source.test_labels()
@@ -184,8 +185,11 @@ def describe_plan(
             f" {pluralize(steps, 'step', 'steps')} each,"
             f" {pluralize(epochs * steps, 'step', 'steps')} to go."
         )
-        if job.source.other_sizes():
-            yield f"  The paper has {job.source.other_sizes()}."
+        if job.source not in told:
+            told.append(job.source)
+            yield f"  {job.source.about}"
+            if other := job.source.other_sizes():
+                yield f"  The paper has {other}."
         if measure and waiting and not job.source.only_read and config.kind == "images":
             if config.model not in paces:
                 paces[config.model] = measure_pace(config, train)
