@@ -85,7 +85,7 @@ def test_what_cannot_work_is_said_before_anything_is_written(
     for part in (
         "labels: there is no file 'none.csv'.",
         "'hil' is not known. Did you mean 'hill'?",
-        "epochs must be at least 1, but is 0",
+        "epochs must be at least 1, but got 0",
         "Give one of --images and --features.",
     ):
         assert part in message
