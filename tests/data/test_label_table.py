@@ -76,9 +76,9 @@ def test_present_and_absent_at_once_is_a_fault_with_the_later_line() -> None:
 
 
 def test_names_must_differ() -> None:
-    with pytest.raises(DataError, match=r"1 image names stand more than once, for example 'i'"):
+    with pytest.raises(DataError, match=r"1 image name stands more than once, such as 'i'"):
         LabelTable.from_coo(["i", "i"], ["x"], [], [], P, unlisted=U)
-    with pytest.raises(DataError, match=r"1 class names stand more than once, for example 'x'"):
+    with pytest.raises(DataError, match=r"1 class name stands more than once, such as 'x'"):
         LabelTable.from_coo(["i"], ["x", "x"], [], [], P, unlisted=U)
 
 

@@ -52,7 +52,8 @@ class Predict:
     any model that did not learn from these images."""
     _: KW_ONLY
     out: Out
-    """The .csv, .jsonl or .parquet file with the tags, any file with --to, or .npy for scores."""
+    """The .csv, .xlsx, .jsonl or .parquet file with the tags, any file with --to, or .npy for
+    all scores."""
     images: Path | None = None
     """Folder with images; also for a run on features that hilltop features has computed."""
     features: Path | None = None
@@ -121,6 +122,9 @@ class Predict:
             atomic_write(listed, "".join(f"{name}\n" for name in probs.classes))
             print(f"{self.out}: {images}, {pluralize(len(probs.classes), 'class', 'classes')}")
             print(f"{listed}: the class of every column, in the order of the label file")
+            if scored.learned:
+                told = "the run learned from {:,} of these images: do not judge it by their scores"
+                print(told.format(scored.learned))
         else:
             alone = self.top is not None and self.min_precision is None
             explained = _explained(decision, self.top if alone else None)

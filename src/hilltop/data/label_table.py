@@ -544,6 +544,14 @@ class LabelTable:
         chosen = self.columns[entries][self.states[entries] == state]
         return tuple(self.classes[column] for column in chosen)
 
+    def lists(self, state: State, *, coded: bool = False) -> pa.ListArray:
+        """The classes of every image that are listed in a state, as names or dictionary codes."""
+        chosen = self.states == state
+        offsets = pa.array(running_count(chosen)[self.indptr], pa.int32())
+        codes = pa.array(self.columns[chosen], pa.int32())
+        names = pa.DictionaryArray.from_arrays(codes, pa.array(self.classes, pa.string()))
+        return pa.ListArray.from_arrays(offsets, names if coded else names.dictionary_decode())
+
     def dense(self, rows: Sequence[int] | Ints | None = None) -> npt.NDArray[np.int8]:
         """States as a matrix ``(len(rows), classes)``; all rows without ``rows``."""
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
@@ -791,12 +799,21 @@ class Collector:
             self._records.append((row, len(self._entries)))
         return row
 
-    def label(self, row: int, name: str, state: State, *, line: int | None = None) -> None:
+    def label(
+        self,
+        row: int,
+        name: str,
+        state: State,
+        *,
+        line: int | None = None,
+        file: Path | None = None,
+    ) -> None:
         """Add what is said of one class, by its name or its number in the closed list."""
         name = self._by_number.get(name, name)
         if name not in self._classes:
             if self._closed:
-                self.errors.add(unknown_class(name, self._classes), line=line)
+                errors = ErrorCollector(file or self.errors.path, self.errors.found)
+                errors.add(unknown_class(name, self._classes), line=line)
                 return
             if not name:
                 self.errors.add("a class name is empty. Remove it or name it.", line=line)

@@ -43,7 +43,7 @@ from hilltop.data.tables.infer import detect_as
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
 from hilltop.data.tables.words import image_candidates, is_label_name
-from hilltop.data.tables.write import lists_of, write_lists
+from hilltop.data.tables.write import write_lists
 from hilltop.errors import MissingExtra
 
 METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -174,14 +174,13 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     check_cells(table, path)
     if not table.classes:
         raise data_error(path, "this format cannot express a table without classes.")
-    number = {name: at for at, name in enumerate(table.classes)}
-    names = lists_of(table, State.PRESENT)
-    numbers = pa.array([number[name] for name in names.flatten().to_pylist()], pa.int64())
     classes = {"names": list(table.classes), "_type": "ClassLabel"}
     columns = {
         "image": {"dtype": "string", "_type": "Value"},
         "labels": {"feature": classes, "_type": "Sequence"},
     }
+    names = table.lists(State.PRESENT, coded=True)
+    numbers = names.values.indices.cast(pa.int64())
     labels = pa.ListArray.from_arrays(names.offsets, numbers)
     content = pa.table({"image": table.images, "labels": labels})
     about = {_KEY: json.dumps({"info": {"features": columns}}).encode()}
