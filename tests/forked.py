@@ -21,7 +21,12 @@ from pathlib import Path
 
 from tests.processes import HANGING_S
 
-_IMPORTED = ["hilltop.training.loop", "hilltop.cli.main", "torch.distributed.fsdp"]
+_IMPORTED = [
+    "hilltop.training.stages",
+    "lightning_fabric",
+    "hilltop.cli.main",
+    "torch.distributed.fsdp",
+]
 
 
 @dataclass(frozen=True)

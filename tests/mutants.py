@@ -115,14 +115,14 @@ MUTANTS = (
     ),
     Mutant(
         "studies/reproduce/tables.py",
-        'return ("100%" if results',
-        'return ("99%" if results',
+        "gap = 1.0 if measured.runs",
+        "gap = 0.99 if measured.runs",
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(
         "studies/reproduce/tables.py",
-        "for name, found in spreads.items() if name not in complete]",
-        "for name, found in spreads.items()]",
+        "for row, spread in found if not row.complete]",
+        "for row, spread in found]",
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(

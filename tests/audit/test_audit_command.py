@@ -77,7 +77,7 @@ def test_features_become_an_audit_that_can_be_reviewed(
     features = simulated.save_features(tmp_path / "features.npz")
     assert run(labels, tmp_path / "audit", "--features", features) == 0
     said = capsys.readouterr().out
-    assert "heads on 400 images, none on its own fold" in said
+    assert "on 400 images, none on its own fold" in said
     assert "of the true labels were recorded" in said
     assert "Classes with most missing labels" in said
     assert f"next: hilltop review {tmp_path / 'audit'}" in said
@@ -121,6 +121,11 @@ def test_a_reviewed_sample_joins_the_estimates_and_survives_another_audit(
     said = capsys.readouterr().out
     assert "random samples (60 pairs, 1 class):" in said
     assert "random samples (" in said
+    before = out.joinpath("candidates.csv").read_bytes()
+    assert run(labels, out, "--features", features) == 2
+    refused = capsys.readouterr().err
+    assert f"{out} holds 60 answers of people. Pass --update" in refused
+    assert out.joinpath("candidates.csv").read_bytes() == before
     assert run(labels, out, "--features", features, "--update") == 0
     by_sample = [one for one in read_estimates(out / "estimates.csv") if one.source == "sample"]
     name = folder.table().classes[0]

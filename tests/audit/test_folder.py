@@ -50,9 +50,12 @@ def test_what_is_written_is_read_again_wherever_one_stands(
         ({"images_total": 1e400}, "'images_total' must be a number of images, but got inf"),
         (
             {"missing": {**MISSING, "low": "x"}},
-            "'missing' must hold the numbers value, low and high",
+            "'missing' must be an object with the numbers value, low and high",
         ),
-        ({"missing": 7}, "'missing' must hold the numbers value, low and high, but got 7"),
+        (
+            {"missing": 7},
+            "'missing' must be an object with the numbers value, low and high, but got 7",
+        ),
     ],
 )
 def test_faults_are_said_in_words(audit: AuditFolder, change: dict[str, object], said: str) -> None:

@@ -46,7 +46,9 @@ def test_a_wrong_option_is_told_in_one_line_with_the_way_to_help(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["features", "photos"], ("--out", "requires an argument")),
+        (["features", "photos"], ("features needs --out.",)),
+        (["features", "photos", "--out"], ("--out needs a value.",)),
+        (["inspect"], ("inspect needs LABELS.",)),
         (["predict", "x", "--out", "y", "--wich", "last"], ("--wich", "Did you mean '--which'?")),
         (["train", "--epochs", "x"], ("--epochs", '"x"', "int")),
         (["train", "--learning-rate", "x"], ("--learning-rate", '"x"', "float")),
@@ -67,6 +69,27 @@ def test_what_is_far_from_every_option_has_no_suggestion(
 ) -> None:
     assert main(["inspect", "x.csv", "--lr", "1"]) == 2
     assert "Did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("review a --top 5", "--top belongs to --static"),
+        ("review a --overlap 0.5", "--overlap belongs to --assign"),
+        ("queue a --out q.csv --images p", "--images belongs to --for promise"),
+        ("evaluate s.npy l.csv --plan 3", "--plan belongs to --incomplete"),
+        ("evaluate s.npy l.csv --incomplete --out p.csv", "--out belongs to --plan"),
+        ("predict run --out t.csv --answers a.csv", "--answers belongs to --promise"),
+        ("predict run --out t.csv --allow-missing", "--allow-missing belongs to --labels"),
+        ("apply a --out o.csv --image-prefix x", "--image-prefix belongs to --candidates"),
+        ("audit l.csv --out a --extra-names n.csv", "--extra-names belongs to --extra-scores"),
+    ],
+)
+def test_an_option_without_effect_is_told(
+    words: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err == f"hilltop: {told}, which was not given.\n"
 
 
 @pytest.mark.parametrize("device", ["gpu", "cpu:1", "cuda:x"])

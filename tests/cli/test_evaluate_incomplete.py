@@ -41,6 +41,22 @@ def evaluate(*words: str, scores: str = "one.npy", unlisted: str = "unknown") ->
     return main(["evaluate", scores, "labels.csv", "--unlisted", unlisted, *words])
 
 
+@pytest.mark.parametrize("how", [[], ["--incomplete"]])
+def test_labels_without_scores_are_left_out_where_it_is_said(
+    how: list[str], true: np.typing.NDArray[np.bool_], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate(*how, "--json") == 0
+    whole = json.loads(capsys.readouterr().out)
+    labels = Path("labels.csv").read_text()
+    Path("labels.csv").write_text(labels + "more.jpg,gnu;cat\n")
+    assert evaluate(*how) == 1
+    assert "1 image and 1 class (gnu). Pass --allow-missing" in capsys.readouterr().err
+    assert evaluate(*how, "--allow-missing", "--json") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == whole
+    assert "labels.csv: left out, without scores: 1 image and 1 class (gnu)\n" in said.err
+
+
 def answer_plan(true: np.typing.NDArray[np.bool_]) -> None:
     rows = list(csv.DictReader(Path("ask.csv").read_text().splitlines()))
     with Path("answers.csv").open("w", newline="") as file:
@@ -142,7 +158,11 @@ def test_a_plan_names_the_images_it_means_where_some_have_no_scores(
         ("thin.csv", "image\n0.jpg\n", "a table of scores has a column of image ids"),
         ("twice.csv", "image,cat\na,0.5\na,0.5\n", "some image names are blank, or stand more"),
         ("gone.csv", None, "gone.csv: there is no such file"),
-        ("few.csv", "image,cat\n0.jpg,0.5\n", "There are no scores for 299 images"),
+        (
+            "few.csv",
+            "image,cat\n0.jpg,0.5\n",
+            "there are no scores for 299 images and 4 classes (bird, dog, eel, fox).",
+        ),
     ],
 )
 def test_files_that_are_no_scores_are_refused_in_words(
@@ -161,8 +181,6 @@ def test_files_that_are_no_scores_are_refused_in_words(
     ("words", "unlisted", "message"),
     [
         (["--incomplete"], "absent", "Say --unlisted unknown."),
-        (["--plan", "5"], "unknown", "--answers, --against and --plan need --incomplete."),
-        (["--incomplete", "--out", "ask.csv"], "unknown", "--out needs --plan"),
         (["--incomplete", "--fit"], "unknown", "--fit needs complete labels"),
     ],
 )

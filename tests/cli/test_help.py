@@ -166,6 +166,34 @@ def test_old_names_of_options_still_parse_and_tell_the_new_one(
     assert capsys.readouterr().err == f"hilltop: {old} is deprecated; use {RENAMED[old]}.\n"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_help_is_as_narrow_as_the_terminal_and_in_running_text(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for panel in shown(name, capsys).split("╭")[1:]:
+        more = [line for line in panel.splitlines() if line.startswith("│       ")]
+        assert len({len(line[1:]) - len(line[1:].lstrip()) for line in more}) <= 1
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, shown(name, capsys).splitlines())) <= 60
+
+
+def test_help_may_be_asked_for_by_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help", "queue"]) == 0
+    assert capsys.readouterr().out == shown("queue", capsys)
+    assert main(["help"]) == 0
+    assert capsys.readouterr().out == START
+    assert main(["help", "statistix"]) == 2
+    assert "Did you mean 'statistics'?" in capsys.readouterr().err
+
+
+def test_usage_names_the_labels_and_defaults_of_zero_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = shown("train", capsys)
+    assert text.startswith("Usage: hilltop train [OPTIONS] LABELS\n\nTrain")
+    assert re.search(r"--seed INT .*\[default: 0\]", text)
+
+
 def test_help_needs_neither_torch_nor_matplotlib() -> None:
     code = (
         "import sys\nfrom hilltop.cli.main import COMMANDS, main\n"

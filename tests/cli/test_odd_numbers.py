@@ -23,6 +23,13 @@ ODD = [
     (["features", "p", "--out", "f.npz"], "--image-size", "0", "at least 1"),
     (["features", "p", "--out", "f.npz"], "--workers", "-2", "at least 0"),
     (["compare", "--labels", "l.csv"], "--jobs", "0", "at least 1"),
+    (AUDIT, "--shard", "0", "at least 1"),
+    (["queue", "a", "--out", "q.csv"], "--number", "0", "at least 1"),
+    (["review", "a"], "--port", "-1", "at least 0"),
+    (["review", "a"], "--gold", "0", "at least 1"),
+    (["evaluate", "s.npy", "l.csv"], "--most-classes", "-1", "at least 0"),
+    (["evaluate", "s.npy", "l.csv", "--incomplete"], "--plan", "0", "at least 1"),
+    (["predict", "run", "--out", "t.csv"], "--top", "0", "at least 1"),
 ]  # fmt: skip
 
 
@@ -54,7 +61,7 @@ def test_seeds_that_no_generator_takes_are_said(capsys: pytest.CaptureFixture[st
 
 def test_statistics_of_nothing_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["statistics"]) == 2
-    assert "--labels requires an argument" in capsys.readouterr().err
+    assert "statistics needs LABELS." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("scores", ["", ".", ".."])

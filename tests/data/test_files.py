@@ -211,7 +211,7 @@ def test_scores_never_stand_beside_names_of_others(
         patched.setattr(os, "replace", killed_at_the_second)
         with pytest.raises(SystemExit):
             ScoreTable(pa.array(["c", "d"]), ("cat",), 0 * values).save(path)
-    with pytest.raises(DataError, match="there is no such file"):
+    with pytest.raises(DataError, match="there are no names beside"):
         ScoreTable.load(path)
 
 

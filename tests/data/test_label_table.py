@@ -76,9 +76,9 @@ def test_present_and_absent_at_once_is_a_fault_with_the_later_line() -> None:
 
 
 def test_names_must_differ() -> None:
-    with pytest.raises(DataError, match=r"1 image names stand more than once, for example 'i'"):
+    with pytest.raises(DataError, match=r"1 image name stands more than once, such as 'i'"):
         LabelTable.from_coo(["i", "i"], ["x"], [], [], P, unlisted=U)
-    with pytest.raises(DataError, match=r"1 class names stand more than once, for example 'x'"):
+    with pytest.raises(DataError, match=r"1 class name stands more than once, such as 'x'"):
         LabelTable.from_coo(["i"], ["x", "x"], [], [], P, unlisted=U)
 
 
@@ -189,6 +189,17 @@ def test_an_edit_does_what_the_same_edit_of_a_matrix_does(
             unlisted=edited.unlisted,
         )
         assert edited == again, "entries are ordered, and none is of the unlisted state"
+
+
+@pytest.mark.parametrize("unlisted", list(State))
+def test_the_table_of_some_classes_is_those_columns_of_the_matrix(unlisted: State) -> None:
+    rng = np.random.default_rng(int(unlisted))
+    for _ in range(50):
+        table = random_table(rng, unlisted)
+        chosen = rng.random(len(table.classes)) < 0.5
+        part = table.only_classes(chosen)
+        assert part.dense().tolist() == table.dense()[:, chosen].tolist()
+        assert part.classes == tuple(np.array(table.classes, dtype=object)[chosen])
 
 
 def test_an_edit_keeps_history_and_notes_and_leaves_the_table_alone(small: LabelTable) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hilltop.data import LabelTable, State, read_labels
+from hilltop.data import Ambiguous, LabelTable, ReadOptions, State, detect, read_labels
 from hilltop.errors import ArgumentTypeError, DataError
 
 Said = dict[str, str] | str
@@ -29,6 +29,8 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "sums that are images": ("image,cat,dog\na,1,0\nTotal,1,1\n", {"skip_rows": "none"}, {"a": "cat", "Total": "cat dog"}),
     "sums without a name": ("image,cat,dog\na,1,0\nb,1,0\n,2,0\n", {}, "Row 4 alone holds '2'"),
     "a remark": ("image,cat\na,1\nb,1\nchecked by Ann,\n", {}, "row 4 ('checked by Ann')"),
+    "a title with a year": ("My labels, 2024\nimage,cat,dog\na.jpg,x,\nb.jpg,,x\n", {}, "--header-row"),
+    "that is left out": ("My labels, 2024\nimage,cat,dog\na.jpg,x,\nb.jpg,,x\n", {"header_row": "2"}, {"a.jpg": "cat", "b.jpg": "dog"}),
     "a title": ("My birds\nimage,cat,dog\na,1,0\n", {}, {"a": "cat"}),
     "a row too long": ("image,cat,dog\na,1,0\nb,1,0,1\n", {}, "row 3 has 4 cells"),
     "a row too short": ("image,cat,dog\na,1,0\nb,1\n", {}, "row 3 has 2 cells"),
@@ -36,6 +38,11 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "an image in two rows": ("image,tags\na,cat\n\"a \",dog\n", {}, "'a' in rows 2, 3"),
     "an empty name": ("image,tags\na,cat\n,dog\n", {}, "line 3: the image name is empty"),
     "a line end in a name": ('image,tags\n"a\nb",cat\nc,dog\n', {}, {"a\nb": "cat", "c": "dog"}),
+    "remarks in the last row": ("image,cat,dog,notes\na,1,0,\nb,0,1,blurry\n", {}, "Pass --ignore-columns"),
+    "remarks without a name": ("image,cat,dog,\na,1,0,\nb,0,1,blurry\n", {"ignore_columns": "column 3"}, {"a": "cat", "b": "dog"}),
+    "rows of labels": ("a.jpg,cat,dog\nb.jpg,dog\nc.jpg\n", {"label_columns": "1:"}, {"a.jpg": "cat dog", "b.jpg": "dog", "c.jpg": ""}),
+    "a class twice": ("image,cat,cat\na,1,0\nb,0,1\n", {}, "--ignore-columns"),
+    "one of them left out": ("image,cat,cat\na,1,0\nb,0,1\n", {"ignore_columns": "2"}, {"a": "cat", "b": ""}),
     # Headers
     "classes called 0 and 1": ("image,0,1\na,1,0\nb,0,1\n", {}, {"a": "0", "b": "1"}),
     "a header behind #": ("# image,cat,dog\na,1,0\nb,0,1\n", {}, "--header-row 1"),
@@ -52,6 +59,7 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "0 and empty cells": ("image,cat,dog\na,1,0\nb,,1\n", {}, "--zero and --empty"),
     "true and false": ("image,cat,dog\na,TRUE,False\nb,false,True\n", {}, {"a": "cat", "b": "dog"}),
     "x": ("image,cat,dog\na,x,\nb,,X\n", {}, {"a": "cat", "b": "dog"}),
+    "ticks and crosses": ("image,cat,dog\na,\u2713,\u2717\nb,\u2713,\u2713\n", {}, "--values"),
     "commas in decimals": ("image;cat;dog\na;0,9;0,1\nb;0,2;1,0\n", {}, "--label-threshold"),
     "a class column with other words": ("image,cat,dog\na,1,0\nb,foo,1\nc,bar,0\nd,baz,1\n", {}, "'foo'"),
     "texts beside empty cells": ("image,cat,notes\na,1,\nb,0,blurry\nc,1,dark\nd,1,night\n", {}, "--ignore-columns"),
@@ -67,6 +75,10 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "a semicolon in a class": ("image,class\na,cat;dog\nb,dog\n", {}, "one label or several"),
     "a part that comes alone": ("image,tags\na,\"food, arts and crafts\"\nb,\"arts and crafts, music\"\nc,crafts\n", {}, {"a": "arts and crafts+food", "b": "arts and crafts+music", "c": "crafts"}),
     "zeros before a number": ("image,tags\na,0001\nb,1000\n", {}, {"a": "0001", "b": "1000"}),
+    "0 and 1 with commas": ('image,tags\na,"0,0,1"\nb,"0,1,0"\n', {}, "a 0 or 1 per class"),
+    "0 and 1 with spaces": ("image,tags\na,0 1\nb,1 0\n", {}, "a 0 or 1 per class"),
+    "values of classes": ("image,tags\na,0 1\nb,1 0\n", {"delimiter": "multi-hot"}, {"a": "1", "b": "0"}),
+    "numbers of classes": ("image,tags\na,0 1\nb,1 0\n", {"delimiter": "space"}, {"a": "0 1", "b": "0 1"}),
     "a slash": ("image,tags\na,AC/DC\nb,AC\nc,DC\n", {}, {"a": "AC/DC", "b": "AC", "c": "DC"}),
     "null in a list": ("image,tags\na,null\nb,cat;nan\n", {}, "'null' (row 2), 'nan' (row 3)"),
     "errors of a spreadsheet": ("image,tags\na,#N/A\nb,cat;dog\nc,#REF!\n", {}, "'#n/a' (row 2), '#ref!' (row 4)"),
@@ -86,6 +98,7 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     # Encodings
     "a mark at the start": ("\ufeffimage,cat\na,1\n", {}, {"a": "cat"}),
     "UTF-16": ("image,cat\na,1\n".encode("utf-16"), {}, {"a": "cat"}),
+    "UTF-16 without a mark": ("image,cat\na,1\nb,0\n".encode("utf-16-le"), {}, "--encoding utf-16-le"),
     "a line separator of Unicode in UTF-16": ("image,tags\r\na,cat\u2028dog\r\nb,cat\r\n".encode("utf-16"), {}, {"a": "cat\u2028dog", "b": "cat"}),
     "Latin 1": ("image,tags\na,caf\u00e9\nb,na\u00efve\n".encode("latin-1"), {}, "--encoding"),
     # JSON
@@ -152,6 +165,7 @@ COLUMNS: dict[str, tuple[dict[str, Any], Said]] = {
     "codes": ({"image": ["a"], "tags": pa.array(["cat"]).dictionary_encode()}, {"a": "cat"}),
     "booleans": ({"image": ["a", "b"], "cat": [True, False]}, {"a": "cat", "b": ""}),
     "0 and 1 as lists": ({"image": ["a", "b"], "tags": [[1, 0, 1], [0, 0, 1]]}, "--delimiter"),
+    "true and false as lists": ({"image": ["a", "b"], "tags": [[True, False], [False, True]]}, "--delimiter"),
     "large lists": ({"image": ["a"], "tags": pa.array([["cat"]], pa.large_list(pa.large_string()))},
         {"a": "cat"}),
     "an object": ({"image": ["a"], "o": [{"tags": ["cat"]}]}, {"a": "cat"}),
@@ -177,7 +191,7 @@ def test_columns_of_parquet(name: str, tmp_path: Path) -> None:
 def test_two_columns_of_one_name_in_parquet(tmp_path: Path) -> None:
     columns = [pa.array(["a"]), pa.array([1]), pa.array([1])]
     pq.write_table(pa.table(columns, names=["image", "cat", "cat"]), tmp_path / "labels.parquet")
-    check(tmp_path / "labels.parquet", {"unlisted": "unknown"}, "for example 'cat'")
+    check(tmp_path / "labels.parquet", {"unlisted": "unknown"}, "are called 'cat'")
 
 
 def frames() -> dict[str, tuple[Any, dict[str, Any], Said]]:
@@ -241,6 +255,25 @@ def test_cells_merged_across_columns_are_asked_about(tmp_path: Path) -> None:
     check(tmp_path / "a.xlsx", {"unlisted": "unknown"}, "rows 3-4 are merged across columns")
     said = {"skip_rows": "none", "unlisted": "unknown"}
     check(tmp_path / "a.xlsx", said, {"a": "cat", "b": ""})
+
+
+def test_a_header_of_two_rows_is_asked_about(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    rows = [["image", "Animals", None], [None, "cat", "dog"], ["a", "x", None], ["b", None, "x"]]
+    for row in rows:
+        book.active.append(row)
+    book.active.merge_cells("B1:C1")
+    book.active.merge_cells("A1:A2")
+    book.save(tmp_path / "labels.xlsx")
+    found = detect(tmp_path / "labels.xlsx", ReadOptions(unlisted="unknown"))
+    assert isinstance(found, Ambiguous)
+    assert found.answers == {"header_row": "2"}
+    check(
+        tmp_path / "labels.xlsx",
+        {"unlisted": "unknown", "header_row": "2"},
+        {"a": "cat", "b": "dog"},
+    )
 
 
 def test_numbers_that_a_spreadsheet_rounds_are_refused(tmp_path: Path) -> None:

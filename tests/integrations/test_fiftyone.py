@@ -1,4 +1,4 @@
-"""The plugin inside a real FiftyOne; runs where FiftyOne and a database for it are installed."""
+"""The plugin inside a real FiftyOne, with its database: ``make test-tools`` installs both."""
 
 import importlib.util
 import os
@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-if importlib.util.find_spec("fiftyone") is None:
+FIFTYONE = importlib.util.find_spec("fiftyone")
+if FIFTYONE is None:
     pytest.skip("fiftyone is not installed", allow_module_level=True)
+DATABASE = Path(*FIFTYONE.submodule_search_locations or (), "db", "bin", "mongod")
+if not (DATABASE.is_file() or os.environ.get("FIFTYONE_DATABASE_URI")):
+    pytest.skip(f"FiftyOne has no database: {DATABASE} is missing", allow_module_level=True)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # their own
 

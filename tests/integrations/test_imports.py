@@ -46,6 +46,15 @@ def test_the_estimator_needs_no_library_but_scikit_learn_and_hf_loss_not_even_th
     assert done.returncode == 0, done.stderr
 
 
+def test_fabric_is_imported_without_torchmetrics() -> None:
+    """It costs three times as much as torch where transformers and torchvision are installed."""
+    done = python(
+        "import sys; from hilltop.training.distributed import launch\n"
+        "print(launch('32').world_size, 'torchmetrics' in sys.modules)\n"
+    )
+    assert done.stdout.split() == ["1", "False"], done.stderr
+
+
 @pytest.mark.parametrize(
     ("absent", "code", "sentence"),
     [

@@ -34,7 +34,7 @@ SETUP = """<View><Image name="photo" value="$file"/>
 <Choices name="tags" toName="photo" choice="multiple">
 <Choice value="boat"/><Choice value="car"/><Choice value="dog"/></Choices></View>"""
 LABEL_STUDIO = os.environ.get("HILLTOP_LABEL_STUDIO") or shutil.which("label-studio")
-"""The program; it is tested in an environment of its own, because it pins what it needs."""
+"""The program; ``make test-tools`` installs it in an environment of its own."""
 TOKEN = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -147,7 +147,6 @@ def test_the_backend_speaks_the_protocol_and_refuses_nonsense(audited: AuditFold
             assert refused.value.code == 400
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(LABEL_STUDIO is None, reason="label-studio is not installed")
 def test_label_studio_shows_predictions_and_asks_for_what_lacks_most_first(
     audited: AuditFolder, tmp_path: Path

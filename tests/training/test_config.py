@@ -83,13 +83,24 @@ def test_what_cannot_work_is_said_before_anything_is_written(
     assert main(words) == 2
     message = capsys.readouterr().err
     for part in (
-        "there is no file 'none.csv'",
+        "labels: there is no file 'none.csv'.",
         "'hil' is not known. Did you mean 'hill'?",
-        "epochs must be at least 1, but is 0",
-        "give one of --images and --features",
+        "epochs must be at least 1, but got 0",
+        "Give one of --images and --features.",
     ):
         assert part in message
     assert not out.exists()
+
+
+def test_a_folder_in_place_of_a_file_is_said_and_a_file_in_place_of_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "f.npz", "")
+    assert main(["train", "--features", str(tmp_path), "--val-images", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "Name the label file: hilltop train LABELS" in said
+    assert f"features: {str(tmp_path)!r} is a folder; expected a file." in said
+    assert f"val_images: {str(file)!r} is a file; expected a folder." in said
 
 
 def test_automatic_choices_depend_on_what_is_trained_on() -> None:

@@ -26,20 +26,20 @@ def run_copy(whole_run: Path, tmp_path: Path) -> Path:
 
 
 ODD = [
-    ("--learning-rate", "-1", "learning_rate must be greater than 0, but is -1.0."),
-    ("--learning-rate", "nan", "learning_rate must be greater than 0, but is nan."),
-    ("--learning-rate", "inf", "learning_rate must be greater than 0, but is inf."),
-    ("--weight-decay", "-1", "weight_decay must be at least 0, but is -1.0."),
-    ("--weight-decay", "nan", "weight_decay must be at least 0, but is nan."),
-    ("--seed", "-1", "seed must be at least 0, but is -1."),
-    ("--epochs", "0", "epochs must be at least 1, but is 0."),
-    ("--batch-size", "-4", "batch_size must be at least 1, but is -4."),
-    ("--workers", "-1", "workers must be at least 0, but is -1."),
-    ("--hidden", "0", "hidden must be at least 1, but is 0."),
-    ("--image-size", "0", "image_size must be at least 1, but is 0."),
-    ("--warmup", "nan", "warmup must be between 0 and 1, but is nan."),
-    ("--ema", "2", "ema must be between 0 and 1, but is 2.0."),
-    ("--head-rate", "-1", "head_rate must be greater than 0, but is -1.0."),
+    ("--learning-rate", "-1", "learning_rate must be greater than 0, but got -1.0."),
+    ("--learning-rate", "nan", "learning_rate must be greater than 0, but got nan."),
+    ("--learning-rate", "inf", "learning_rate must be greater than 0, but got inf."),
+    ("--weight-decay", "-1", "weight_decay must be at least 0, but got -1.0."),
+    ("--weight-decay", "nan", "weight_decay must be at least 0, but got nan."),
+    ("--seed", "-1", "seed must be at least 0, but got -1."),
+    ("--epochs", "0", "epochs must be at least 1, but got 0."),
+    ("--batch-size", "-4", "batch_size must be at least 1, but got -4."),
+    ("--workers", "-1", "workers must be at least 0, but got -1."),
+    ("--hidden", "0", "hidden must be at least 1, but got 0."),
+    ("--image-size", "0", "image_size must be at least 1, but got 0."),
+    ("--warmup", "nan", "warmup must be at least 0, but got nan."),
+    ("--ema", "2", "ema must be at least 0 and at most 1, but got 2.0."),
+    ("--head-rate", "-1", "head_rate must be greater than 0, but got -1.0."),
     ("--val-format", "cocoa", "val_format: 'cocoa' is not known. Did you mean 'coco'?"),
 ]
 
@@ -97,7 +97,7 @@ CONFIGS = [
     ("[1]", "expected names and values, but got list"),
     ("epochs: many", "epochs cannot be 'many'; expected a whole number"),
     ("a: [", "this is not YAML"),
-    ("batch_size: 0", "batch_size must be at least 1, but is 0."),
+    ("batch_size: 0", "batch_size must be at least 1, but got 0."),
 ]
 
 

@@ -117,4 +117,4 @@ def test_wrong_numbers_of_head_epochs_are_named(
     pictures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words(pictures, tmp_path / "run", "--epochs", 1, "--head-epochs", 2)) == 2
-    assert "head_epochs must be between 0 and epochs (1), but is 2." in capsys.readouterr().err
+    assert "head_epochs must be between 0 and epochs (1), but got 2." in capsys.readouterr().err

@@ -32,6 +32,13 @@ def made_up(rows: int = 300, width: int = 12) -> tuple[Tensor, Entries]:
     return inputs, Entries(targets * total, total, torch.ones(rows, dtype=torch.float64))
 
 
+def uneven() -> tuple[Tensor, Entries]:
+    """The first class is done steps before the others: it has the mean of all probabilities."""
+    inputs, entries = made_up()
+    entries.positive[:, 0] = entries.total[:, 0] * 0.1
+    return inputs, entries
+
+
 def solver_of(
     inputs: Tensor, entries: Entries, tolerance: float = 1e-12, slope: float = 1.0
 ) -> LogisticSolver:
@@ -92,22 +99,45 @@ def test_labels_of_a_fold_have_no_part_in_its_scores() -> None:
         assert moved[fold != 2].max() > 0.1
 
 
-def test_a_solver_goes_on_from_its_state_to_the_bit() -> None:
-    inputs, entries = made_up()
-    whole, stopped = solver_of(inputs, entries), solver_of(inputs, entries)
+@pytest.mark.parametrize("tolerance", [1e-12, 1e-5])  # none and some are done when it is stopped
+def test_a_solver_goes_on_from_its_state_to_the_bit(tolerance: float) -> None:
+    inputs, entries = uneven()
+    whole, stopped = (solver_of(inputs, entries, tolerance) for _ in range(2))
     for _ in range(5):
         whole.step()
         whole.recompute()
-    for _ in range(2):
+    for _ in range(3):
         stopped.step()
         stopped.recompute()
-    resumed = solver_of(inputs, entries)
+    assert bool(stopped.done.any()) == (tolerance > 1e-12)
+    assert not stopped.is_done
+    resumed = solver_of(inputs, entries, tolerance)
     resumed.weight.copy_(stopped.weight)
     resumed.load_state_dict(stopped.state_dict())
-    for _ in range(3):
+    for _ in range(2):
         resumed.step()
         resumed.recompute()
     assert torch.equal(whole.weight, resumed.weight)
+
+
+def test_a_class_that_is_done_has_no_part_in_further_steps() -> None:
+    inputs, entries = uneven()
+    solver, columns = solver_of(inputs, entries, 1e-5), list[int]()
+    project = solver.inputs.project
+
+    def counted(weight: Tensor) -> Tensor:
+        columns.append(len(weight))
+        return project(weight)
+
+    solver.inputs.project = counted  # type: ignore[method-assign]
+    solver.solve(60)
+    assert columns == sorted(columns, reverse=True)
+    assert columns[0] == 3 > columns[-1] > 0
+    for only in range(3):  # each class as if it were alone
+        alone = Entries(*(part[:, [only]] for part in entries[:2]), entries.rows)
+        single = solver_of(inputs, alone, 1e-5)
+        single.solve(60)
+        torch.testing.assert_close(single.weight[0], solver.weight[only], atol=1e-9, rtol=1e-9)
 
 
 def test_masked_unknown_and_weighted_entries() -> None:

@@ -65,4 +65,4 @@ def test_a_threshold_that_is_no_probability_is_refused(
     problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command(problem, tmp_path / "r", "--pseudo-label", 1.5)) == 2
-    assert "pseudo_label must be between 0 and 1, but is 1.5." in capsys.readouterr().err
+    assert "pseudo_label must be between 0 and 1, but got 1.5." in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import signal
 from pathlib import Path
 
@@ -216,7 +217,7 @@ def test_predict_evaluate_and_export(
     np.testing.assert_allclose(scores.aligned(val.images, val.classes), meant, atol=1e-5)
     thresholds = trained.truth.thresholds().thresholds
     assert scores.thresholds == pytest.approx(thresholds.tolist())
-    capsys.readouterr()
+    assert re.search(r"the run learned from \d+ of these images", capsys.readouterr().out)
     assert main(["evaluate", str(out), str(problem / "val.parquet"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     best = max(float(row["mAP"]) for row in metrics(unbroken))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
@@ -193,63 +194,59 @@ class AuditFolder:
                 f"this audit has version {content.get('version')!r}, but this hilltop reads"
                 f" {VERSION}. Run `hilltop audit` again, or install the hilltop that wrote it.",
             )
+
+        def told(key: str, fits: Callable[[Any], bool], wanted: str, *default: Any) -> Any:
+            value = content.get(key)
+            if value is None and default:
+                return default[0]
+            if not fits(value):
+                raise data_error(about, f"{key!r} must be {wanted}, but got {value!r:.60}.")
+            return value
+
+        labels = told("labels", _is_path, "a path")
+        images = told("images", _is_path, "a path", None)
         return cls(
             path=path,
-            labels=Path(_text(about, content, "labels")),
-            format=_format(about, content),
+            labels=Path(labels),
+            format=told("format", _is_format, f"one of {', '.join(FORMATS)}"),
             reading=_reading(about, content.get("reading", {})),
             layout=_layout(about, content.get("layout")),
-            images=None if content.get("images") is None else Path(_text(about, content, "images")),
-            images_total=_count(about, content.get("images_total") or 0),
-            missing=_missing(about, content.get("missing")),
+            images=None if images is None else Path(images),
+            images_total=told("images_total", _is_count, "a number of images", 0),
+            missing=told(
+                "missing", _is_interval, "an object with the numbers value, low and high", None
+            ),
             created=str(content.get("created", "")),
             summary=str(content.get("summary", content.get("belief", ""))),
-            earlier=tuple(_texts(about, content, "earlier")),
-            pages=tuple(map(Path, _texts(about, content, "pages"))),
+            earlier=tuple(told("earlier", _are_texts, "a list of texts", [])),
+            pages=tuple(map(Path, told("pages", _are_texts, "a list of texts", []))),
         )
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and "\0" not in value
+
+
+def _is_format(value: Any) -> bool:
+    return isinstance(value, str) and value in FORMATS
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+def _is_interval(value: Any) -> bool:
+    named = isinstance(value, dict) and {"value", "low", "high"} <= set(value)
+    return named and all(isinstance(one, int | float) and one >= 0 for one in value.values())
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _plain(value: Any) -> Any:
     """A value for JSON; paths are absolute, so that they hold wherever a later command runs."""
     return os.path.abspath(value) if isinstance(value, Path) else value
-
-
-def _text(about: Path, content: dict[str, Any], key: str) -> str:
-    value = content.get(key)
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise data_error(about, f"{key!r} must be a path, but got {value!r}.")
-    return value
-
-
-def _texts(about: Path, content: dict[str, Any], key: str) -> list[str]:
-    value = content.get(key) or []
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise data_error(about, f"{key!r} must be a list of texts, but got {value!r:.60}.")
-    return value
-
-
-def _format(about: Path, content: dict[str, Any]) -> str:
-    name = content.get("format")
-    if not isinstance(name, str) or name not in FORMATS:
-        raise data_error(about, f"'format' must be one of {', '.join(FORMATS)}, but got {name!r}.")
-    return name
-
-
-def _count(about: Path, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
-        raise data_error(about, f"'images_total' must be a number of images, but got {value!r}.")
-    return value
-
-
-def _missing(about: Path, value: Any) -> dict[str, float] | None:
-    if value is None:
-        return None
-    numbers = isinstance(value, dict) and {"value", "low", "high"} <= set(value)
-    if not numbers or not all(isinstance(one, int | float) and one >= 0 for one in value.values()):
-        raise data_error(
-            about, f"'missing' must hold the numbers value, low and high, but got {value!r}."
-        )
-    return cast("dict[str, float]", value)
 
 
 def _layout(about: Path, content: Any) -> Layout | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from hilltop.audit.decisions.store import DecisionStore
+from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
 from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.find.pca import write_pca
@@ -186,14 +186,11 @@ def check_out(out: Path, *, update: bool = True) -> None:
 
 
 def _answers(folder: AuditFolder) -> int:
-    """Number of answers and undos in a folder."""
+    """Number of answers in a folder, those that were taken back too."""
     if not folder.decisions.is_file():
         return 0
-    store = DecisionStore(folder.decisions)
-    try:
-        return len(store.read())
-    finally:
-        store.close()
+    with contextlib.closing(DecisionStore(folder.decisions)) as store:
+        return sum(isinstance(event, Answer) for _, event in store.read())
 
 
 def _earlier(out: Path) -> tuple[str, ...]:

@@ -102,6 +102,7 @@ class Audit:
     device: Device = "auto"
     format: ReadFormat = None
     reading: Reading = field(default_factory=ReadOptions)
+    needs: ClassVar = {"extra_scores": ("extra_names",)}
 
     def run(self) -> dict[str, Any]:
         """Score, rank, estimate, write, say what was found."""
@@ -193,14 +194,6 @@ class Audit:
             raise ArgumentError("Give one of --features and --scores, not both.")
         if self.features is None and self.scores is None and self.images is None:
             raise ArgumentError("Give --features, --images or --scores to rank by.")
-        if self.top is not None and self.top < 1:
-            raise ArgumentError(f"--top must be at least 1, but got {self.top}.")
-        if self.extra_names is not None and self.extra_scores is None:
-            raise ArgumentError("--extra-names belongs to --extra-scores.")
-        if self.shard is not None and self.shard < 1:
-            raise ArgumentError(f"--shard must be at least 1, but got {self.shard}.")
-        if self.folds < 2:
-            raise ArgumentError(f"--folds must be at least 2, but got {self.folds}.")
 
     def _before(self, table: LabelTable, records: list[ReviewRecord]) -> LabelTable | None:
         """The labels before they were reviewed, if they were."""
@@ -380,6 +373,12 @@ class Queue:
     which: Literal["best", "last"] | None = None
     """With --for promise and a run: its weights, as for predict."""
     force: Force = False
+    needs: ClassVar = {
+        "for_=promise": (
+            "promise", "over", "per", "answers", "images", "features", "labels", "which",
+        ),
+        "labels": ("allow_missing",),
+    }  # fmt: skip
 
     @property
     def run_folder(self) -> Path:
@@ -458,8 +457,6 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
     The total is that of a random sample of all classes, where one was answered: answers override
     what scores suggest. It is the model's otherwise.
     """
-    from rich.console import Console
-
     from hilltop.audit.decisions.apply import read_answers
     from hilltop.audit.find.sampled import add_samples, measured
     from hilltop.audit.summary import print_summary
@@ -483,7 +480,7 @@ def tell_estimates(folder: AuditFolder) -> dict[str, Any]:
         labelled = sum(one.labelled for one in estimates)
         missing, summary = by_answers[0].as_dict(), describe_total(labelled, *by_answers)
     replace(folder, missing=missing, summary=summary).write()  # the review page says the same
-    print_summary(Console(), estimates, sampled, summary)
+    print_summary(estimates, sampled, summary)
     if weighted is not None:
         print(weighted.sentence)
     by_sample = {one.class_name: one for one in sampled.estimates} if sampled else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -71,7 +71,7 @@ class Compare:
         """Options from the file named by ``--config``, for the command line to change."""
         if self.config is None:
             return None
-        return Compare(run_options=TrainConfig.from_file(self.config))
+        return Compare(run_options=settings_of_runs(self.config))
 
     def run(self) -> dict[str, Any]:
         """Train what is missing, print and write the tables."""
@@ -114,6 +114,11 @@ def _run_row(result: Result) -> dict[str, Any]:
         "last": result.last,
         "best": result.best,
     }
+
+
+def settings_of_runs(path: Path) -> TrainConfig:
+    """The settings in a file; methods take the place of the loss that it names for a single run."""
+    return replace(TrainConfig.from_file(path), loss=TrainConfig.loss)
 
 
 def check_common(command: str, options: TrainConfig) -> None:

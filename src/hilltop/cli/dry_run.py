@@ -157,17 +157,7 @@ def some_of(table: LabelTable, images: int, classes: int | None = None) -> Label
         return chosen
     common = np.argsort(table.counts_by_class(State.PRESENT), kind="stable")
     kept = common[np.linspace(0, len(common) - 1, classes).astype(np.int64)]
-    number = np.full(len(table.classes), -1)
-    number[kept] = np.arange(classes)
-    mine = number[chosen.columns] >= 0
-    return LabelTable.from_coo(
-        chosen.images,
-        [table.classes[column] for column in kept],
-        chosen.rows[mine],
-        number[chosen.columns[mine]],
-        chosen.states[mine],
-        unlisted=table.unlisted,
-    )
+    return chosen.only_classes(np.isin(np.arange(len(table.classes)), kept))
 
 
 def measure(make: Callable[[Path], Command], *, constants: Mapping[str, int] | None = None) -> Cost:

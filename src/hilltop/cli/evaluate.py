@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 
 from hilltop import missing
-from hilltop.checks import check_whole, pluralize
+from hilltop.checks import pluralize
 from hilltop.cli.labels import ReadFormat
 from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Force, MaybeOut, Out, Reading
 from hilltop.data import LabelTable, ReadOptions, State, read_labels
 from hilltop.data.scores import ScoreTable, read_scores
 from hilltop.data.small_files import format_rows
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, DataError
+from hilltop.report.tables import Sheet
 
 if TYPE_CHECKING:
     from hilltop.metrics import PerClass
@@ -69,10 +73,13 @@ class Evaluate:
     out: MaybeOut = None
     """The CSV file for --plan; without it the pairs are printed."""
     seed: int = 0
-    """Of the sample that --plan draws."""
+    """The same seed draws the same sample for --plan."""
+    allow_missing: bool = False
+    """Leave out images and classes of the labels that have no scores, instead of stopping."""
     force: Force = False
     format: ReadFormat = None
     reading: Reading = field(default_factory=ReadOptions)
+    needs: ClassVar = {"incomplete": ("answers", "against", "plan"), "plan": ("out",)}
     prints_answer: ClassVar = True
 
     def run(self) -> dict[str, Any]:
@@ -81,10 +88,9 @@ class Evaluate:
 
         if self.incomplete:
             return self._run_incomplete()
-        if self.answers or self.against or self.plan is not None:
-            raise ArgumentError("--answers, --against and --plan need --incomplete.")
         table = read_labels(self.labels, format=self.format, options=self.reading)
         scores = read_scores(self.scores)
+        table = self._scored_part(table, [scores])
         values = scores.aligned(table.images, table.classes)
         targets = table.eval_targets()
         threshold, source = self._threshold(scores, values, targets, table)
@@ -100,7 +106,8 @@ class Evaluate:
         if estimates:
             said = ", ".join(f"{name} {one}" for name, one in estimates.items())
             print(f"if labels are missing, the true values are about: {said}")
-        print("\n" + "\n".join(class_lines(report.per_class, self.most_classes)))
+        if self.most_classes:
+            class_table(report.per_class, self.most_classes).print()
         found = {**report.as_dict(), "empty_classes": list(report.empty_classes)}
         found["estimates"] = {name: one.as_dict() for name, one in estimates.items()}
         return {**found, "thresholds": source, "unknown": treated}
@@ -109,15 +116,41 @@ class Evaluate:
         if self.fit:
             raise ArgumentError("--fit needs complete labels; leave it out with --incomplete.")
         if self.out is not None:
-            if self.plan is None:
-                raise ArgumentError("--out needs --plan, the number of pairs to write.")
             check_written(self, self.out)
         table = read_labels(self.labels, format=self.format, options=self._open_reading())
         scores = (self.scores,) if self.against is None else (self.scores, self.against)
-        request = IncompleteRequest(scores, self.answers, self.threshold, self.cf1 == "harmonic")
+        models = tuple(read_scores(path) for path in scores)
+        table = self._scored_part(table, models)
+        request = IncompleteRequest(
+            scores, models, self.answers, self.threshold, self.cf1 == "harmonic"
+        )
         if self.plan is not None:
             return request.plan(table, self.plan, self.out, seed=self.seed)
         return request.evaluate(table)
+
+    def _scored_part(self, table: LabelTable, models: Sequence[ScoreTable]) -> LabelTable:
+        """The labels of images and classes that all models have scores of.
+
+        Raises:
+            DataError: Something has no scores, and nobody said to leave it out.
+        """
+        rows, columns = np.ones(len(table), dtype=bool), np.ones(len(table.classes), dtype=bool)
+        for scores in models:
+            rows &= np.asarray(pc.is_in(table.images, value_set=scores.images))
+            columns &= np.isin(table.classes, scores.classes)
+        if rows.all() and columns.all():
+            return table
+        images = pluralize(int((~rows).sum()), "image", "images")
+        names = [name for name, there in zip(table.classes, columns, strict=True) if not there]
+        told = images if not rows.all() else ""
+        if names:
+            classes = pluralize(len(names), "class", "classes")
+            told += f"{' and ' if told else ''}{classes} ({shorten(', '.join(names), 60)})"
+        if not self.allow_missing or not (rows.any() and columns.any()):
+            way = "" if not rows.any() else " Pass --allow-missing to leave them out."
+            raise DataError(f"{self.labels}: there are no scores for {told}.{way}")
+        print(f"{self.labels}: left out, without scores: {told}", file=sys.stderr)
+        return table.select(rows).only_classes(columns)
 
     def _open_reading(self) -> ReadOptions:
         """Labels that are said to be incomplete leave unlisted pairs open."""
@@ -186,28 +219,24 @@ def estimated(table: LabelTable, values: npt.NDArray[Any], threshold: Any) -> di
     return {name: metrics[name] for name in ESTIMATED}
 
 
-def class_lines(per_class: PerClass, most: int) -> list[str]:
-    """A table of the classes with most labels."""
-    order = np.argsort(-per_class.positives, kind="stable")[:most]
-    width = max((len(per_class.names[at]) for at in order), default=0)
-    width = max(5, min(30, width))
-    lines = []
-    for at in order.tolist():
-        numbers = (per_class.average_precision, per_class.precision, per_class.recall, per_class.f1)
-        shares = "".join(f"{100 * values[at]:8.1f}" for values in numbers)
-        name = per_class.names[at][:width]
-        lines.append(
-            f"{name:<{width}} {per_class.positives[at]:>7,} {per_class.predicted[at]:>7,}{shares}"
-            f"  > {per_class.threshold[at]:.3f}"
+def class_table(per_class: PerClass, most: int) -> Sheet:
+    """The classes with most labels."""
+    numbers = (per_class.average_precision, per_class.precision, per_class.recall, per_class.f1)
+    rows = tuple(
+        (
+            per_class.names[at],
+            f"{per_class.positives[at]:,}",
+            f"{per_class.predicted[at]:,}",
+            *(f"{100 * values[at]:.1f}" for values in numbers),
+            f"> {per_class.threshold[at]:.3f}",
         )
-    if not lines:
-        return []
-    head = f"{'class':<{width}}  labels    tags      AP  precis.  recall      F1  threshold"
-    left = len(per_class.names) - len(lines)
-    if not left:
-        return [head, *lines]
+        for at in np.argsort(-per_class.positives, kind="stable")[:most].tolist()
+    )
+    left = len(per_class.names) - len(rows)
     every = f"--most-classes {len(per_class.names)}"
-    return [head, *lines, f"and {pluralize(left, 'class', 'classes')} more: {every}"]
+    more = (f"and {pluralize(left, 'class', 'classes')} more: {every}",) if left else ()
+    head = ("class", "labels", "tags", "AP", "precision", "recall", "F1", "threshold")
+    return Sheet("", head, rows, more)
 
 
 @dataclass(frozen=True)
@@ -253,14 +282,16 @@ class IncompleteRequest:
     """What was asked of an incomplete test.
 
     Attributes:
-        scores: Files with scores of one model or two.
+        paths: Files with scores of one model or two.
+        models: The scores.
         answers: Files with answers, one for each sample, or the folder of an audit that was given
             plans.
         threshold: Above it is a prediction; None for those that stand with the scores, or 0.5.
         harmonic: Whether CF1 is the harmonic mean of CP and CR.
     """
 
-    scores: tuple[Path, ...]
+    paths: tuple[Path, ...]
+    models: tuple[ScoreTable, ...]
     answers: tuple[Path, ...]
     threshold: float | None
     harmonic: bool
@@ -272,8 +303,7 @@ class IncompleteRequest:
                 "With --incomplete, pairs that are not listed are not known to be absent."
                 " Say --unlisted unknown."
             )
-        loaded = [read_scores(path) for path in self.scores]
-        probs = [scores.aligned(table.images, table.classes) for scores in loaded]
+        probs = [scores.aligned(table.images, table.classes) for scores in self.models]
         readable = ~np.isnan(np.concatenate(probs, axis=1)).any(axis=1)
         if not readable.all():
             table, probs = table.select(np.flatnonzero(readable)), [one[readable] for one in probs]
@@ -285,7 +315,7 @@ class IncompleteRequest:
             targets,
             verified=observed,
             answers=read_answers(self.answers, table),
-            thresholds=[self._threshold(scores, table) for scores in loaded],
+            thresholds=[self._threshold(scores, table) for scores in self.models],
             harmonic=self.harmonic,
         )
         return table, test
@@ -299,16 +329,15 @@ class IncompleteRequest:
     def evaluate(self, table: LabelTable) -> dict[str, Any]:
         """Print estimates of all metrics, and how two models compare."""
         table, test = self._joined(table)
-        reports = [test.report(number) for number in range(len(self.scores))]
-        compared = test.compare() if len(self.scores) == 2 else None
-        _print(test, self.scores, reports, compared)
+        reports = [test.report(number) for number in range(len(self.models))]
+        compared = test.compare() if len(self.models) == 2 else None
+        _print(test, self.paths, reports, compared)
         return _as_dict(test, reports, compared, table.classes)
 
     def plan(
         self, table: LabelTable, number: int, out: Path | None, *, seed: int
     ) -> dict[str, Any]:
         """Write the pairs to ask about next, or print them."""
-        check_whole("--plan", number, low=1)
         table, test = self._joined(table)
         pairs = test.plan(number, seed=seed)
         if out is None:
@@ -391,10 +420,11 @@ def _print(
             print(f"{name:>5}  {found}")
         return
     columns = [path.name for path in paths]
-    print(f"{'':5}  {columns[0]:<22}{columns[1]:<22}difference")
-    for name, difference in compared.differences.items():
-        one, other = (str(report.metrics[name]) for report in reports)
-        print(f"{name:>5}  {one:<22}{other:<22}{difference}")
+    rows = tuple(
+        (name, *(str(report.metrics[name]) for report in reports), str(difference))
+        for name, difference in compared.differences.items()
+    )
+    Sheet("", ("", *columns, "difference"), rows).print()
     print(_verdict(columns, compared))
 
 

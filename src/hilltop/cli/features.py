@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from hilltop.checks import pluralize
 from hilltop.cli.outputs import check_written
@@ -64,6 +64,7 @@ class Features:
     shard: int = 4096
     """Images in a shard, a multiple of 64; what a command that was stopped may have to do again.
     A tar file is one shard."""
+    needs: ClassVar = {"labels": ("allow_missing",)}
 
     def run(self) -> dict[str, Any]:
         """Compute and write."""

@@ -112,7 +112,12 @@ def _looked_for(one: LabelSet) -> str:
 def _remarks(table: LabelTable) -> Iterator[str]:
     beyond = int(table.not_looked_for().sum())
     share = beyond / max(1, len(table) * len(table.classes))
-    yield f"{pluralize(beyond, 'pair', 'pairs')} ({share:.0%}) nobody looked for; they take no part"
+    pairs = pluralize(beyond, "pair", "pairs")
+    yield (
+        f"{pairs} ({share:.0%}) nobody looked for; they take no part"
+        if beyond
+        else ("every class was looked for in every image")
+    )
     clashes = table.history[-1].details.get("contradictions", 0)
     if clashes:
         yield f"{pluralize(clashes, 'contradicted pair is', 'contradicted pairs are')} unknown"

@@ -9,9 +9,10 @@ import io
 import json
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import hilltop
@@ -55,10 +56,12 @@ COMMANDS = {
 }
 LEAST = {
     "seed": 0, "workers": 0, "draws": 1, "jobs": 1, "folds": 2, "top": 1, "page": 0,
-    "image_size": 1,
+    "image_size": 1, "shard": 1, "number": 1, "plan": 1, "port": 0, "gold": 1, "most_classes": 0,
 }  # fmt: skip
 """Least values of whole numbers that commands take."""
 TOO_LARGE = 2**63
+HELP_WIDTH = 100
+"""Columns of the help, where a terminal is not narrower."""
 RENAMED = {
     "--blank": "--empty", "--confidence-cut": "--label-threshold",
     "--label-column": "--label-columns", "--renames": "--class-map",
@@ -190,7 +193,9 @@ def _without_options(words: Sequence[str], answers: Sequence[str]) -> list[str]:
 def _run(given: CommonOptions) -> None:
     """Run the command, its help or the completion of all; print its result where JSON is asked."""
     name, *rest = given.words or ("--help",)
-    if name in ("-h", "--help"):
+    if name == "help" and rest:  # as git and others have it
+        name, rest = rest[0], ["--help"]
+    if name in ("-h", "--help", "help"):
         print(START, end="", flush=True)
     elif given.words == ("--version",):
         print(f"hilltop {hilltop.__version__}", flush=True)
@@ -204,7 +209,8 @@ def _run(given: CommonOptions) -> None:
         command = load_command(name)
         from hilltop.cli.parser import render_help
 
-        print(render_help(command, name, labels="--help-labels" in rest), end="")
+        width = min(HELP_WIDTH, shutil.get_terminal_size((HELP_WIDTH, 24)).columns)
+        print(render_help(command, name, labels="--help-labels" in rest, width=width), end="")
     else:
         aside = getattr(load_command(name), "prints_answer", False)
         with shown(quiet=given.quiet, json=given.json, aside=aside, debug=given.debug):
@@ -266,14 +272,32 @@ def _renamed(word: str) -> str:
     return f"{new}{equals}{value}"
 
 
-def check_counts(command: Any) -> None:
-    """Raise if a whole number that several commands have is out of its bounds."""
+def check_options(command: Any) -> None:
+    """Raise if a whole number is out of its bounds, or an option would have no effect.
+
+    A command may have ``needs``, for an option those that belong to it: "static", or "for_=promise"
+    where it must have that value.
+    """
     for name, low in LEAST.items():
         value = getattr(command, name, None)
         if isinstance(value, int) and not low <= value < TOO_LARGE:
             bound = f"at least {low}" if value < low else "less than 2 to the power of 63"
-            option = name.replace("_", "-")
-            raise ArgumentError(f"--{option} must be {bound}, but got {value}.")
+            raise ArgumentError(f"{_option(name)} must be {bound}, but got {value}.")
+    usual = {item.name: item.default for item in fields(command)}
+    for needed, options in getattr(command, "needs", {}).items():
+        name, _, value = needed.partition("=")
+        given = getattr(command, name)
+        if given == value if value else given != usual[name]:
+            continue
+        for option in options:
+            if getattr(command, option) != usual[option]:
+                whole = f"{_option(name)} {value}".rstrip()
+                raise ArgumentError(f"{_option(option)} belongs to {whole}, which was not given.")
+
+
+def _option(name: str) -> str:
+    """A field of a command as it is typed."""
+    return "--" + name.strip("_").replace("_", "-")
 
 
 def use_device(device: str) -> None:
@@ -300,7 +324,7 @@ def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] 
         quiet: Print nothing, unless the command is there to print an answer.
     """
     command = parse(words)
-    check_counts(command)
+    check_options(command)
     use_device(getattr(command, "device", "auto"))
     if not quiet or getattr(command, "prints_answer", False):
         return command.run()  # type: ignore[no-any-return]

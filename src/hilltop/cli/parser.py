@@ -8,13 +8,22 @@ and ``hidden``, fields that are understood only to say what to use instead.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, CycloptsError, Parameter, UnknownOptionError, UnusedCliTokensError
-from cyclopts.help import DefaultFormatter
+from cyclopts import (
+    App,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+from cyclopts.help import DefaultFormatter, InlineText
+from rich.text import Text
 
 from hilltop.checks import did_you_mean
 from hilltop.data import ReadOptions
@@ -39,11 +48,15 @@ _EVERY = "Every command has --json (prints the result alone, for scripts), --qui
 _LABEL_FILES = ("format", *(one.name for one in dataclasses.fields(ReadOptions)))
 _SHOWN = ("format", "unlisted")
 """Options of label files that the help always shows."""
+
+
+def _default(value: Any) -> str | None:
+    """A default as the help shows it; nothing where nothing was chosen."""
+    return None if value is None or value is False or value in ((), Path()) else str(value)
+
+
 _PARAMETER = Parameter(
-    negative="",
-    consume_multiple=True,
-    allow_repeating=True,
-    show_default=lambda value: None if value in (None, False, (), Path()) else str(value),
+    negative="", consume_multiple=True, allow_repeating=True, show_default=_default
 )
 
 
@@ -85,6 +98,12 @@ def _with_dashes(words: Sequence[str]) -> Iterator[str]:
 
 def _told(error: CycloptsError, name: str) -> str:
     """What is wrong with the words, in a sentence."""
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        option = error.argument.name
+        if error.keyword is not None:
+            return f"{error.keyword} needs a value."
+        word = option.removeprefix("--").upper()
+        return f"{name} needs {word if error.argument.field_info.is_positional else option}."
     if isinstance(error, UnusedCliTokensError):
         return f"{name} has no place for {' '.join(error.unused_tokens or ())!r}."
     if isinstance(error, UnknownOptionError):
@@ -124,6 +143,11 @@ def completion_script(commands: Mapping[str, type], shell: Any) -> str:
     return whole.generate_completion(shell=shell)
 
 
+def _flowing(text: str) -> str:
+    """Paragraphs without the line breaks of a docstring, which is of another width."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
 def _app(command: type, name: str, **options: Any) -> App:
     app = App(
         name=f"hilltop {name}",
@@ -132,6 +156,8 @@ def _app(command: type, name: str, **options: Any) -> App:
         help_epilogue=_EVERY,
         help_format="plaintext",
         default_parameter=_PARAMETER,
+        usage=getattr(command, "usage", None),
+        help=_flowing(inspect.getdoc(command) or ""),
         **options,
     )
     app.default(command)
@@ -157,7 +183,7 @@ class _Pages(DefaultFormatter):
         for entry in panel.entries:
             field = entry.names[0].removeprefix("--").replace("-", "_")
             if field in self._of_labels:
-                of_labels.append(entry)
+                of_labels.append(_as_typed(entry))
             elif field not in self._hidden:
                 of_title[titles.get(field, title)].append(_as_typed(entry))
         if self._labels:
@@ -171,6 +197,11 @@ class _Pages(DefaultFormatter):
 
 
 def _as_typed(entry: HelpEntry) -> HelpEntry:
-    """The entry; what is done by default is shown as the option that stops it."""
+    """The entry in running text; what is done by default is shown as the option that stops it."""
+    told = entry.description
+    if isinstance(told, InlineText):
+        flowing = InlineText(Text(_flowing(str(told.primary_renderable))))
+        flowing.texts = told.texts
+        entry = entry.copy(description=flowing)
     done = entry.negative_names and entry.default == "True"
     return entry.copy(positive_names=(), default=None) if done else entry

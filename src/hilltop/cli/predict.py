@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
 from hilltop import missing
-from hilltop.checks import check_number, check_whole, pluralize
+from hilltop.checks import check_number, pluralize
 from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Device, Force, Out
 from hilltop.cli.promises import Asked, Scored, is_audit, promise_file, read_promise
@@ -52,7 +52,8 @@ class Predict:
     any model that did not learn from these images."""
     _: KW_ONLY
     out: Out
-    """The .csv, .jsonl or .parquet file with the tags, any file with --to, or .npy for scores."""
+    """The .csv, .xlsx, .jsonl or .parquet file with the tags, any file with --to, or .npy for
+    all scores."""
     images: Path | None = None
     """Folder with images; also for a run on features that hilltop features has computed."""
     features: Path | None = None
@@ -88,6 +89,10 @@ class Predict:
     unless the validation labels are known to be complete."""
     device: Device = "auto"
     force: Force = False
+    needs: ClassVar = {
+        "promise": ("confidence", "over", "per", "answers", "seed"),
+        "labels": ("allow_missing",),
+    }
 
     def run(self) -> dict[str, Any]:
         """Predict, decide and write."""
@@ -117,6 +122,9 @@ class Predict:
             atomic_write(listed, "".join(f"{name}\n" for name in probs.classes))
             print(f"{self.out}: {images}, {pluralize(len(probs.classes), 'class', 'classes')}")
             print(f"{listed}: the class of every column, in the order of the label file")
+            if scored.learned:
+                told = "the run learned from {:,} of these images: do not judge it by their scores"
+                print(told.format(scored.learned))
         else:
             alone = self.top is not None and self.min_precision is None
             explained = _explained(decision, self.top if alone else None)
@@ -144,12 +152,8 @@ class Predict:
         return found | {"classes": len(probs.classes), "left_out": list(broken)}
 
     def _check(self) -> None:
-        if self.top is not None:
-            check_whole("--top", self.top, low=1)
         if self.promise is not None and (self.top, self.min_precision) != (None, None):
             raise ArgumentError("--promise goes with neither --top nor --min-precision.")
-        if self.promise is None and self.answers:
-            raise ArgumentError("--answers needs --promise, such as --promise recall=0.9.")
         if self.promise is not None and not self._asks and self.answers:
             raise ArgumentError(
                 f"{self.promise} is the file of a promise that was made; it takes no --answers."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from cyclopts import Parameter
 
-from hilltop.cli.compare import SET_HERE, check_common, parse_seeds
+from hilltop.cli.compare import SET_HERE, check_common, parse_seeds, settings_of_runs
 from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Device, Out
 from hilltop.cli.train import GROUPS, RunOptions
@@ -98,7 +98,7 @@ class Reproduce:
             path = recipe_folder() / PAPER_TRAINING
         if path is None:
             return None
-        options = TrainConfig.from_file(path)
+        options = settings_of_runs(path)
         if path == recipe_folder() / PAPER_TRAINING:
             # The recipe leaves open what the machine decides.
             options = dataclasses.replace(options, workers=min(MOST_WORKERS, usable_cores()))

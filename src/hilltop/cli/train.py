@@ -51,6 +51,7 @@ class Train:
     """Say how much time, memory and disk it will take, measured on a part; write nothing."""
     device: Device = "auto"
     groups: ClassVar = GROUPS
+    usage: ClassVar = "Usage: hilltop train [OPTIONS] LABELS"
 
     def base(self) -> Train | None:
         """Options from the file named by ``--config``, for the command line to change."""

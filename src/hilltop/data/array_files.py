@@ -173,7 +173,12 @@ def check_parquet(path: Path) -> None:
         DataError: It would.
         pyarrow.ArrowException, OSError: The file is damaged.
     """
-    about = pq.read_metadata(path)
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        about = file.metadata
+        for group in range(about.num_row_groups):
+            # Here a damaged description of a column is an error; asked for below, it would end
+            # the process.
+            next(file.iter_batches(1, row_groups=[group]), None)
     if not fits_memory(_unpacked(about, lambda _, chunk: int(chunk.total_uncompressed_size))):
         check_memory(path, _unpacked(about, _Dictionaries(path, about).longest))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import csv
 import gzip
 import io
 import json
@@ -11,7 +12,8 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -322,8 +324,9 @@ def read_names(path: Path, kind: str) -> list[str]:
 def read_class_file(path: Path) -> tuple[tuple[str, ...], dict[str, int]]:
     """Return the class names in a file, and the codes by which labels may call them.
 
-    A line holds a name, or a number and a name such as ``7,cat``. Names without numbers are called
-    by their place, from 0, unless some name is a number itself.
+    A line holds a name; or a number or an id and a name, such as ``7,cat`` or ``/m/01g317,Person``;
+    or a number, an id and a name, as AudioSet has them. Names without codes are called by their
+    place, from 0, unless some name is a number itself.
 
     Raises:
         DataError: There is no such file, names are not all different, or a comment is among them.
@@ -338,23 +341,43 @@ def read_class_file(path: Path) -> tuple[tuple[str, ...], dict[str, int]]:
             " numbers count lines. Remove it, or the '#' if it is a class.",
             line=lines[0][0],
         )
-    codes = _class_codes(path, [line for _, line in lines if line])
-    if codes is not None:
-        return tuple(codes.values()), {code: at for at, code in enumerate(codes)}
-    names = read_names(path, "class")
-    numbered = any(name.isdigit() for name in names)
-    return tuple(names), {} if numbered else {str(at): at for at in range(len(names))}
+    names = _named_codes(path, [(number, line) for number, line in lines if line])
+    if names is None:
+        plain = read_names(path, "class")
+        numbered = any(name.isdigit() for name in plain)
+        return tuple(plain), {} if numbered else {str(at): at for at in range(len(plain))}
+    used = Counter(names.values())
+    told = [name if used[name] == 1 else f"{name} ({code})" for code, name in names.items()]
+    return tuple(told), {code: at for at, code in enumerate(names)}
 
 
-def _class_codes(path: Path, lines: list[str]) -> Mapping[str, str] | None:
-    """The name of every number in lines such as ``7,cat``; None if they have names alone."""
+def _named_codes(path: Path, lines: list[tuple[int, str]]) -> dict[str, str] | None:
+    """The name of every code in the lines of a file; None if they have names alone."""
     for separator in (",", "\t", ";"):
-        rows = [[part.strip().strip('"') for part in line.split(separator, 1)] for line in lines]
-        if rows and not rows[0][0].isdigit():
+        rows = [(number, _code_and_name(line, separator)) for number, line in lines]
+        if rows and rows[0][1] is None:  # column names
             rows = rows[1:]
-        if rows and all(len(row) == 2 and row[0].isdigit() and row[1] for row in rows):
-            codes = {row[0]: row[1] for row in rows}
-            if len(codes) < len(rows) or len(set(codes.values())) < len(rows):
-                raise data_error(path, "a class number or a class name is here twice.")
-            return codes
+        if not rows or rows[0][1] is None:
+            continue
+        errors, names = ErrorCollector(path), dict[str, str]()
+        for number, row in rows:
+            if row is None:
+                errors.add("expected a code and a name, such as '7,cat'.", line=number)
+            elif row[0] in names:
+                errors.add(f"the code {row[0]!r} is here again.", line=number)
+            else:
+                names[row[0]] = row[1]
+        errors.check()
+        return names
     return None
+
+
+def _code_and_name(line: str, separator: str) -> tuple[str, str] | None:
+    try:
+        cells = [*map(str.strip, next(csv.reader([line], delimiter=separator, strict=True)))]
+    except csv.Error:
+        return None
+    if len(cells) > 1 and cells[1].startswith("/"):
+        cells = cells[1:]
+    name = separator.join(cells[1:]).strip()
+    return (cells[0], name) if name and (cells[0].isdigit() or cells[0].startswith("/")) else None

@@ -32,14 +32,14 @@ from hilltop.data.class_names import (
     class_map,
     rename_by_map,
 )
-from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive
+from hilltop.data.content import PACKED_SUFFIXES, Source, is_archive, likely_encoding
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import check_folder
 from hilltop.data.folders import candidate_files
 from hilltop.data.format import Change, Changes, FilePatch, Format, Patched, with_changes
 from hilltop.data.label_table import LabelTable, Step, checked_classes
 from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_options
-from hilltop.data.public import audioset, features, lists, nus, openimages
+from hilltop.data.public import features, known_tables, lists, nus
 from hilltop.data.review_record import read_provenance
 from hilltop.data.tables.cells import PARQUET_SUFFIXES, SHEET_SUFFIXES
 from hilltop.data.tables.infer import detect_table
@@ -97,10 +97,10 @@ _ALL = (
     fiftyone.FORMAT,
     image_folders.SIDECAR,
     nus.FORMAT,
-    openimages.FORMAT,
+    known_tables.OPEN_IMAGES,
     lists.PAPER_LIST,
     lists.CELEBA,
-    audioset.FORMAT,
+    known_tables.AUDIOSET,
     features.MULAN,
     features.LIBSVM,
     lists.MULTI_HOT,
@@ -310,6 +310,10 @@ def _describe_file(source: Source) -> DataError:
     if not source.raw.strip():
         return data_error(source.path, "the file is empty.")
     if "\0" in source.text:
+        if (likely := likely_encoding(source.raw)) is not None:
+            return ask(
+                source.path, f"This looks like {likely}. Pass --encoding {likely}.", encoding=likely
+            )
         line = source.text.count("\n", 0, source.text.index("\0")) + 1
         return data_error(
             source.path, "this is not text: it holds a zero byte. Save the file anew.", line=line

@@ -138,6 +138,10 @@ class Scopes:
         looked_for[:, columns] = self.looked_for
         return Scopes(self.names, self.of_image, looked_for)
 
+    def only_columns(self, chosen: Mask) -> Scopes:
+        """Return the scopes of some classes."""
+        return Scopes(self.names, self.of_image, self.looked_for[:, chosen])
+
 
 def merge_scopes(names: Sequence[str], members: Mask, looked_for: Mask) -> Scopes:
     """Return the scopes of images that several sources hold: what any of them looked for.
@@ -355,7 +359,7 @@ class LabelTable:
             if isinstance(names, str) or not isinstance(names, Iterable):
                 raise ArgumentTypeError(
                     f"labels of image {image!r} must be a list, but are {names!r}. Write"
-                    f" [{names!r}]."
+                    f" {[] if names is None else [names]!r}."
                 )
             row = collector.image(image)
             for name in names:
@@ -540,6 +544,14 @@ class LabelTable:
         chosen = self.columns[entries][self.states[entries] == state]
         return tuple(self.classes[column] for column in chosen)
 
+    def lists(self, state: State, *, coded: bool = False) -> pa.ListArray:
+        """The classes of every image that are listed in a state, as names or dictionary codes."""
+        chosen = self.states == state
+        offsets = pa.array(running_count(chosen)[self.indptr], pa.int32())
+        codes = pa.array(self.columns[chosen], pa.int32())
+        names = pa.DictionaryArray.from_arrays(codes, pa.array(self.classes, pa.string()))
+        return pa.ListArray.from_arrays(offsets, names if coded else names.dictionary_decode())
+
     def dense(self, rows: Sequence[int] | Ints | None = None) -> npt.NDArray[np.int8]:
         """States as a matrix ``(len(rows), classes)``; all rows without ``rows``."""
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.int64)
@@ -703,6 +715,20 @@ class LabelTable:
             states=self.states[order],
         )
 
+    def only_classes(self, chosen: Mask) -> LabelTable:
+        """Return the table of some classes, by a boolean mask."""
+        number = np.cumsum(chosen) - 1
+        here = chosen[self.columns]
+        counts = np.bincount(self.rows[here], minlength=len(self))
+        return self._edited(
+            Step("only_classes", {"classes": int(chosen.sum()), "before": len(self.classes)}),
+            classes=tuple(np.array(self.classes, dtype=object)[chosen]),
+            scopes=None if self.scopes is None else self.scopes.only_columns(chosen),
+            indptr=np.concatenate([[0], np.cumsum(counts)]),
+            columns=number[self.columns[here]].astype(np.int32),
+            states=self.states[here],
+        )
+
     def with_images(self, images: Sequence[str] | pa.Array, *, step: Step) -> LabelTable:
         """Return the same labels under other image ids, all different, in the order of these."""
         ids = pa.array(images, pa.string())
@@ -773,12 +799,21 @@ class Collector:
             self._records.append((row, len(self._entries)))
         return row
 
-    def label(self, row: int, name: str, state: State, *, line: int | None = None) -> None:
+    def label(
+        self,
+        row: int,
+        name: str,
+        state: State,
+        *,
+        line: int | None = None,
+        file: Path | None = None,
+    ) -> None:
         """Add what is said of one class, by its name or its number in the closed list."""
         name = self._by_number.get(name, name)
         if name not in self._classes:
             if self._closed:
-                self.errors.add(unknown_class(name, self._classes), line=line)
+                errors = ErrorCollector(file or self.errors.path, self.errors.found)
+                errors.add(unknown_class(name, self._classes), line=line)
                 return
             if not name:
                 self.errors.add("a class name is empty. Remove it or name it.", line=line)
@@ -867,8 +902,8 @@ def _check_distinct(errors: ErrorCollector, kind: str, names: pa.Array) -> None:
     counted = pc.value_counts(names)
     twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
     errors.add(
-        f"{len(twice)} {kind} names stand more than once, for example {twice[0].as_py()!r}."
-        " Names must differ."
+        f"{pluralize(len(twice), f'{kind} name stands', f'{kind} names stand')} more than once,"
+        f" such as {twice[0].as_py()!r}. Names must differ."
     )
 
 

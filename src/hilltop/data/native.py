@@ -53,7 +53,7 @@ def _content(table: LabelTable) -> pa.Table:
     columns = {"image": table.images}
     for state, name in _COLUMNS.items():
         if state != table.unlisted:
-            columns[name] = _lists(table, state)
+            columns[name] = table.lists(state, coded=True)
     if table.scopes is not None:
         columns[_SCOPE] = pa.array(table.scopes.of_image)
         metadata["scopes"] = _written_scopes(table.scopes)
@@ -123,15 +123,6 @@ def _scopes(content: pa.Table, metadata: dict[str, Any]) -> Scopes | None:
 
 def _written(step: Step) -> list[Any]:
     return [step.name, dict(step.details), step.by, step.seed]
-
-
-def _lists(table: LabelTable, state: State) -> pa.ListArray:
-    """The classes of every image in one state, as a list of dictionary-coded names."""
-    chosen = table.states == state
-    running = np.concatenate([[0], np.cumsum(chosen)])
-    codes = pa.array(table.columns[chosen], pa.int32())
-    names = pa.DictionaryArray.from_arrays(codes, pa.array(table.classes, pa.string()))
-    return pa.ListArray.from_arrays(pa.array(running[table.indptr], pa.int32()), names)
 
 
 def _entries(

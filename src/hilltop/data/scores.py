@@ -101,11 +101,14 @@ class ScoreTable:
                 "scores are a .npy file with its names, such as hilltop predict writes with an"
                 " --out that ends in .npy.",
             )
-        for file in (source, _names_path(source)):
-            if not file.is_file():
-                raise data_error(
-                    file, "there is no such file; scores are a .npy file and its names."
-                )
+        if not source.is_file():
+            raise data_error(source, "there is no such file; scores are a .npy file and its names.")
+        if not _names_path(source).is_file():
+            raise data_error(
+                source,
+                f"there are no names beside these scores, {_names_path(source).name}. Give a table"
+                f" instead (.csv or .parquet): {TABLE}.",
+            )
         try:
             names = read_parquet_table(_names_path(source))
             classes = _parse_list(names.schema.metadata[b"classes"], str)
@@ -204,7 +207,7 @@ def read_scores(path: Path) -> ScoreTable:
     """
     suffix = path.suffix.lower()
     if suffix not in (".npz", ".csv", ".tsv", ".parquet"):
-        return _with_names(path)
+        return ScoreTable.load(path)
     if not path.is_file():
         raise data_error(path, "there is no such file.")
     if suffix == ".npz":
@@ -217,17 +220,6 @@ def read_scores(path: Path) -> ScoreTable:
             )
         return _table(path, ids.astype(str).tolist(), classes.astype(str).tolist(), values)
     return _from_columns(path, _columns(path, suffix))
-
-
-def _with_names(path: Path) -> ScoreTable:
-    names = path.parent / f"{path.name}.names.parquet"
-    if path.is_file() and not names.is_file():
-        raise data_error(
-            path,
-            f"there are no names beside these scores, {names.name}. Give a table instead (.csv or"
-            f" .parquet): {TABLE}.",
-        )
-    return ScoreTable.load(path)
 
 
 def _columns(path: Path, suffix: str) -> pa.Table:

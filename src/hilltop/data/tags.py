@@ -17,9 +17,11 @@ from hilltop.data.formats import named_format, write_labels
 from hilltop.data.label_table import LabelTable
 from hilltop.data.scores import ScoreTable
 from hilltop.data.small_files import format_rows
+from hilltop.data.tables.write import check_sheet, workbook
+from hilltop.errors import ArgumentError
 
 SEPARATOR = ";"
-ENDINGS = (".csv", ".jsonl", ".parquet")
+ENDINGS = (".csv", ".xlsx", ".jsonl", ".parquet")
 
 Said = npt.NDArray[np.bool_]
 Row = tuple[str, list[str], list[float], list[str]]
@@ -54,8 +56,8 @@ def write_tags(
     """Write the tags of every image, the most probable ones first.
 
     Args:
-        path: A .csv (file, tags, probabilities; several in a cell, with ; between them), .jsonl or
-            .parquet file (with lists); any file with ``to``.
+        path: A .csv or .xlsx (file, tags, probabilities; several in a cell, with ; between them),
+            .jsonl or .parquet file (with lists); any file with ``to``.
         probs: Probabilities.
         said: Which labels are said ``(images, classes)``.
         labelled: Which of them are labels that a person gave; they stand in a column of their own,
@@ -63,7 +65,8 @@ def write_tags(
         to: A label format to write instead; what is not said is left open.
 
     Raises:
-        DataError: The ending is another one, or a class name cannot stand in a cell.
+        ArgumentError: The ending is another one.
+        DataError: A class name cannot stand in a cell.
     """
     check_tag_file(path, to=to)
     if to is not None:
@@ -73,7 +76,17 @@ def write_tags(
         )
         write_labels(table, path, format=to, lossy=True)
     elif path.suffix == ".csv":
-        atomic_write(path, _csv(path, probs, said, labelled))
+        atomic_write(path, format_rows(_names(labelled), _cells(path, probs, said, labelled)))
+    elif path.suffix == ".xlsx":
+        check_sheet([*probs.images.to_pylist(), *probs.classes], path, len(probs.images), 4)
+        cells = list(_cells(path, probs, said, labelled))
+        columns = pa.table(
+            {
+                name: pa.array([row[at] for row in cells], pa.string())
+                for at, name in enumerate(_names(labelled))
+            }
+        )
+        atomic_write(path, workbook([columns], columns.schema))
     elif path.suffix == ".jsonl":
         lines = (
             json.dumps(dict(zip(_names(labelled), row, strict=False)), ensure_ascii=False)
@@ -95,16 +108,15 @@ def check_tag_file(path: Path, *, to: str | None = None) -> None:
     """Stop before anything is computed that could not be written.
 
     Raises:
-        DataError: The ending is none of those of tags.
+        ArgumentError: The ending is none of those of tags.
         AmbiguousInputError: There is no such format.
     """
     if to is not None:
         named_format(to)
     elif path.suffix not in ENDINGS:
-        raise data_error(
-            path,
-            f"tags are written to {', '.join(ENDINGS)} files; --to writes any label format, and"
-            " an --out that ends in .npy all scores.",
+        raise ArgumentError(
+            f"{path}: tags are written to {', '.join(ENDINGS)} files; --to writes any label format,"
+            " and an --out that ends in .npy all scores."
         )
 
 
@@ -126,7 +138,10 @@ def _rows(probs: ScoreTable, said: Said, labelled: Said | None = None) -> Iterat
         yield file, tags, [round(float(values[place]), 4) for place in places], theirs
 
 
-def _csv(path: Path, probs: ScoreTable, said: Said, labelled: Said | None) -> str:
+def _cells(
+    path: Path, probs: ScoreTable, said: Said, labelled: Said | None
+) -> Iterator[tuple[str, ...]]:
+    """The cells of every image."""
     for name in probs.classes:
         if SEPARATOR in name:
             raise data_error(
@@ -134,14 +149,7 @@ def _csv(path: Path, probs: ScoreTable, said: Said, labelled: Said | None) -> st
                 f"the class {name!r} cannot stand in a cell with {SEPARATOR!r} between tags."
                 " Write a .jsonl or .parquet file, which have lists.",
             )
-    names = _names(labelled)
-    rows = (
-        (
-            file,
-            SEPARATOR.join(tags),
-            SEPARATOR.join(f"{value:.4f}" for value in values),
-            SEPARATOR.join(theirs),
-        )[: len(names)]
-        for file, tags, values, theirs in _rows(probs, said, labelled)
-    )
-    return format_rows(names, rows)
+    for file, tags, values, theirs in _rows(probs, said, labelled):
+        numbers = (f"{value:.4f}" for value in values)
+        cells = (file, *map(SEPARATOR.join, (tags, numbers, theirs)))
+        yield cells[: len(_names(labelled))]

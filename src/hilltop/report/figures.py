@@ -50,27 +50,6 @@ def metric_curves(rows: Rows) -> bytes:
     return _png(sheet)
 
 
-def method_curves(methods: Mapping[str, Rows], *, reference: str, metric: str = "mAP") -> bytes:
-    """One metric of several runs by epoch; the ``reference`` run is drawn dashed."""
-    sheet = _sheet((5.4, 3.5))
-    axes = sheet.subplots()
-    colours = iter(SERIES * (1 + len(methods) // len(SERIES)))
-    ends: list[tuple[float, str, str]] = []
-    last = 1
-    for name, rows in methods.items():
-        colour = REFERENCE if name == reference else next(colours)
-        values = [100 * float(row[metric]) for row in rows]
-        epochs = [int(row["epoch"]) for row in rows]
-        _curve(axes, epochs, values, name, colour, dashed=name == reference)
-        if rows:
-            ends.append((values[-1], name, colour))
-            last = max(last, epochs[-1])
-    _frame(axes, f"{metric} on the validation images, %", "epoch")
-    _whole_epochs(axes)
-    _name_ends(axes, last, ends)
-    return _png(sheet)
-
-
 def probability_histogram(title: str, kinds: Mapping[str, Probs]) -> bytes:
     """Probabilities by kind of pair: present, missing, absent.
 
@@ -164,22 +143,6 @@ def _frame(axes: Axes, title: str, below: str) -> None:
 
 def _whole_epochs(axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-
-
-def _name_ends(axes: Axes, last: int, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write names at the ends of curves, moved apart so that none covers another."""
-    low, high = axes.get_ylim()
-    gap = 0.06 * (high - low)
-    below = -np.inf
-    for value, name, colour in sorted(ends):
-        at = max(value, below + gap)
-        below = at
-        axes.annotate(
-            f"{name}  {value:.1f}", (last, at), xytext=(10, 0), textcoords="offset points",
-            va="center", fontsize=10.5, color=colour, annotation_clip=False,
-        )  # fmt: skip
-    if below > high:
-        axes.set_ylim(low, below + gap)
 
 
 def _sheet(inches: tuple[float, float]) -> Figure:

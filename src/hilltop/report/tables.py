@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,7 +16,9 @@ from rich.text import Text
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import format_rows
 from hilltop.errors import ArgumentError
-from hilltop.report.page import Html, paragraph, table
+
+if TYPE_CHECKING:
+    from hilltop.report.page import Html
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -109,6 +111,8 @@ class Sheet:
 
     def html(self) -> Html:
         """Return the table and its notes for a page."""
+        from hilltop.report.page import Html, paragraph, table
+
         rows = [
             [
                 Html("<b>{}</b>").format(cell) if (number, column) in self.strong else cell
@@ -123,7 +127,7 @@ class Sheet:
 
     def rich(self) -> RichTable:
         """Return the table for a terminal."""
-        shown = RichTable(title=self.title, box=SIMPLE_HEAD, pad_edge=False)
+        shown = RichTable(title=self.title, box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         shown.title_justify = shown.caption_justify = "left"
         for column, name in enumerate(self.head):
             text = column < self.text_columns

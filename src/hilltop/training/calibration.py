@@ -32,8 +32,14 @@ Which = Literal["best", "last"]
 _SURE = 1e-6  # scores of 0 and 1 are taken as this far from it
 
 
-def keep_truth(config: TrainConfig, folder: RunFolder, task: Task, last_scores: Tensor) -> None:
-    """Calibrate the last and the best weights of a run and keep it in its folder.
+def calibrate_run(
+    config: TrainConfig,
+    folder: RunFolder,
+    task: Task,
+    rows: list[dict[str, Any]],
+    last_scores: Tensor,
+) -> list[dict[str, Any]]:
+    """Calibrate the last and the best weights of a run, and estimate the true metrics of both.
 
     Heads are calibrated by folds of their training rows; networks on images, which would have to be
     trained several times for that, by the validation images, which they did not learn from.
@@ -42,20 +48,33 @@ def keep_truth(config: TrainConfig, folder: RunFolder, task: Task, last_scores: 
         config: Of the run.
         folder: The run folder, with the scores of the best epoch.
         task: What was trained.
+        rows: The metrics of all epochs.
         last_scores: Probabilities of the last epoch for the validation images; NaN rows could not
             be read.
+
+    Returns:
+        The metrics, with intervals for the last and the best epoch where labels are incomplete.
     """
     values = last_scores.numpy().astype(np.float32)
     ScoreTable(task.val.images, task.val.classes, values).save(folder.last_scores)
+    scores = {"last": last_scores}
+    if folder.val_scores.is_file():  # an epoch without any metric is not the best one
+        scores["best"] = torch.from_numpy(np.array(ScoreTable.load(folder.val_scores).values))
     if isinstance(task.train_inputs, FeatureInputs):
-        truths = dict.fromkeys(("last", "best"), _by_folds(config, task, task.train_inputs))
+        truths = dict.fromkeys(scores, _by_folds(config, task, task.train_inputs))
     else:
-        best = torch.from_numpy(np.array(ScoreTable.load(folder.val_scores).values))
-        scores = {"last": last_scores, "best": best}
         truths = {which: _by_validation(task, values) for which, values in scores.items()}
+    epochs = {"last": rows[-1]["epoch"], "best": best_epoch(rows)["epoch"]}
     for which, truth in truths.items():
-        if truth is not None:
-            save_model(truth, folder.truth(which))
+        if truth is None:
+            continue
+        save_model(truth, folder.truth(which))
+        if lists_positives_alone(task.val):
+            values = scores[which].numpy()
+            found = _estimates(evaluate_scores(task.val.eval_targets(), values, truth))
+            rows = [row | found if row["epoch"] == epochs[which] else row for row in rows]
+    folder.record(rows)
+    return rows
 
 
 def usual_weights(folder: RunFolder) -> Which:
@@ -90,11 +109,11 @@ def score_logits(scores: Tensor) -> Tensor:
 
 
 def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> MissingLabelModel | None:
-    assert task.untrained is not None
+    assert task.initial_loss is not None
     return truth_of_head(
         inputs.values,
         task.labels,
-        task.untrained,
+        task.initial_loss,
         seed=config.seed,
         recipe=task.recipe,
         hidden=config.model.hidden if config.model.model == "mlp" else None,
@@ -137,23 +156,6 @@ def epoch_metrics(task: Task, scores: Tensor) -> dict[str, float]:
     if lists_positives_alone(task.val):
         return {"mAP": found.mAP, **_estimates({})}
     return found.as_dict()
-
-
-def with_estimates(
-    task: Task, folder: RunFolder, rows: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return the rows of a finished run with intervals for its last and its best epoch."""
-    if not lists_positives_alone(task.val):
-        return rows
-    chosen = {"last": rows[-1]["epoch"], "best": best_epoch(rows)["epoch"]}
-    files = {"last": folder.last_scores, "best": folder.val_scores}
-    for which, epoch in chosen.items():
-        truth = load_truth(folder, which)
-        if truth is not None and files[which].is_file():
-            scores = np.array(ScoreTable.load(files[which]).values)
-            found = _estimates(evaluate_scores(task.val.eval_targets(), scores, truth))
-            rows = [row | found if row["epoch"] == epoch else row for row in rows]
-    return rows
 
 
 def evaluate_scores(

@@ -7,15 +7,16 @@ import math
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from hilltop.checks import did_you_mean
+from hilltop.checks import check_number, did_you_mean
 from hilltop.data import FORMATS, ReadOptions
 from hilltop.data.small_files import read_yaml
-from hilltop.errors import ConfigError
+from hilltop.errors import ArgumentError, ConfigError
 
 if TYPE_CHECKING:
     from hilltop.training.recipe import Recipe
@@ -94,39 +95,71 @@ def _words(hint: Any) -> str:
     )
 
 
-_LARGEST_SEED = 2**63 - 1
-_WHOLE = {
-    "epochs": 1, "batch_size": 1, "seed": 0, "workers": 0, "schedule_epochs": 1,
-    "model.hidden": 1, "model.image_size": 1,
+_LARGEST_WHOLE = 2**63 - 1
+_NUMBERS = {
+    **dict.fromkeys(("epochs", "batch_size", "schedule_epochs"), (1, _LARGEST_WHOLE)),
+    **dict.fromkeys(("model.hidden", "model.image_size"), (1, _LARGEST_WHOLE)),
+    **dict.fromkeys(("seed", "workers"), (0, _LARGEST_WHOLE)),
+    **dict.fromkeys(("learning_rate", "model.head_rate", "weight_decay"), (0, math.inf)),
+    "model.boost": (1, math.inf),
+    **dict.fromkeys(("warmup", "ema"), (0, 1)),
+    "val_share": (0, 0.9),
+}
+"""Numbers, their least and their largest value."""
+_ABOVE = ("learning_rate", "model.head_rate")
+"""Numbers that must be greater than their least value."""
+
+
+_PATHS = {
+    "labels": "file or folder", "val_labels": "file or folder", "true_labels": "file or folder",
+    "extra_scores": "file", "extra_names": "file", "images": "folder", "features": "file",
+    "val_images": "folder", "val_features": "file",
 }  # fmt: skip
-"""Whole numbers and their least value."""
-_POSITIVE = ("learning_rate", "model.head_rate")
-_SHARES = {"warmup": 1.0, "val_share": 0.9, "ema": 1.0, "weight_decay": math.inf}
-"""Numbers from 0 to here."""
+"""Paths that are read, and what stands there."""
 
 
 def number_faults(config: TrainConfig) -> Iterator[str]:
     """Say what is wrong with the numbers of a configuration."""
-    for name, low in _WHOLE.items():
-        value = _value(config, name)
-        if value is not None and not low <= value <= _LARGEST_SEED:
-            yield f"{_last(name)} must be at least {low}, but is {value}."
-    for name in _POSITIVE:
-        value = _value(config, name)
-        if value is not None and not (value > 0 and math.isfinite(value)):
-            yield f"{_last(name)} must be greater than 0, but is {value}."
-    for name, high in _SHARES.items():
-        value = _value(config, name)
-        if value is not None and not (0 <= value <= high and math.isfinite(value)):
-            bounds = "at least 0" if high == math.inf else f"between 0 and {high:g}"
-            yield f"{name} must be {bounds}, but is {value}."
+    for name, (low, high) in _NUMBERS.items():
+        value, last = attrgetter(name)(config), name.rpartition(".")[2]
+        if value is None:
+            continue
+        try:
+            check_number(last, value, low=low, low_open=name in _ABOVE)
+            check_number(last, value, low=low, high=high)
+        except ArgumentError as error:
+            yield str(error)
     if config.pseudo_label is not None and not 0 < config.pseudo_label < 1:
-        yield f"pseudo_label must be between 0 and 1, but is {config.pseudo_label}."
+        yield f"pseudo_label must be between 0 and 1, but got {config.pseudo_label}."
     if config.schedule_epochs is not None and config.schedule_epochs < config.epochs:
         yield (
             f"schedule_epochs ({config.schedule_epochs}) must not be below epochs"
             f" ({config.epochs})."
         )
+    if not 0 <= config.head_epochs <= config.epochs:
+        yield (
+            f"head_epochs must be between 0 and epochs ({config.epochs}), but got"
+            f" {config.head_epochs}."
+        )
+
+
+def path_faults(config: TrainConfig) -> Iterator[str]:
+    """Say which files and folders a configuration lacks, or names though they are not there."""
+    if config.labels == Path():
+        yield "Name the label file: hilltop train LABELS, or --labels."
+    if (config.images is None) == (config.features is None):
+        yield "Give one of --images and --features."
+    for name, kind in _PATHS.items():
+        path = getattr(config, name)
+        if path is None or path == Path():
+            continue
+        there = "folder" if path.is_dir() else "file"
+        if not path.exists():
+            yield f"{name}: there is no {kind.partition(' ')[0]} {str(path)!r}."
+        elif there not in kind:
+            yield f"{name}: {str(path)!r} is a {there}; expected a {kind}."
+    if config.extra_names is not None and config.extra_scores is None:
+        yield "extra_names belongs to extra_scores."
 
 
 def name_faults(config: TrainConfig) -> Iterator[str]:
@@ -142,40 +175,23 @@ def name_faults(config: TrainConfig) -> Iterator[str]:
             yield f"{name}: {given!r} is not known.{did_you_mean(given, FORMATS)}"
 
 
-def _value(config: TrainConfig, name: str) -> Any:
-    part, _, field = name.rpartition(".")
-    return getattr(getattr(config, part) if part else config, field)
-
-
-def _last(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def part_faults(config: TrainConfig) -> list[str]:
-    """What is wrong with options that train a part of a network, or change how it is trained."""
-    faults = []
+def part_faults(config: TrainConfig) -> Iterator[str]:
+    """Say which options do not go together."""
     model = config.model
-    if not 0 <= config.head_epochs <= config.epochs:
-        faults.append(
-            f"head_epochs must be between 0 and epochs ({config.epochs}), but is"
-            f" {config.head_epochs}."
-        )
-    if config.head_epochs and config.kind == "features":
-        faults.append("head_epochs is for images; on features there is nothing but a head.")
+    if config.kind == "features":
+        if config.head_epochs:
+            yield "head_epochs is for images; on features there is nothing but a head."
+        if model.boost != 1:
+            yield "boost is for images; features have no class activations."
+        if model.train_from is not None:
+            yield "train_from is for images; features have no blocks."
     if config.ask_average and not config.resolved().ema:
-        faults.append("ask_average needs a moving average; give --ema, such as 0.9997.")
-    if model.boost < 1:
-        faults.append(f"boost must be at least 1, but is {model.boost:g}.")
-    if model.boost != 1 and config.kind == "features":
-        faults.append("boost is for images; features have no class activations.")
-    if model.train_from is not None and config.kind == "features":
-        faults.append("train_from is for images; features have no blocks.")
+        yield "ask_average needs a moving average; give --ema, such as 0.9997."
     if model.train_from is not None and config.augment in ("strong", "paper"):
-        faults.append(
+        yield (
             f"augment {config.augment!r} changes pixels, which blocks below train_from see only"
             " once; use light or none."
         )
-    return faults
 
 
 @dataclass(frozen=True)
@@ -344,30 +360,7 @@ class TrainConfig:
 
     def check(self) -> None:
         """Raise with all faults at once."""
-        faults = []
-        if self.labels == Path():
-            faults.append("give --labels.")
-        elif not self.labels.exists():
-            faults.append(f"labels: there is no file {str(self.labels)!r}.")
-        if self.val_labels is not None and not self.val_labels.exists():
-            faults.append(f"val_labels: there is no file {str(self.val_labels)!r}.")
-        if self.true_labels is not None and not self.true_labels.exists():
-            faults.append(f"true_labels: there is no file {str(self.true_labels)!r}.")
-        for name in ("extra_scores", "extra_names"):
-            path = getattr(self, name)
-            if path is not None and not path.is_file():
-                faults.append(f"{name}: there is no file {str(path)!r}.")
-        if self.extra_names is not None and self.extra_scores is None:
-            faults.append("extra_names belongs to extra_scores.")
-        if (self.images is None) == (self.features is None):
-            faults.append("give one of --images and --features.")
-        for prefix in ("", "val_"):
-            images, features = (getattr(self, f"{prefix}{name}") for name in ("images", "features"))
-            if images is not None and not images.is_dir():
-                faults.append(f"{prefix}images: there is no folder {str(images)!r}.")
-            if features is not None and not features.is_file():
-                faults.append(f"{prefix}features: there is no file {str(features)!r}.")
-        faults += [*name_faults(self), *number_faults(self), *part_faults(self)]
+        faults = [*path_faults(self), *name_faults(self), *number_faults(self), *part_faults(self)]
         if faults:
             raise ConfigError("\n".join(faults))
 

@@ -102,8 +102,10 @@ def _fabric_type() -> type[Fabric]:
     It would import the package for that; beside transformers and torchvision, which torchmetrics
     imports where they are installed, this takes three times as long as torch. Metadata say it, too.
     """
-    from lightning_utilities.core import imports
-
+    try:
+        from lightning_utilities.core import imports
+    except ModuleNotFoundError as error:
+        raise MissingExtra("Training", error.name, "train") from None
     compare = imports.compare_version
 
     def by_metadata(package: str, op: Any, version: str, use_base_version: bool = False) -> bool:

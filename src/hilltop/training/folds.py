@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hilltop.checks import check_whole, pluralize
+from hilltop.deprecation import warn_renamed
 from hilltop.errors import DataError
 from hilltop.losses import Loss
 from hilltop.losses.init import head_start, log_odds
@@ -31,6 +33,12 @@ from hilltop.training.logistic import (
 from hilltop.training.recipe import HEADS, Recipe
 
 FOLDS = 4
+
+
+def out_of_fold_logits(features: Features, targets: Tensor, loss: Loss, **options: Any) -> Tensor:
+    """Return the logits of :func:`cross_validate`, whose deprecated form this is."""
+    warn_renamed("out_of_fold_logits", "cross_validate(...).logits")
+    return cross_validate(features, targets, loss, **options).logits
 
 
 @dataclass(frozen=True, eq=False)

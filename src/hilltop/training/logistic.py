@@ -216,7 +216,11 @@ class LogisticSolver:
     def _fit_logits(self) -> Tensor:
         """Logits of all rows by the solution, with the biases that it is fitted with."""
         if self._logits is None:
-            self._logits = self.inputs.project(self.weight.detach() / self._slope) + self.fit_bias
+            weight = self.weight.detach() / self._slope
+            if bool(weight.any()):
+                self._logits = self.inputs.project(weight) + self.fit_bias
+            else:  # the usual start
+                self._logits = self.fit_bias.repeat(self.inputs.shape[0], 1)
         return self._logits
 
     @property
@@ -274,7 +278,7 @@ class LogisticSolver:
         logits = self._fit_logits
         for _ in range(_MOST_BIAS_TRIALS):
             surplus, slope = self._rows * self._surplus - labelled, torch.zeros_like(labelled)
-            for rows in self._row_blocks():
+            for rows in _row_blocks(logits):
                 probs = torch.add(shift, logits[rows], alpha=self._slope).sigmoid_()
                 mass = probs * self._total[rows]
                 surplus += mass.sum(dim=0)
@@ -285,67 +289,85 @@ class LogisticSolver:
                 break
         self.bias.copy_(self._slope * self.fit_bias + shift)
 
-    def _row_blocks(self) -> Iterator[slice]:
-        """Rows whose entries fit into the cache together: most passes are bound by memory."""
-        rows, columns = self._total.shape
-        size = max(1, _CACHE_ENTRIES // columns)
-        yield from (slice(first, first + size) for first in range(0, rows, size))
-
     @torch.no_grad()
     def step(self) -> float:
         """Make a step, and return the mean loss of a row before it."""
         state = self.state[self.weight]
         if state:
             self.done = state["done"].squeeze(1) > 0
-        logits, rows, penalty = self._fit_logits, self._rows, self._rows * self._penalty
-        weight = self.weight / self._slope
-        value, errors = 0.0, torch.empty_like(logits)
-        for here in self._row_blocks():
+        value, errors = self._errors()
+        going = _Columns(torch.nonzero(~self.done).flatten(), len(self.done))
+        if not len(going.numbers):
+            return value
+        rows, penalty = going.of(self._rows), going.of(self._penalty)
+        variance, weight = going.of(self._variance), going.of(self.weight) / self._slope
+        tilt = going.of(self._tilt)
+        gradient = self.inputs.gather(going.of(errors, dim=1))
+        gradient += (rows * penalty).unsqueeze(1) * weight + rows.unsqueeze(1) * tilt
+        descent = self.inputs.spectrum.precondition(
+            gradient, variance.unsqueeze(1), penalty.unsqueeze(1)
+        )
+        descent /= rows.unsqueeze(1)
+        gain = (gradient * descent).sum(dim=1)
+        direction = descent.neg()
+        if state:
+            before, reached = going.of(state["gradient"]), going.of(state["gain"]).squeeze(1)
+            fresh = (gain - (before * descent).sum(dim=1)) / reached
+            direction += fresh.clamp(min=0).unsqueeze(1) * going.of(state["direction"])
+            uphill = (gradient * direction).sum(dim=1) >= 0
+            direction[uphill] = -descent[uphill]
+        finished = gain <= self._tolerance * rows * variance
+        direction[finished] = 0
+        self.done = going.put(self.done, finished)
+        moving = _Columns(torch.nonzero(~finished).flatten(), len(finished))
+        if len(moving.numbers):
+            self._move(
+                _Columns(going.numbers[moving.numbers], len(self.done)),
+                moving.of(weight),
+                moving.of(gradient),
+                moving.of(direction),
+                moving.of(rows * penalty),
+                moving.of(rows.unsqueeze(1) * tilt),
+            )
+        new = {"gradient": gradient, "direction": direction, "gain": gain.clamp(min=1e-30)}
+        for name, values in new.items():
+            values = values.view(len(values), -1)
+            state[name] = going.put(state[name], values) if state.get(name) is not None else values
+        state["done"] = self.done.to(gradient.dtype).unsqueeze(1)
+        return value
+
+    def _errors(self) -> tuple[float, Tensor]:
+        """The mean loss of a row, and probabilities minus labels, times weights."""
+        logits, value = self._fit_logits, 0.0
+        errors = torch.empty_like(logits)
+        for here in _row_blocks(logits):
             total, positive = self._total[here], self._positive[here]
             losses = torch.nn.functional.softplus(logits[here]).mul_(total)
             value += float(losses.addcmul_(positive, logits[here], value=-1).sum())
             torch.sub(logits[here].sigmoid().mul_(total), positive, out=errors[here])
-        value /= float(rows.max())
+        value /= float(self._rows.max())
         if not value < float("inf"):
             raise DivergenceError(f"Training diverged: the loss became {value}.")
-        if bool(self.done.all()):
-            return value
-        gradient = self.inputs.gather(errors)
-        gradient += penalty.unsqueeze(1) * weight + rows.unsqueeze(1) * self._tilt
-        descent = self.inputs.spectrum.precondition(
-            gradient, self._variance.unsqueeze(1), self._penalty.unsqueeze(1)
-        )
-        descent /= rows.unsqueeze(1)
-        gain = (gradient * descent).sum(dim=1)
-        self.done = self.done | (gain <= self._tolerance * rows * self._variance)
-        direction = descent.neg()
-        if state:
-            fresh = (gain - (state["gradient"] * descent).sum(dim=1)) / state["gain"].squeeze(1)
-            direction += fresh.clamp(min=0).unsqueeze(1) * state["direction"]
-            uphill = (gradient * direction).sum(dim=1) >= 0
-            direction[uphill] = -descent[uphill]
-        direction[self.done] = 0
-        along = self.inputs.project(direction)
-        length = self._search(weight, gradient, direction, along)
-        self.weight.copy_((weight + length.unsqueeze(1) * direction) * self._slope)
-        self._logits = logits.addcmul_(along, length)
-        state.update(
-            gradient=gradient,
-            direction=direction,
-            gain=gain.clamp(min=1e-30).unsqueeze(1),
-            done=self.done.to(gradient.dtype).unsqueeze(1),
-        )
-        return value
+        return value, errors
 
-    def _search(self, weight: Tensor, gradient: Tensor, direction: Tensor, along: Tensor) -> Tensor:
-        """How far to go along a direction: where the slope is a tenth of what it was."""
-        penalty = self._rows * self._penalty
+    def _move(
+        self,
+        moving: _Columns,
+        weight: Tensor,
+        gradient: Tensor,
+        direction: Tensor,
+        penalty: Tensor,
+        tilt: Tensor,
+    ) -> None:
+        """Go along a direction to where the slope is a tenth of what it was."""
+        along = self.inputs.project(direction)
+        parts = (self._fit_logits, self._positive, self._total)
+        logits, positive, total = (moving.of(part, dim=1) for part in parts)
         start = (gradient * direction).sum(dim=1)
-        pull = penalty * (weight * direction).sum(dim=1)
-        pull += self._rows * (self._tilt * direction).sum(dim=1)
+        pull = penalty * (weight * direction).sum(dim=1) + (tilt * direction).sum(dim=1)
         bend = penalty * direction.square().sum(dim=1)
         slope, length = start, torch.zeros_like(start)
-        _, curvature = self._along(along, length)
+        _, curvature = _derivatives(logits, positive, total, along, length)
         low, high = torch.zeros_like(start), torch.full_like(start, torch.inf)
         wanted = start.abs() * 0.1
         for _ in range(_MOST_TRIALS):
@@ -356,24 +378,13 @@ class LogisticSolver:
             middle = torch.where(high.isinf(), 2 * low.clamp(min=0.5), (low + high) / 2)
             step = torch.where((step <= low) | (step >= high), middle, step)
             length = torch.where(going, step, length)
-            slope, curvature = self._along(along, length)
+            slope, curvature = _derivatives(logits, positive, total, along, length)
             slope += pull + length * bend
             low = torch.where(slope < 0, length, low)
             high = torch.where(slope > 0, length, high)
-        return length
-
-    def _along(self, along: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
-        """First and second derivative of the loss of each class, so far along a direction."""
-        slope, curvature = torch.zeros_like(length), torch.zeros_like(length)
-        logits = self._fit_logits
-        for here in self._row_blocks():
-            step = along[here]
-            probs = torch.addcmul(logits[here], step, length).sigmoid_()
-            mass = probs * self._total[here]
-            slope += (mass - self._positive[here]).mul_(step).sum(dim=0)
-            mass.addcmul_(mass, probs, value=-1)
-            curvature += mass.mul_(step).mul_(step).sum(dim=0)
-        return slope, curvature
+        moved = (weight + length.unsqueeze(1) * direction) * self._slope
+        self.weight.copy_(moving.put(self.weight, moved))
+        self._logits = moving.put(self._fit_logits, logits.addcmul_(along, length), dim=1)
 
     def solve(self, passes: int = _MOST_PASSES) -> None:
         """Make steps until all classes are done, then set the biases."""
@@ -382,6 +393,50 @@ class LogisticSolver:
             if bool(self.done.all()):
                 break
         self.set_bias()
+
+
+class _Columns(NamedTuple):
+    """Classes that take part in a step, by number; all that are done cost nothing.
+
+    Attributes:
+        numbers: Their numbers in order.
+        every: Number of all classes.
+    """
+
+    numbers: Tensor
+    every: int
+
+    def of(self, values: Tensor, *, dim: int = 0) -> Tensor:
+        """Their part of the values of all classes, or all if they are all."""
+        whole = len(self.numbers) == self.every
+        return values if whole else values.index_select(dim, self.numbers)
+
+    def put(self, values: Tensor, some: Tensor, *, dim: int = 0) -> Tensor:
+        """The values of all classes with these in the place of theirs."""
+        whole = len(self.numbers) == self.every
+        return some if whole else values.index_copy_(dim, self.numbers, some)
+
+
+def _row_blocks(entries: Tensor) -> Iterator[slice]:
+    """Rows whose entries fit into the cache together: most passes are bound by memory."""
+    rows, columns = entries.shape
+    size = max(1, _CACHE_ENTRIES // columns)
+    yield from (slice(first, first + size) for first in range(0, rows, size))
+
+
+def _derivatives(
+    logits: Tensor, positive: Tensor, total: Tensor, along: Tensor, length: Tensor
+) -> tuple[Tensor, Tensor]:
+    """First and second derivative of the loss of each class, so far along a direction."""
+    slope, curvature = torch.zeros_like(length), torch.zeros_like(length)
+    for here in _row_blocks(logits):
+        step = along[here]
+        probs = torch.addcmul(logits[here], step, length).sigmoid_()
+        mass = probs * total[here]
+        slope += (mass - positive[here]).mul_(step).sum(dim=0)
+        mass.addcmul_(mass, probs, value=-1)
+        curvature += mass.mul_(step).mul_(step).sum(dim=0)
+    return slope, curvature
 
 
 def label_log_odds(labelled: Tensor, known: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The training loop, readable from top to bottom."""
+"""Train: the fourth step of a run, epoch by epoch, from where it stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,19 +17,12 @@ from hilltop.errors import DivergenceError
 from hilltop.inputs.features import FeatureInputs
 from hilltop.metrics.epochs import judged_value
 from hilltop.models import FeatureHead, classifier_parameters, hold_statistics
-from hilltop.training.calibration import (
-    epoch_metrics,
-    is_better,
-    keep_truth,
-    lists_positives_alone,
-    with_estimates,
-)
+from hilltop.training.calibration import epoch_metrics, is_better, lists_positives_alone
 from hilltop.training.checkpoint import Progress, load_state, rng_state, save_state, save_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import (
     Interrupt,
     all_gather,
-    all_gather_object,
     all_reduce_sum,
     any_rank,
     average_gradients,
@@ -43,82 +35,22 @@ from hilltop.training.learner import Learner
 from hilltop.training.logistic import LogisticSolver, entry_weights
 from hilltop.training.pseudo_counts import PseudoCounts, keep_histogram, pseudo_columns
 from hilltop.training.recipe import seed_of
-from hilltop.training.reporter import Reporter, Steps
+from hilltop.training.reporter import Reporter
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import (
-    Task,
-    cross_validate_task,
-    fit_missing_labels,
-    placed,
-    predict,
-    read_task,
-    select_hyperparameters,
-    training_batch,
-    uses_solver,
-)
+from hilltop.training.task import Task, placed, predict, training_batch, uses_solver
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
-def run(config: TrainConfig, folder: RunFolder, fabric: Fabric, *, calibrate: bool = True) -> Path:
-    """Train on the labels in the run folder, from where the run stands, and return its path.
-
-    Five steps, each named as it begins: select hyperparameters, cross-validate, fit the
-    missing-label model, train, calibrate. ``steps.json`` keeps what came of them.
-
-    Args:
-        config: What to train, on what and how.
-        folder: The run folder.
-        fabric: What it runs on.
-        calibrate: Whether to find out at the end what scores mean.
-    """
-    steps = Steps(folder, quiet=not fabric.is_global_zero)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        task = read_task(config, folder)
-        # Estimates of the true metrics on incomplete labels need it in any case.
-        calibrates = calibrate or lists_positives_alone(task.val)
-        with steps.step("select hyperparameters") as found:
-            task = select_hyperparameters(config, task)
-            found["recipe"] = dataclasses.asdict(task.recipe)
-        with steps.step("cross-validate") as found:
-            task = cross_validate_task(config, task, folder, calibrate=calibrates)
-            found["images"] = 0 if task.heads is None else len(task.heads.logits)
-        with steps.step("fit the missing-label model") as found:
-            task = fit_missing_labels(config, task)
-            found["loss"] = task.loss.describe()
-    reporter = Reporter(config, folder, task, fabric)
-    with steps.step("train") as found:
-        trained = _train(config, folder, fabric, task, reporter)
-        found["epochs"] = config.epochs
-    if calibrates:
-        with steps.step("calibrate") as found:
-            trained = _calibrate(config, folder, fabric, task, trained)
-            found["images"] = len(task.val)
-    broken = all_gather_object(task.train_inputs.broken + task.val_inputs.broken)
-    if fabric.is_global_zero:
-        reporter.finish(trained.rows, broken)
-    fabric.barrier()
-    return folder.path
-
-
-@dataclasses.dataclass(frozen=True)
-class _Trained:
-    """What training leaves: who learned, the metrics of all epochs, and the last scores.
-
-    ``scores`` is None where a run had finished training before it was resumed.
-    """
-
-    learner: Learner
-    rows: list[dict[str, Any]]
-    scores: Tensor | None
-
-
-def _train(
+def train_epochs(
     config: TrainConfig, folder: RunFolder, fabric: Fabric, task: Task, reporter: Reporter
-) -> _Trained:
-    """Go through the epochs that are left, and keep the model and the metrics of each."""
+) -> tuple[list[dict[str, Any]], Tensor]:
+    """Go through the epochs that are left, and keep the model and the metrics of each.
+
+    Returns:
+        The metrics of all epochs, and the validation scores of the last one.
+    """
     learner, wrapped = _learner(config, task, fabric)
     others = {**gradient_scaler(fabric)}
     if learner.schedule is not None:
@@ -163,22 +95,9 @@ def _train(
                 best_epoch=progress.best_epoch,
             )
             _save(folder, learner, others, progress, fabric)
-    return _Trained(learner, rows, scores)
-
-
-def _calibrate(
-    config: TrainConfig, folder: RunFolder, fabric: Fabric, task: Task, trained: _Trained
-) -> _Trained:
-    """Find out what the scores of a finished run mean, and estimate its true metrics."""
-    scores = trained.scores
-    if scores is None:
-        scores, _, _ = _scores(config, task, trained.learner, fabric)
-    if not fabric.is_global_zero:
-        return trained
-    keep_truth(config, folder, task, scores)
-    rows = with_estimates(task, folder, trained.rows)
-    folder.record(rows)
-    return dataclasses.replace(trained, rows=rows)
+    if scores is None:  # a run that had finished training before it was resumed
+        scores, _, _ = _scores(config, task, learner, fabric)
+    return rows, scores
 
 
 @contextmanager

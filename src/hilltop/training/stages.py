@@ -1,4 +1,4 @@
-"""A whole run from labels to report: one stage of training, or two with pseudo labels between."""
+"""A run from labels to report in five steps; or two runs, with pseudo labels between."""
 
 from __future__ import annotations
 
@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from hilltop.data import LabelTable, State, Step, read_labels, write_labels
 from hilltop.inputs.features import read_features
+from hilltop.training.calibration import calibrate_run, lists_positives_alone
 from hilltop.training.checkpoint import load_tensors
 from hilltop.training.config import TrainConfig
-from hilltop.training.distributed import launch
+from hilltop.training.distributed import all_gather_object, launch
 from hilltop.training.learner import step_threads
-from hilltop.training.loop import run
+from hilltop.training.loop import train_epochs
+from hilltop.training.reporter import Reporter, Steps
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import predict, read_task, store_labels
+from hilltop.training.task import (
+    cross_validate_task,
+    fit_missing_labels,
+    predict,
+    read_task,
+    select_hyperparameters,
+    store_labels,
+)
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -41,7 +51,7 @@ def train(config: TrainConfig, out: Path, *, calibrate: bool = True) -> Path:
         folder.create(config.as_dict())
     fabric.barrier()
     try:
-        return _from_labels(config, folder, fabric, calibrate)
+        return _run(config, folder, fabric, calibrate)
     except BaseException:
         if fabric.is_global_zero and not _started(folder):
             folder.discard()
@@ -55,7 +65,7 @@ def resume(path: Path, *, calibrate: bool = True) -> Path:
     config = TrainConfig.from_file(folder.config)
     config.check_stored(folder.config)
     fabric = launch(config.precision, logger=config.logger, folder=path)
-    return _from_labels(config, folder, fabric, calibrate)
+    return _run(config, folder, fabric, calibrate)
 
 
 def _started(folder: RunFolder) -> bool:
@@ -68,20 +78,58 @@ def _first(folder: RunFolder) -> RunFolder:
     return RunFolder(folder.path / "first")
 
 
-def _from_labels(config: TrainConfig, folder: RunFolder, fabric: Fabric, calibrate: bool) -> Path:
+def _run(config: TrainConfig, folder: RunFolder, fabric: Fabric, calibrate: bool) -> Path:
+    """Train on the labels in the run folder, from where the run stands, and return its path.
+
+    Five steps, each named as it begins: select hyperparameters, cross-validate, fit the
+    missing-label model, train, calibrate. ``steps.json`` keeps what came of them.
+    """
     with folder.locked() if fabric.is_global_zero else nullcontext():
-        return _with_labels(config, folder, fabric, calibrate)
+        _store_labels(config, folder, fabric)
+        with _threads(config, folder):
+            return _five_steps(config, folder, fabric, calibrate)
 
 
-def _with_labels(config: TrainConfig, folder: RunFolder, fabric: Fabric, calibrate: bool) -> Path:
+def _store_labels(config: TrainConfig, folder: RunFolder, fabric: Fabric) -> None:
+    """Put labels into the run folder, in the second of two stages with pseudo labels."""
     if not folder.val_labels.is_file():  # written last, so the training labels are there too
         if config.pseudo_label is not None:
             _add_pseudo_labels(config, folder, fabric, config.pseudo_label)
         elif fabric.is_global_zero:
             store_labels(config, folder)
     fabric.barrier()
-    with _threads(config, folder):
-        return run(config, folder, fabric, calibrate=calibrate)
+
+
+def _five_steps(config: TrainConfig, folder: RunFolder, fabric: Fabric, calibrate: bool) -> Path:
+    steps = Steps(folder, quiet=not fabric.is_global_zero)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        task = read_task(config, folder)
+        # Estimates of the true metrics on incomplete labels need it in any case.
+        calibrate = calibrate or lists_positives_alone(task.val)
+        with steps.step("select hyperparameters") as found:
+            task = select_hyperparameters(config, task)
+            found["recipe"] = dataclasses.asdict(task.recipe)
+        with steps.step("cross-validate") as found:
+            task = cross_validate_task(config, task, folder, calibrate=calibrate)
+            found["images"] = 0 if task.heads is None else len(task.heads.logits)
+        with steps.step("fit the missing-label model") as found:
+            task = fit_missing_labels(config, task)
+            found["loss"] = task.loss.describe()
+    reporter = Reporter(config, folder, task, fabric)
+    with steps.step("train") as found:
+        rows, scores = train_epochs(config, folder, fabric, task, reporter)
+        found["epochs"] = config.epochs
+    if calibrate:
+        with steps.step("calibrate") as found:
+            if fabric.is_global_zero:
+                rows = calibrate_run(config, folder, task, rows, scores)
+            found["images"] = len(task.val)
+    broken = all_gather_object(task.train_inputs.broken + task.val_inputs.broken)
+    if fabric.is_global_zero:
+        reporter.finish(rows, broken)
+    fabric.barrier()
+    return folder.path
 
 
 @contextmanager

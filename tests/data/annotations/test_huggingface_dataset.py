@@ -118,7 +118,7 @@ def test_several_columns_of_labels_are_asked_about(tmp_path: Path) -> None:
 
 def test_faults_are_named(saved: Path, tmp_path: Path) -> None:
     pq.write_table(content({"label": CLASSES}, label=[0, 7]), tmp_path / "x.parquet")
-    assert "x.parquet, line 2: 7 is no number of a class (0 to 2)" in message(
+    assert "x.parquet, line 2: class '7' is not in the class list (3 names)" in message(
         tmp_path / "x.parquet"
     )
     pq.write_table(content({"label": CLASSES}, label=["dog"]), tmp_path / "x.parquet")

@@ -81,9 +81,7 @@ def test_names_come_from_the_index_of_classes(file: Path, tmp_path: Path) -> Non
     index.write_text("/m/09x0r\n/m/04rlf\n")
     assert "line 4: class '/t/dd00088' is not in the class list (2 names)" in message(file, options)
     index.write_text(INDEX + "4,/m/x\n")
-    assert "expected index, mid, display_name on every line" in message(file, options)
-    index.write_bytes(INDEX.encode() + b"4,/m/x\r,y\n")
-    assert "this is not valid CSV" in message(file, options)
+    assert "line 6: expected a code and a name" in message(file, options)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from hilltop.data import ReadOptions, State, read_labels
 from hilltop.data.content import Source
-from hilltop.data.public import openimages
+from hilltop.data.public import known_tables
 from hilltop.errors import AmbiguousInputError, DataError
 from tests.data.fuzz import survives
 from tests.data.patched import PatchCase, check_patch
@@ -55,12 +55,10 @@ def test_confidence_says_present_or_absent_and_the_rest_is_unknown(file: Path) -
 
 def test_fractions_need_a_cut(file: Path) -> None:
     file.write_text(FRACTIONS)
-    with pytest.raises(AmbiguousInputError, match=r"for example 0.7. Pass --label-threshold"):
+    with pytest.raises(AmbiguousInputError, match=r"'0.7', '0.6' \(row 6\). --label-threshold"):
         read_labels(file)
     table = read_labels(file, options=ReadOptions(label_threshold=0.7))
     assert table.dense().tolist() == [[A, P], [P, P], [U, U]]
-    with pytest.raises(DataError, match="greater than 0 and at most 1, but got 7"):
-        read_labels(file, options=ReadOptions(label_threshold=7))
 
 
 def test_a_cut_does_not_touch_whole_confidences(file: Path) -> None:
@@ -72,7 +70,7 @@ def test_extra_columns_are_allowed_in_any_order(file: Path) -> None:
     lines = [line.split(",") for line in CONTENT.splitlines()]
     mixed = [",".join([line[3], "x", line[2], line[0], line[1]]) for line in lines]
     file.write_text("\n".join(mixed))
-    assert openimages.matches(Source(file))
+    assert known_tables.matches_openimages(Source(file))
     assert read_labels(file) == table
 
 
@@ -80,8 +78,8 @@ def test_other_columns_do_not_fit(tmp_path: Path) -> None:
     path = tmp_path / "other.csv"
     for content in ("", "ImageID,LabelName,Confidence\na,b,1\n", "image,class\na,b\n", "\x00\xff"):
         path.write_text(content, encoding="latin-1")
-        assert not openimages.matches(Source(path))
-    assert not openimages.matches(Source(tmp_path))
+        assert not known_tables.matches_openimages(Source(path))
+    assert not known_tables.matches_openimages(Source(tmp_path))
 
 
 @pytest.mark.parametrize("header", ["", "LabelName,DisplayName\n"])
@@ -114,7 +112,7 @@ def test_a_name_of_two_codes_is_told_apart_by_the_code(file: Path, tmp_path: Pat
         ("/m/1,Dog\n/m/2\n", "line 2: expected a code and a name"),
         ("/m/1,Dog\n/m/2,\n", "line 2: expected a code and a name"),
         ("/m/1,Dog\n/m/1,Cat\n", "line 2: the code '/m/1' is here again"),
-        ('/m/1,Dog\n/m/2,"Cat\n', "not valid CSV"),
+        ('/m/1,Dog\n/m/2,"Cat\n', "line 2: expected a code and a name"),
     ],
 )
 def test_faults_of_class_descriptions(file: Path, tmp_path: Path, lines: str, text: str) -> None:
@@ -123,11 +121,11 @@ def test_faults_of_class_descriptions(file: Path, tmp_path: Path, lines: str, te
     assert text in found
 
 
-@pytest.mark.parametrize("word", ["2", "-1", "nan", "yes", "1e999", "0x1"])
-def test_another_confidence_is_a_fault(file: Path, word: str) -> None:
+@pytest.mark.parametrize("word", ["2", "-1", "nan", "maybe", "1e999", "0x1"])
+def test_another_confidence_is_asked_about(file: Path, word: str) -> None:
     file.write_text(CONTENT + f"00b2,verification,/m/1,{word}\n")
-    text = f"labels.csv, line 6: Confidence must lie between 0 and 1, but got {word!r}."
-    assert text in message(file)
+    with pytest.raises(AmbiguousInputError, match=f"{word}|inf"):
+        read_labels(file)
 
 
 def test_a_blank_cell_and_a_missing_column_are_faults(file: Path) -> None:

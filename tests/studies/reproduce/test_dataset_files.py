@@ -63,6 +63,15 @@ def test_a_number_that_coco_has_no_class_for_is_told(tmp_path: Path) -> None:
         source_of("coco", tmp_path / "data")
 
 
+@pytest.mark.parametrize("content", ['{"images": [{"id"', '{"images": []}', "[]", "\udcff"])
+def test_a_broken_file_that_names_the_classes_is_told(tmp_path: Path, content: str) -> None:
+    fakes.coco(tmp_path / "data", train_json=False, lists=True)
+    path = tmp_path / "data" / "annotations" / "instances_val2014.json"
+    path.write_text(content, errors="surrogateescape")
+    with pytest.raises(DataError, match="instances_val2014"):
+        source_of("coco", tmp_path / "data")
+
+
 def test_difficult_objects_of_voc_are_neither_labels_nor_judged(tmp_path: Path) -> None:
     fakes.voc(tmp_path / "data")
     train, val = tables(source_of("voc", tmp_path / "data"))

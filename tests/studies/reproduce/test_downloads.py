@@ -156,6 +156,18 @@ def test_voc_2007_is_not_taken_for_2012(place: str, tmp_path: Path) -> None:
     assert len(prepared("voc", root)[0]) == 5
 
 
+def test_the_test_archive_of_voc_is_not_taken_for_the_data_set(tmp_path: Path) -> None:
+    """It has folders of the same names, and an image set of its own alone."""
+    root = tmp_path / "data"
+    fakes.voc(root)
+    deeper("VOC2012_train_val")(root)
+    sets = root / "VOC2012_test" / "ImageSets" / "Main"
+    sets.mkdir(parents=True)
+    (sets / "test.txt").write_text("2008_000001\n")
+    (root / "VOC2012_test" / "JPEGImages").mkdir()
+    assert len(prepared("voc", root)[0]) == 5
+
+
 def flat(root: Path) -> None:
     """All images in one folder, as hashing papers keep them."""
     home = root / "NUS-WIDE"

@@ -1,4 +1,4 @@
-"""The script that fine-tunes from a block on, on drawn pictures and random weights."""
+"""The scripts that fine-tune from a block on, and all layers, on drawn pictures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,32 @@ import timm
 import torch
 
 from hilltop.inputs.synthetic import write_dataset
-from hilltop.training import ModelConfig, TrainConfig
+from hilltop.training import RunFolder, TrainConfig
 
 SCRIPT = Path(__file__).parents[3] / "reproduction" / "from_block.py"
+ALL_LAYERS = SCRIPT.with_name("all_layers.py")
 TRAINING, IMAGES, CLASSES = 12_000, 36, 3
+
+
+def fake_slice(folder: Path) -> list[object]:
+    """Options of the scripts: a slice of drawn pictures, and random weights under other names."""
+    write_dataset(folder, images=IMAGES, size=32, seed=0)
+    names = sorted(path.name for path in (folder / "images").iterdir())
+    ids = np.array([f"none/{row}.jpg" for row in range(TRAINING + 8)])
+    ids[:28], ids[TRAINING:] = names[:28], names[28:]
+    labels = (np.random.default_rng(0).random((len(ids), CLASSES)) < 0.5).astype(np.uint8)
+    left = labels * (np.random.default_rng(1).random(labels.shape) < 0.6)
+    np.savez(folder / "slice.npz", ids=ids, Y_full=labels, Y_04left=left, Y_single=left)
+    weights = timm.create_model("tf_efficientnet_lite0").state_dict()
+    renamed = {
+        f"other_{number}.{name.rpartition('.')[2]}": value
+        for number, (name, value) in enumerate(weights.items())
+    }
+    torch.save(renamed, folder / "weights.pth")
+    return [
+        "--slice", folder / "slice.npz", "--images", folder / "images",
+        "--weights", folder / "weights.pth",
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -24,20 +46,7 @@ TRAINING, IMAGES, CLASSES = 12_000, 36, 3
 def test_every_method_gets_its_rows_and_is_not_run_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_dataset(tmp_path, images=IMAGES, size=32, seed=0)
-    names = sorted(path.name for path in (tmp_path / "images").iterdir())
-    ids = np.array([f"none/{row}.jpg" for row in range(TRAINING + 8)])
-    ids[:28], ids[TRAINING:] = names[:28], names[28:]
-    labels = (np.random.default_rng(0).random((len(ids), CLASSES)) < 0.5).astype(np.uint8)
-    np.savez(tmp_path / "slice.npz", ids=ids, Y_full=labels, Y_04left=labels, Y_single=labels)
-    weights = timm.create_model("tf_efficientnet_lite0").state_dict()
-    renamed = {
-        f"other_{number}.{name.rpartition('.')[2]}": value
-        for number, (name, value) in enumerate(weights.items())
-    }
-    torch.save(renamed, tmp_path / "weights.pth")
-    words = [SCRIPT, "--slice", tmp_path / "slice.npz", "--images", tmp_path / "images"]
-    words += ["--weights", tmp_path / "weights.pth", "--out", tmp_path / "runs"]
+    words = [SCRIPT, *fake_slice(tmp_path), "--out", tmp_path / "runs"]
     words += ["--training", 16, "--aside", 12, "--judging", 8, "--image-size", 64, "--epochs", 2]
     stopped = tmp_path / "runs" / "runs" / "complete-bce-0" / "config.yaml"  # in its first epoch
     stopped.parent.mkdir(parents=True)
@@ -67,15 +76,6 @@ def test_every_method_gets_its_rows_and_is_not_run_twice(
     assert picture.stat().st_size > 10_000
 
 
-def test_all_layers_learn_as_in_the_paper() -> None:
-    made = runpy.run_path(str(SCRIPT))["as_in_paper"]
-    made.__globals__["read_labels"] = lambda path: range(3200)  # so many images
-    found = made(TrainConfig(model=ModelConfig(train_from="blocks.6")))
-    assert found.model.train_from is None
-    assert (found.augment, found.model.head_rate, found.ema_choice) == ("paper", 1, "better")
-    assert found.ema == pytest.approx(1 - 1 / 500), "five epochs of a hundred steps"
-
-
 def test_choosing_keeps_away_from_the_rows_that_judge_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,3 +86,44 @@ def test_choosing_keeps_away_from_the_rows_that_judge_in_the_end(
     with pytest.raises(SystemExit):
         runpy.run_path(str(SCRIPT), run_name="__main__")
     assert "by the first 12,000 rows alone" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::hilltop.errors.HilltopWarning")
+@pytest.mark.filterwarnings("ignore::hilltop.metrics.functional.EmptyClassWarning")
+def test_runs_of_all_layers_go_on_in_turn_from_where_they_were_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    words = [ALL_LAYERS, *fake_slice(tmp_path), "--out", out, "--runs", "hill,complete"]
+    words += ["--first", 0, "--training", 12, "--skip", 0, "--judging", 8, "--sample", 6]
+    words += ["--image-size", 32, "--schedule", 4]
+    stopped = out / "runs" / "hill-0" / "config.yaml"  # in its first epoch
+    stopped.parent.mkdir(parents=True)
+    stopped.write_text("epochs: 1\n")
+
+    def run(*more: object) -> None:
+        monkeypatch.setattr(sys, "argv", [str(word) for word in (*words, *more)])
+        monkeypatch.syspath_prepend(ALL_LAYERS.parent)
+        runpy.run_path(str(ALL_LAYERS), run_name="__main__")
+
+    threads = torch.get_num_threads()
+    try:
+        run("--epochs", 1)
+        run("--epochs", 2)
+    finally:
+        torch.set_num_threads(threads)
+    run("--table", tmp_path / "layers.csv", "--figure", tmp_path / "layers.png")
+    with (tmp_path / "layers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["run"], row["epoch"]) for row in rows] == [
+        ("complete", "1"), ("complete", "2"), ("hill", "1"), ("hill", "2"),
+    ]  # fmt: skip
+    assert all(0 < float(row["train_mAP_average"]) <= 1 for row in rows)
+    rates = [row["learning_rate"] for row in RunFolder(out / "runs" / "hill-0").recorded()]
+    assert rates[1] > 0, "two of four epochs: the schedule is that of the whole cycle"
+    config = TrainConfig.from_file(out / "runs" / "hill-0" / "config.yaml")
+    assert (config.model.train_from, config.augment) == (None, "paper")
+    assert (config.model.head_rate, config.ema_choice, config.schedule_epochs) == (1, "better", 4)
+    assert config.ema == pytest.approx(1 - 1 / (5 * 12 / 32)), "it remembers five epochs"
+    assert (tmp_path / "layers.png").stat().st_size > 10_000

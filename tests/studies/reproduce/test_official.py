@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import html
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def test_open_images_has_a_second_reading_that_is_one_option_away(
     assert "train-annotations-bbox.csv" in said
     assert "--open-images labels" in said
     assert run("openimages", root, out, "--open-images", "labels") == 0
+    assert "--open-images boxes takes what the paper most" in capsys.readouterr().out
     assert all(measured(out, "openimages").values())
     page = (out / "report.html").read_text()
     assert "oidv6-train-annotations-human-imagelabels.csv, judged by" in page
@@ -84,6 +86,7 @@ def test_all_is_made_of_the_data_sets_that_are_there(
     assert main([*arguments, "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     assert "COCO, test_resnet" in said
+    assert said.count("The paper has 82,081") == 1, "though several networks are trained on it"
     assert "Not there, so left out: NUS-WIDE, VOC and Open Images." in said
 
 
@@ -207,10 +210,11 @@ def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
         "COCO, test_resnet: 6 training and 4 test images, 3 classes; 28 runs, 0 finished; 1 epoch"
         " of 2 steps each, 56 steps to go."
     )
-    assert lines[1] == "  The paper has 82,081 and 40,137 images, 80 classes."
-    assert "when judged on this device, " in lines[2]
-    assert [line.partition(",")[0] for line in lines[3:9:3]] == ["VOC", "NUS-WIDE"]
-    assert "with 0 processes to decode images (--workers)" in lines[2]
+    assert "instances_train2014.json, judged by" in lines[1]
+    assert lines[2] == "  The paper has 82,081 and 40,137 images, 80 classes."
+    assert "when judged on this device, " in lines[3]
+    assert [line.partition(",")[0] for line in lines[4:12:4]] == ["VOC", "NUS-WIDE"]
+    assert "with 0 processes to decode images (--workers)" in lines[3]
     total, one_seed, three_seeds = lines[-3:]
     assert total == "All of it, one run after another: about 1 min."
     assert one_seed == "  With --seeds 0: 48 runs, about 1 min."
@@ -221,7 +225,8 @@ def test_a_dry_run_states_runs_images_steps_and_time_and_trains_nothing(
 def test_sizes_of_the_paper_are_said_only_where_they_differ(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(dataset_files.PAPER_SIZES, "voc", (5, 3, 2))
+    voc = dataclasses.replace(dataset_files.DATA_SETS["voc"], sizes=(5, 3, 2))
+    monkeypatch.setitem(dataset_files.DATA_SETS, "voc", voc)
     assert run("voc-nus", root, tmp_path / "out", "--dry-run") == 0
     said = capsys.readouterr().out
     assert said.count("The paper has") == 1

@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 import timm
 
-from hilltop.cli.compare import Compare
+from hilltop.cli.compare import Compare, check_common
 from hilltop.cli.main import main, parse
 from hilltop.cli.reproduce import Reproduce
 from hilltop.errors import ArgumentError, ConfigError
-from hilltop.studies.compare import COMPLETE, NAMED, parse_methods
+from hilltop.studies.compare import COMPLETE, NAMED, Method, parse_methods
 from hilltop.studies.reproduce import Recipe, choose_recipes, read_recipes
 from hilltop.studies.reproduce.figures import FIGURES
-from hilltop.studies.reproduce.recipe import PAPER_TRAINING, recipe_folder
+from hilltop.studies.reproduce.recipe import LABELS_PER_IMAGE, PAPER_TRAINING, recipe_folder
 from hilltop.training import TrainConfig
 
 RECIPES = read_recipes()
-FACTS = {"labels_per_image": "2.9"}
 ITEMS = {
     "statistics", "coco", "voc-nus", "openimages", "hill-ablation", "splc-losses",
     "hyperparameters", "backbones", "appendix-coco-75", "appendix-coco-40", "appendix-coco-single",
@@ -46,9 +45,13 @@ def test_every_table_and_figure_of_the_paper_has_a_recipe() -> None:
     assert [recipe.place for recipe in RECIPES.values()] == list(range(1, len(ITEMS) + 1))
 
 
+def with_labels_per_image(method: str) -> Method:
+    return Method.parse(method.replace(LABELS_PER_IMAGE, "2.9"))
+
+
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=list(RECIPES))
 def test_every_method_of_a_recipe_can_be_built(recipe: Recipe) -> None:
-    specs = list(recipe.specs(facts=FACTS))  # parsing a method builds its loss
+    specs = list(recipe.specs(parse=with_labels_per_image))  # parsing a method builds its loss
     assert bool(specs) == bool(recipe.rows or recipe.methods)
     assert {spec.level for spec in specs} <= {COMPLETE.name, *NAMED}
     assert (recipe.kind == "figure") == (recipe.name in FIGURES)
@@ -84,12 +87,25 @@ def test_runs_on_images_are_trained_as_in_the_paper() -> None:
     assert (config.learning_rate, config.weight_decay, config.ema) == (1e-4, 1e-4, 0.9997)
     assert (config.model.model, config.model.image_size) == ("resnet50.tv_in1k", 448)
     assert config.model.normalise is False
+    assert config.loss == "hill"
+
+
+@pytest.mark.parametrize("command", ["train", "compare", "reproduce"])
+def test_the_paper_s_settings_suit_every_command_that_trains(command: str, tmp_path: Path) -> None:
+    words = [command, "--labels", tmp_path, "--images", tmp_path, "--val-labels", tmp_path]
+    words += ["--config", recipe_folder() / PAPER_TRAINING]
+    parsed = parse([*map(str, words), *(["coco"] if command == "reproduce" else [])])
+    options = parsed.run_options
+    assert options.epochs == 31
+    assert options.loss == ("hill" if command == "train" else "auto"), "methods are named there"
+    if isinstance(parsed, Compare | Reproduce):
+        check_common(command, options)
 
 
 def test_splc_has_the_threshold_of_the_released_code_where_most_labels_are_left() -> None:
     recipe = RECIPES["coco"]
     columns = [column for column in recipe.columns if column.metric == "mAP"]
-    specs = [column.spec(recipe.rows[-1], {}) for column in columns]
+    specs = [column.spec(recipe.rows[-1]) for column in columns]
     assert [spec.level for spec in specs] == list(NAMED)
     taus = [dict(spec.method.options).get("tau") for spec in specs]
     assert taus == [0.65, None, None], "0.6 is the usual one"

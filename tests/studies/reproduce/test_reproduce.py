@@ -27,6 +27,7 @@ from hilltop.studies.reproduce import (
 )
 from hilltop.studies.reproduce.figures import FIGURES, NUMBERS, Material
 from hilltop.studies.reproduce.recipe import (
+    LABELS_PER_IMAGE,
     USUAL,
     Column,
     PaperValue,
@@ -35,7 +36,7 @@ from hilltop.studies.reproduce.recipe import (
     Row,
     Setting,
 )
-from hilltop.studies.reproduce.tables import Measured, csv_rows, paper_sheet
+from hilltop.studies.reproduce.tables import Measured, csv_rows, paper_sheet, table_entries
 
 SIZE = EmbeddedSize(
     train_images=60, val_images=30, image_size=32, filters=8, filter_side=5, epochs=2
@@ -167,7 +168,7 @@ def test_what_learned_from_complete_labels_does_not_compete() -> None:
 
     def made(**means: float) -> Sheet:
         measured = {EVERY: Measured({USUAL: results(**means)})}
-        return paper_sheet(recipe, paper, measured, name="ants")
+        return paper_sheet(recipe, table_entries(recipe, paper, measured), name="ants")
 
     sheet = made(complete=0.8, bce=0.6, hill=0.7)
     assert sheet.head[2:4] == ("mAP, best", "mAP, last")
@@ -190,31 +191,36 @@ def results(**means: float) -> Results:
 
 def test_a_run_not_made_is_a_blank_cell() -> None:
     recipe = read_recipes()["hill-ablation"]
-    paper = read_paper_values()
     measured = {EVERY: Measured({USUAL: results(complete=0.8, bce=0.6, hill=0.7)})}
-    sheet = paper_sheet(recipe, paper, measured, name="ants")
+    entries = table_entries(recipe, read_paper_values(), measured)
+    sheet = paper_sheet(recipe, entries, name="ants")
     rows = {row[0]: row for row in sheet.rows}
     assert rows["WAN⁻"][1:4] == ("72.05", "", "")
     assert rows["WAN⁻"][-1] == ""
     assert rows["Hill"][1:4] == ("75.15", "70.00", "70.00")
     assert rows["Hill"][-1] == "50%"
-    blank = next(row for row in csv_rows(recipe, paper, measured) if row["row"] == "WAN⁻")
+    blank = next(row for row in csv_rows(recipe, entries) if row["row"] == "WAN⁻")
     assert (blank["paper"], blank["last"], blank["seeds"]) == ("72.05", None, None)
 
 
 def test_misprints_carry_a_letter_and_a_sentence() -> None:
-    sheet = paper_sheet(read_recipes()["hill-ablation"], read_paper_values(), {}, name="ants")
+    recipe = read_recipes()["hill-ablation"]
+    sheet = paper_sheet(recipe, table_entries(recipe, read_paper_values(), {}), name="ants")
     hill = next(row for row in sheet.rows if row[0] == "Hill")
     assert sheet.head[4:8] == ("OF1, paper", "CF1, best", "CF1, paper", "OF1, best")
     assert (hill[4], hill[6]) == ("68.56 [a]", "73.08 [b]")
     assert any(note.startswith("[a]") and "the values are CF1" in note for note in sheet.notes)
 
 
+def with_labels_per_image(method: str) -> Method:
+    return Method.parse(method.replace(LABELS_PER_IMAGE, "1.5"))
+
+
 def test_the_main_table_is_one_sheet_in_the_groups_and_order_of_the_paper() -> None:
     found = results(complete=0.8, bce=0.6, hill=0.7)
-    measured = {EVERY: Measured({USUAL: found}, {"labels_per_image": "3"})}
+    measured = {EVERY: Measured({USUAL: found}, with_labels_per_image)}
     recipe = read_recipes()["coco"]
-    sheet = paper_sheet(recipe, read_paper_values(), measured, name="ants")
+    sheet = paper_sheet(recipe, table_entries(recipe, read_paper_values(), measured), name="ants")
     assert sheet.head[2:6] == (
         "75% labels left: mAP",
         "75% labels left: CF1",
@@ -238,15 +244,15 @@ def test_columns_of_two_data_sets_are_filled_each_from_its_own() -> None:
     single = parse_level("single")
     row = {"epoch": 1.0, **dict.fromkeys(METRICS, 0.5)}
     found = Results([Result(Cell(single, Method("hill"), 0), Path("x"), row, row)])
-    facts = {"labels_per_image": "1.5"}
-    measured = {"voc": Measured({USUAL: found}, facts)}
+    measured = {"voc": Measured({USUAL: found}, with_labels_per_image)}
     recipe = read_recipes()["voc-nus"]
-    sheet = paper_sheet(recipe, read_paper_values(), measured, name="VOC")
+    entries = table_entries(recipe, read_paper_values(), measured)
+    sheet = paper_sheet(recipe, entries, name="VOC")
     hill = dict(zip(sheet.head, next(row for row in sheet.rows if row[0] == "Hill"), strict=True))
     assert hill["VOC-single, best"] == "50.00"
     assert (hill["NUS-single, paper"], hill["NUS-single, best"]) == ("55.03", "")
     methods = {(row["row"], row["column"]): row["method"]
-               for row in csv_rows(recipe, read_paper_values(), measured)}  # fmt: skip
+               for row in csv_rows(recipe, entries)}  # fmt: skip
     assert methods["ROLE", "VOC-single"] == "role:labels_per_image=1.5"
 
 

@@ -15,7 +15,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from hilltop.audit.decisions.store import Answer, Assign, Comment, DecisionStore, Event, Undo
+from hilltop.audit.find.candidate_index import CandidateIndex
+from hilltop.audit.pairs import AuditPairs
 from hilltop.data.review_record import Mode, Outcome
 
 Pair = tuple[str, str]
@@ -205,6 +210,17 @@ class Answers:
         for class_name in self.classes():
             for image, votes in self.pairs(class_name):
                 yield image, class_name, votes
+
+    def unanswered(self, pairs: AuditPairs, index: CandidateIndex) -> npt.NDArray[np.bool_]:
+        """Which pairs of an index nobody has answered."""
+        still = np.ones(len(index), dtype=bool)
+        pairs.rows_of(image for image, _, _ in self.all())  # all at once, which is faster
+        for column, name in enumerate(pairs.labels.classes):
+            answered = pairs.rows_of(image for image, _ in self.pairs(name))
+            if answered:
+                mine = slice(index.starts[column], index.starts[column + 1])
+                still[mine] = ~np.isin(index.rows[mine], answered)
+        return still
 
     def action(self, action: str) -> list[Answer]:
         """Return the answers of an action that was not undone."""

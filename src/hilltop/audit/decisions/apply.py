@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from hilltop.audit.decisions.gold import read_gold
 from hilltop.audit.decisions.store import DecisionStore
 from hilltop.audit.find.candidate_index import CandidateIndex
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.checks import pluralize
 from hilltop.data import FORMATS, LabelTable, State, Step, detect, read, write_labels
 from hilltop.data.class_names import class_map
@@ -159,14 +161,12 @@ def likely_candidates(
 ) -> dict[int, list[tuple[str, float]]]:
     """By row, the likely candidates that nobody has answered yet, with their probability."""
     index = CandidateIndex.read(folder, labels)
+    still = answers.unanswered(AuditPairs(labels, index), index)
+    places = np.flatnonzero(still & (index.probabilities >= LIKELY))
     found: dict[int, list[tuple[str, float]]] = {}
-    for column, name in enumerate(labels.classes):
-        answered = {image for image, _ in answers.pairs(name)}
-        probs = index.class_probabilities(column)
-        for place in (probs >= LIKELY).nonzero()[0]:
-            row = int(index.class_rows(column)[place])
-            if not answered or labels.images[row].as_py() not in answered:
-                found.setdefault(row, []).append((name, float(probs[place])))
+    cells = (index.rows, index.columns(), index.probabilities)
+    for row, column, prob in zip(*(one[places].tolist() for one in cells), strict=True):
+        found.setdefault(row, []).append((labels.classes[column], prob))
     return found
 
 
@@ -252,8 +252,12 @@ def apply_decisions(
     source = labels or folder.labels
     check_outputs([out, provenance_path(out)], [source, *folder.inputs], force=True)
     table, chosen = folder.table(), named_format(format or folder.format)
-    reviewed = folder.decisions.is_file() or not candidates
-    answers = read_answers(folder) if reviewed else Answers()
+    reviewed = folder.decisions.is_file()
+    if not (reviewed or candidates):
+        raise data_error(
+            folder.path, f"there are no answers yet. Review first: hilltop review {folder.path}"
+        )
+    answers = read_answers(folder)
     found = verdicts(table, answers)
     named = table
     if candidates:
@@ -271,22 +275,13 @@ def apply_decisions(
 
 
 def read_answers(folder: AuditFolder) -> Answers:
-    """Return the answers of an audit, those to gold questions left out.
-
-    Raises:
-        DataError: Nothing was reviewed yet.
-    """
+    """Return the answers of an audit, those to gold questions left out; none before a review."""
     if not folder.decisions.is_file():
-        raise data_error(
-            folder.path, f"there are no answers yet. Review first: hilltop review {folder.path}"
-        )
-    store = DecisionStore(folder.decisions)
-    try:
+        return Answers()
+    with closing(DecisionStore(folder.decisions)) as store:
         answers = Answers.of(store)
-        answers.leave_out(read_gold(folder))
-        return answers
-    finally:
-        store.close()
+    answers.leave_out(read_gold(folder))
+    return answers
 
 
 def export_answers(answers: Answers) -> str:

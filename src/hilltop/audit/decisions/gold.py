@@ -7,8 +7,7 @@ Answers to gold questions tell how often a reviewer agrees with what is known; t
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,19 +31,16 @@ PAIRS_PER_QUESTION = 16
 """The page shows at most one gold question for so many candidates."""
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     """How often a reviewer agrees with what is known.
 
     Attributes:
-        reviewer: Who.
         agreed: Gold questions that were answered as they are known.
         answered: Gold questions that were answered yes or no.
         low: Lower end of a 90% interval of the share that agrees.
         high: Upper end.
     """
 
-    reviewer: str
     agreed: int
     answered: int
     low: float
@@ -105,29 +101,26 @@ def read_gold(folder: AuditFolder) -> Gold:
         ) from None
 
 
-def agreements(answers: Answers, gold: Gold) -> list[Agreement]:
-    """How often every reviewer agrees with what is known; "unsure" does not count.
+def agreements(answers: Answers, gold: Gold) -> dict[str, Agreement]:
+    """How often each reviewer agrees with what is known; "unsure" does not count.
 
     Example:
         >>> from hilltop.audit.decisions.store import Answer
         >>> answers = Answers()
         >>> said = Answer("1", "1", "Ann", "2026-01-31", "a", "dog", "absent", "ranked", 0.9)
         >>> _ = answers.take(said)
-        >>> [(one.reviewer, one.agreed, one.answered)
-        ...  for one in agreements(answers, {("dog", "a"): "present"})]
-        [('Ann', 0, 1)]
+        >>> agreements(answers, {("dog", "a"): "present"})["Ann"][:2]
+        (0, 1)
     """
-    counts: dict[str, list[int]] = {}
+    right: dict[str, list[bool]] = {}
     for (name, image), known in gold.items():
         for reviewer, vote in answers.votes(name, image).items():
             if vote.answer != "unsure":
-                one = counts.setdefault(reviewer, [0, 0])
-                one[0] += vote.answer == known
-                one[1] += 1
-    return [
-        Agreement(reviewer, agreed, answered, *proportion_interval(agreed, answered))
-        for reviewer, (agreed, answered) in sorted(counts.items())
-    ]
+                right.setdefault(reviewer, []).append(vote.answer == known)
+    return {
+        reviewer: Agreement(sum(one), len(one), *proportion_interval(sum(one), len(one)))
+        for reviewer, one in right.items()
+    }
 
 
 class GoldMixer:

@@ -24,7 +24,8 @@ WAIT_S = 10.0
 """For another process that holds the file; shorter than a page waits for the server."""
 _APPLICATION = 0x48494C4C  # "HILL", so that another program's database is not taken for ours
 _VERSION = 2
-_SCHEMA = """
+_SCHEMA = (
+    """
 CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -42,20 +43,22 @@ CREATE TABLE events (
     CHECK ((kind IN ('answer', 'comment')) = (image IS NOT NULL)),
     CHECK ((kind IN ('answer', 'comment')) = (class IS NOT NULL)),
     CHECK ((kind IN ('comment', 'assign')) = (text IS NOT NULL))
-);
-CREATE INDEX by_action ON events (action);
-CREATE TRIGGER never_changed BEFORE UPDATE ON events
-    BEGIN SELECT RAISE(ABORT, 'answers are never changed'); END;
-CREATE TRIGGER never_removed BEFORE DELETE ON events
-    BEGIN SELECT RAISE(ABORT, 'answers are never removed'); END;
-"""
-_UPGRADE = f"""
-DROP TRIGGER never_changed; DROP TRIGGER never_removed; DROP INDEX by_action;
-ALTER TABLE events RENAME TO version_1;
-{_SCHEMA}
-INSERT INTO events SELECT *, NULL FROM version_1;
-DROP TABLE version_1;
-"""
+)""",
+    "CREATE INDEX by_action ON events (action)",
+    "CREATE TRIGGER never_changed BEFORE UPDATE ON events"
+    " BEGIN SELECT RAISE(ABORT, 'answers are never changed'); END",
+    "CREATE TRIGGER never_removed BEFORE DELETE ON events"
+    " BEGIN SELECT RAISE(ABORT, 'answers are never removed'); END",
+)
+_UPGRADE = (
+    "DROP TRIGGER never_changed",
+    "DROP TRIGGER never_removed",
+    "DROP INDEX by_action",
+    "ALTER TABLE events RENAME TO version_1",
+    *_SCHEMA,
+    "INSERT INTO events SELECT *, NULL FROM version_1",
+    "DROP TABLE version_1",
+)
 """From version 1, which had neither comments nor assignments nor rulings."""
 
 
@@ -174,8 +177,7 @@ class DecisionStore:
         run("BEGIN IMMEDIATE")
         try:
             if run("PRAGMA user_version").fetchone()[0] != _VERSION:  # another may have been faster
-                script = _UPGRADE if tables else _SCHEMA
-                for statement in _statements(script):
+                for statement in _UPGRADE if tables else _SCHEMA:
                     run(statement)
                 run(f"PRAGMA application_id = {_APPLICATION}")
                 run(f"PRAGMA user_version = {_VERSION}")
@@ -346,14 +348,3 @@ def _event(cells: Sequence[Any]) -> Event:
         datetime.fromisoformat(known["time"])  # by which speed is measured
     known["class_name"] = known["class"]
     return made(**{one.name: known[one.name] for one in fields(made)})
-
-
-def _statements(script: str) -> list[str]:
-    """The statements of a script; those of a trigger stand together."""
-    found, part = [], ""
-    for line in script.split(";"):
-        part += line + ";"
-        if sqlite3.complete_statement(part):
-            found.append(part)
-            part = ""
-    return found

@@ -86,6 +86,10 @@ class CandidateIndex:
         """Probabilities of a class, in the same order."""
         return self.probabilities[self.starts[column] : self.starts[column + 1]]
 
+    def columns(self) -> npt.NDArray[np.int32]:
+        """Class number of every candidate."""
+        return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
+
     def place(self, column: int, row: int) -> int | None:
         """Place of an image among the candidates of a class; None if it is not one."""
         found = np.flatnonzero(self.class_rows(column) == row)

@@ -7,7 +7,7 @@ import json
 import secrets
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -285,8 +285,14 @@ def agreement(answers: Answers, gold: Gold) -> list[Agreed]:
     return found
 
 
-def work(answers: Answers, gold: Gold) -> list[dict[str, Any]]:
-    """What each person did and how fast, and how often gold questions were answered right."""
+def work(answers: Answers, gold: Gold, names: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """What each person did and how fast, and how often gold questions were answered right.
+
+    Args:
+        answers: All answers.
+        gold: The gold questions among them.
+        names: People who are listed even if they answered nothing; behind all others.
+    """
     times: dict[str, list[str]] = defaultdict(list)
     words: dict[str, Counter[str]] = defaultdict(Counter)
     classes: dict[str, set[str]] = defaultdict(set)
@@ -295,14 +301,13 @@ def work(answers: Answers, gold: Gold) -> list[dict[str, Any]]:
             times[who].append(vote.time)
             words[who][vote.answer] += 1
             classes[who].add(name)
-    known = {one.reviewer: one for one in agreements(answers, gold)}
+    known = agreements(answers, gold)
     found = []
-    for who in sorted(times):
+    for who in [*sorted(times), *sorted({*names} - times.keys())]:
         when = sorted(datetime.fromisoformat(time) for time in times[who])
         gaps = [(b - a).total_seconds() for a, b in pairwise(when)]
         worked = [gap for gap in gaps if gap <= PAUSE_S]
         seconds = sum(worked)
-        right = known.get(who)
         found.append(
             {
                 "name": who,
@@ -311,10 +316,7 @@ def work(answers: Answers, gold: Gold) -> list[dict[str, Any]]:
                 "classes": len(classes[who]),
                 "minutes": round(seconds / 60, 1),
                 "per_minute": round(60 * len(worked) / seconds, 1) if seconds else None,
-                "last": when[-1].isoformat(timespec="seconds"),
-                "gold": None
-                if right is None
-                else [right.agreed, right.answered, right.low, right.high],
+                "gold": known.get(who),
             }
         )
     return found
@@ -322,14 +324,12 @@ def work(answers: Answers, gold: Gold) -> list[dict[str, Any]]:
 
 def tell_people(answers: Answers, gold: Gold) -> None:
     """Print the table of people and how far they agree, if anybody answered."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    from hilltop.report.tables import Sheet
 
     people = work(answers, gold)
     if not people:
         return
-    table = Table("who", "answers", "yes / no / unsure", "minutes", "per minute", "gold questions")
+    rows = []
     for one in people:
         said = " / ".join(f"{one['words'].get(word, 0):,}" for word in (*_WORDS, "unsure"))
         right = ""
@@ -337,9 +337,9 @@ def tell_people(answers: Answers, gold: Gold) -> None:
             right = "{} of {} right ({:.0%} to {:.0%})".format(*one["gold"])
         speed = "" if one["per_minute"] is None else str(one["per_minute"])
         cells = (f"{one['answers']:,}", said, str(one["minutes"]), speed, right)
-        table.add_row(escape(one["name"]), *cells)
-    console = Console()
-    console.print(table)
+        rows.append((one["name"], *cells))
+    head = ("who", "answers", "yes / no / unsure", "minutes", "per minute", "gold questions")
+    Sheet("", head, tuple(rows)).print()
     if importlib.util.find_spec("krippendorff") is None:  # answers can be taken in without it
         return
     for agreed in agreement(answers, gold):

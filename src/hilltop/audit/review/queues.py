@@ -95,9 +95,8 @@ class _ByImage:
     """Pairs of an index sorted by image and, within it, by probability."""
 
     def __init__(self, index: CandidateIndex, images: int) -> None:
-        columns = np.repeat(np.arange(len(index.starts) - 1, dtype=np.int32), np.diff(index.starts))
         order = np.lexsort((-index.probabilities, index.rows))
-        self._columns, self._probs = columns[order], index.probabilities[order]
+        self._columns, self._probs = index.columns()[order], index.probabilities[order]
         self._starts = np.searchsorted(index.rows[order], np.arange(images + 1))
 
     def of(self, row: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
@@ -206,76 +205,39 @@ def build_queue(
                 "this audit has no list of labels that may be wrong. Run `hilltop audit` again.",
             )
         index = pairs.suspects
-    answers = read_answers(folder) if folder.decisions.is_file() else Answers()
+    answers = read_answers(folder)
     for name in classes:
         check_choice("classes", name, labels.classes)
     if purpose == "images":
         return _by_image(pairs, number, answers, frozenset(classes or labels.classes))
     asked = np.array([sum(1 for _ in answers.pairs(name)) for name in labels.classes])
     known = asked + labels.counts_by_class(State.PRESENT)
-    still = _open(pairs, index, answers)
+    columns = index.columns().astype(np.int64)
+    places = np.flatnonzero(answers.unanswered(pairs, index))
     if classes:
-        wanted = np.isin(labels.classes, list(classes))
-        still &= np.repeat(wanted, np.diff(index.starts))
+        places = places[np.isin(labels.classes, list(classes))[columns[places]]]
         if purpose in ("labels", "wrong"):
-            still = _by_turns(index, still, number)
-    return choose_pairs(index, still, known, purpose=purpose, number=number, seed=seed)
-
-
-def _by_turns(
-    index: CandidateIndex, open_pairs: npt.NDArray[np.bool_], number: int
-) -> npt.NDArray[np.bool_]:
-    """The most probable open pairs of each class in turn, so that one does not take all places.
-
-    Who names classes wants to be asked about each; those with few candidates leave their places.
-    """
-    columns = np.repeat(np.arange(len(index.starts) - 1), np.diff(index.starts))
-    places = np.flatnonzero(open_pairs)
-    probs, mine = index.probabilities[places], columns[places]
-    order = np.lexsort((-probs, mine))
-    first = np.searchsorted(mine[order], mine[order])
-    turn = np.arange(len(places)) - first
-    taken = places[order[np.lexsort((-probs[order], turn))[:number]]]
-    chosen = np.zeros_like(open_pairs)
-    chosen[taken] = True
-    return chosen
-
-
-def choose_pairs(
-    index: CandidateIndex,
-    open_pairs: npt.NDArray[np.bool_],
-    known: npt.NDArray[np.int64],
-    *,
-    purpose: Purpose,
-    number: int,
-    seed: int = 0,
-) -> Queue:
-    """Choose among candidates; for who has arrays, see :func:`build_queue`.
-
-    Args:
-        index: The candidates, class by class.
-        open_pairs: Which of them nobody has answered.
-        known: Labels and answers of each class so far.
-        purpose: What the answers are for.
-        number: How many pairs at most.
-        seed: Of random samples.
-    """
-    columns = np.repeat(np.arange(len(index.starts) - 1), np.diff(index.starts))
-    chosen = np.flatnonzero(open_pairs)
-    probs, sampled_with = index.probabilities[chosen].astype(np.float64), None
+            places = np.sort(_by_turns(index.probabilities, columns, places)[:number])
+    probs, sampled_with = index.probabilities[places].astype(np.float64), None
     if purpose == "measure":
         drawn, sampled_with = sample_pairs(probs, number, np.random.default_rng(seed))
         sampled_with = sampled_with[drawn]
     else:
-        value = model_values(probs, columns[chosen], known) if purpose == "model" else probs
+        value = model_values(probs, columns[places], known) if purpose == "model" else probs
         drawn = np.argsort(-value, kind="stable")[:number]
-    places = chosen[drawn]
-    return Queue(
-        index.rows[places].astype(np.int64),
-        columns[places],
-        index.probabilities[places],
-        sampled_with,
-    )
+    places = places[drawn]
+    rows = index.rows[places].astype(np.int64)
+    return Queue(rows, columns[places], index.probabilities[places], sampled_with)
+
+
+def _by_turns(probs: npt.NDArray[np.float32], columns: Ints, places: Ints) -> Ints:
+    """Places with the most probable pairs of each class in turn: one does not take all questions.
+
+    Who names classes wants to be asked about each; those with few candidates leave their places.
+    """
+    order = places[np.lexsort((-probs[places], columns[places]))]
+    turn = np.arange(len(order)) - np.searchsorted(columns[order], columns[order])
+    return order[np.lexsort((-probs[order], turn))]
 
 
 def _by_image(pairs: AuditPairs, number: int, answers: Answers, classes: frozenset[str]) -> Queue:
@@ -359,18 +321,6 @@ def sample_pairs(probs: Floats, number: int, rng: np.random.Generator) -> tuple[
     return systematic_sample(inclusion, rng), inclusion
 
 
-def _open(pairs: AuditPairs, index: CandidateIndex, answers: Answers) -> npt.NDArray[np.bool_]:
-    """Which candidates nobody has answered."""
-    still = np.ones(len(index), dtype=bool)
-    pairs.rows_of(image for image, _, _ in answers.all())  # all at once, which is faster
-    for column, name in enumerate(pairs.labels.classes):
-        answered = pairs.rows_of(image for image, _ in answers.pairs(name))
-        if answered:
-            mine = slice(index.starts[column], index.starts[column + 1])
-            still[mine] = ~np.isin(index.rows[mine], answered)
-    return still
-
-
 _NEEDED = ("image", "class", "sampled_with")
 _WORDS = {"present": "yes", "absent": "no", "unsure": "unsure", "disputed": "unsure"}
 
@@ -428,7 +378,7 @@ def planned_places(folder: AuditFolder, pairs: AuditPairs) -> list[Ints]:
 
 def answered_plans(folder: AuditFolder) -> list[tuple[Path, str]]:
     """Every plan with a column ``answer``, from what reviewers said of its pairs by now."""
-    answers = read_answers(folder) if folder.decisions.is_file() else Answers()
+    answers = read_answers(folder)
     if not folder.plans:
         raise data_error(
             folder.path,

@@ -180,8 +180,7 @@ class ReviewerNames:
             if wish.refused:
                 del self._wish[name]
                 return "refused"
-            silent = now - wish.since >= REPLY_S or now - self._seen.get(name, -AWAY_S) >= AWAY_S
-            if silent or wish.granted:
+            if now - wish.since >= REPLY_S or now - self._seen.get(name, -AWAY_S) >= AWAY_S:
                 self._bind(session, name)
                 return "given"
             self._wish[name] = replace(wish, last=now)
@@ -191,10 +190,12 @@ class ReviewerNames:
         """Answer for the device that has a name; without anybody who asks nothing happens."""
         with self._lock:
             wish = self._live_wish(name)
-            if wish is not None and self._owner.get(name) == session:
-                self._wish[name] = replace(wish, granted=hand_over, refused=not hand_over)
-                if hand_over:
-                    self._bind(wish.session, name)
+            if wish is None or self._owner.get(name) != session:
+                return
+            if hand_over:
+                self._bind(wish.session, name)
+            else:
+                self._wish[name] = replace(wish, refused=True)
 
     def _bind(self, session: str, name: str) -> None:
         before = self._owner.get(name)
@@ -235,7 +236,6 @@ class _Wish:
     session: str
     since: float
     last: float
-    granted: bool = False
     refused: bool = False
 
 

@@ -6,8 +6,7 @@ import contextlib
 import json
 import secrets
 import socket
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -55,42 +54,40 @@ _IMAGE_CACHE = "private, max-age=3600"
 
 def build_app(review: Review, access: Access) -> Guard:
     """Return the application: the page, its questions, and the guard before them."""
-    routes = [Route(f"/{name}".removesuffix("page.html"), _file(name)) for name in _FILES]
     names = ReviewerNames()
     decoding = CapacityLimiter(DECODERS)  # a page asks for dozens at once; answers do not queue
-
-    def named(request: Request, given: Any) -> str:
-        """The reviewer of a request, bound to its session; empty where none is named yet."""
-        if given in (None, ""):
-            return ""
-        name = spelled(given)
-        names.claim(request.scope[SESSION], name)
-        return name
 
     def spelled(given: Any) -> str:
         return review.spelled(check_reviewer(given), names.known())
 
-    def start(request: Request) -> Response:
-        return JSONResponse(review.start(named(request, request.query_params.get("reviewer"))))
+    def named(request: Request, given: Any) -> str:
+        """The reviewer of a request, whose name is bound to its session."""
+        name = spelled(given)
+        names.claim(request.scope[SESSION], name)
+        return name
 
-    def pairs(request: Request) -> Response:
-        asked = request.query_params
-        return JSONResponse(
-            review.page(
-                column=_whole(request, "class"),
-                view=cast(View, check_choice("view", asked.get("view", "ranked"), VIEWS)),
-                start=_optional(request, "start"),
-                count=_whole(request, "count"),
-                reviewer=named(request, asked.get("reviewer")),
-                search=_search(request),
-            )
-        )
+    def shown(answer: Callable[[Asked, str], Any]) -> Callable[[Request], Response]:
+        """What a GET request shows: ``answer`` gets its parameters and the reviewer."""
 
-    def picture(request: Request) -> Response:
-        asked = request.query_params
-        reviewer = named(request, asked.get("reviewer"))
-        place, search = _optional(request, "place"), _search(request)
-        return JSONResponse(review.image(place=place, reviewer=reviewer, search=search))
+        def endpoint(request: Request) -> Response:
+            asked = Asked(request.query_params)
+            # A page asks for the classes before anybody has given a name.
+            given = asked.get("reviewer")
+            return JSONResponse(answer(asked, named(request, given) if given else ""))
+
+        return endpoint
+
+    def told(
+        take: Callable[[Content, str], Any], most: int = _MOST_BYTES
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """What a POST request tells: ``take`` gets its content and the reviewer."""
+
+        async def endpoint(request: Request) -> Response:
+            content = await _json(request, most=most)
+            reviewer = named(request, content.get("reviewer"))
+            return JSONResponse(await run_in_threadpool(take, content, reviewer))
+
+        return endpoint
 
     async def events(request: Request) -> Response:
         content = await _json(request)
@@ -115,38 +112,34 @@ def build_app(review: Review, access: Access) -> Guard:
         names.reply(session, reviewer, hand_over=wish == "hand over")
         return JSONResponse(names.state(session, reviewer))
 
-    def team(request: Request) -> Response:
-        return JSONResponse(review.team(check_reviewer(named(request, _asked(request)))))
-
-    async def assign(request: Request) -> Response:
-        content = await _json(request)
-        reviewer = check_reviewer(named(request, content.get("reviewer")))
-        return JSONResponse(await run_in_threadpool(review.assign, reviewer, content))
-
-    def disputes(request: Request) -> Response:
-        return JSONResponse(
-            review.disputes(
-                start=_optional(request, "start"),
-                count=_whole(request, "count"),
-                reviewer=check_reviewer(named(request, _asked(request))),
-            )
+    def pairs(asked: Asked, reviewer: str) -> Any:
+        return review.page(
+            column=asked.whole("class"),
+            view=cast(View, check_choice("view", asked.get("view", "ranked"), VIEWS)),
+            start=asked.optional("start"),
+            count=asked.whole("count"),
+            reviewer=reviewer,
+            search=asked.search(),
         )
+
+    def picture(asked: Asked, reviewer: str) -> Any:
+        place, search = asked.optional("place"), asked.search()
+        return review.image(place=place, reviewer=reviewer, search=search)
+
+    def disputes(asked: Asked, reviewer: str) -> Any:
+        start, count = asked.optional("start"), asked.whole("count")
+        return review.disputes(start=start, count=count, reviewer=check_reviewer(reviewer))
+
+    def take_file(content: Content, reviewer: str) -> Any:
+        name, text, force = content.get("name"), content.get("text"), content.get("force") is True
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise ArgumentError("A file needs 'name' and 'text'.")
+        return review.take_file(reviewer, name, text, force=force)
 
     def export(request: Request) -> Response:
         file, content = review.export(request.query_params.get("what", ""))
         headers = {"Content-Disposition": f'attachment; filename="{file}"'}
         return Response(content, media_type="application/octet-stream", headers=headers)
-
-    async def take_file(request: Request) -> Response:
-        content = await _json(request, most=_MOST_IMPORTED)
-        reviewer = check_reviewer(named(request, content.get("reviewer")))
-        name, text = content.get("name"), content.get("text")
-        if not isinstance(name, str) or not isinstance(text, str):
-            raise ArgumentError("A file needs 'name' and 'text'.")
-        force = content.get("force") is True
-        return JSONResponse(
-            await run_in_threadpool(partial(review.take_file, reviewer, name, text, force=force))
-        )
 
     async def image(request: Request) -> Response:
         asked = request.query_params.get("size", "small")
@@ -154,28 +147,57 @@ def build_app(review: Review, access: Access) -> Guard:
         if review.pictures is None:
             raise ArgumentError("This review has no images.")
         try:
-            row = _number("row", request.path_params["row"])
+            row = Asked(request.path_params).whole("row")
             content = await run_sync(review.pictures.jpeg, row, size, limiter=decoding)
         except (ArgumentError, DataError):  # whose message may hold paths of this machine
             return JSONResponse({"error": "This image cannot be shown."}, status_code=404)
         return Response(content, media_type="image/jpeg", headers={"Cache-Control": _IMAGE_CACHE})
 
-    routes += [
-        Route("/api/start", start),
-        Route("/api/pairs", pairs),
-        Route("/api/picture", picture),
+    routes = [
+        *(Route(f"/{name}".removesuffix("page.html"), _file(name)) for name in _FILES),
+        Route("/api/start", shown(lambda _, reviewer: review.start(reviewer))),
+        Route("/api/pairs", shown(pairs)),
+        Route("/api/picture", shown(picture)),
         Route("/api/events", events, methods=["POST"]),
         Route("/api/name", name, methods=["GET", "POST"]),
-        Route("/api/team", team),
-        Route("/api/assign", assign, methods=["POST"]),
-        Route("/api/disputes", disputes),
+        Route("/api/team", shown(lambda _, reviewer: review.team(check_reviewer(reviewer)))),
+        Route("/api/assign", told(lambda plan, who: review.assign(who, plan)), methods=["POST"]),
+        Route("/api/disputes", shown(disputes)),
         Route("/api/export", export),
-        Route("/api/import", take_file, methods=["POST"]),
+        Route("/api/import", told(take_file, most=_MOST_IMPORTED), methods=["POST"]),
         Route("/image/{row}", image),
     ]
     # The handlers return a reason; whatever is not ours is a defect and becomes a bare 500.
     app = Starlette(routes=routes, exception_handlers={HilltopError: _reason})
     return Guard(app, access)
+
+
+class Asked(dict[str, str]):
+    """The parameters of a request."""
+
+    def whole(self, name: str) -> int:
+        """A whole number, which must be there."""
+        word = self.get(name, "")
+        if not (word.isascii() and word.isdigit() and len(word) < 16):
+            raise ArgumentError(f"{name} must be a whole number, but got {word!r:.40}.")
+        return int(word)
+
+    def optional(self, name: str) -> int | None:
+        """A whole number, or None if it is not there."""
+        return self.whole(name) if name in self else None
+
+    def search(self) -> Search:
+        """What a page is narrowed to."""
+        return Search(
+            text=self.get("text", ""),
+            column=self.get("column", "image"),
+            like=self.optional("like"),
+            mine=self.get("mine") == "true",
+        )
+
+
+Content = dict[str, Any]
+"""The JSON object of a request."""
 
 
 def serve(
@@ -268,35 +290,7 @@ def _file(name: str) -> Callable[[Request], Response]:
     return send
 
 
-def _whole(request: Request, name: str) -> int:
-    return _number(name, request.query_params.get(name, ""))
-
-
-def _optional(request: Request, name: str) -> int | None:
-    return _whole(request, name) if name in request.query_params else None
-
-
-def _number(name: str, word: str) -> int:
-    if not (word.isascii() and word.isdigit() and len(word) < 16):
-        raise ArgumentError(f"{name} must be a whole number, but got {word!r:.40}.")
-    return int(word)
-
-
-def _asked(request: Request) -> str | None:
-    return request.query_params.get("reviewer")
-
-
-def _search(request: Request) -> Search:
-    asked = request.query_params
-    return Search(
-        text=asked.get("text", ""),
-        column=asked.get("column", "image"),
-        like=_optional(request, "like"),
-        mine=asked.get("mine") == "true",
-    )
-
-
-async def _json(request: Request, *, most: int = _MOST_BYTES) -> dict[str, Any]:
+async def _json(request: Request, *, most: int = _MOST_BYTES) -> Content:
     # A form can be sent by any page without asking first; JSON of this type cannot.
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise ArgumentError("Expected content of the type application/json.")

@@ -537,18 +537,12 @@ class Review:
         """
         with self._lock:
             self._catch_up()
-            people, gold = work(self._answers, self._gold.pairs), self._gold.pairs
-            agreed = agreement(self._answers, gold)
             plan = self._assignment.as_dict()
+            people = work(self._answers, self._gold.pairs, {*plan["people"], reviewer})
+            agreed = agreement(self._answers, self._gold.pairs)
         for one in people:
             if one["name"] == reviewer or not self.may_rule(reviewer):
                 one["gold"] = None
-        names = {one["name"] for one in people}
-        idle = {"answers": 0, "words": {}, "classes": 0, "minutes": 0.0}
-        none = {"per_minute": None, "last": None, "gold": None}
-        people += [
-            {"name": name, **idle, **none} for name in sorted({*plan["people"], reviewer} - names)
-        ]
         return {
             "people": people,
             "agreement": [asdict(one) for one in agreed],

@@ -6,22 +6,19 @@ the file. Rows without a column of ids are named by their number, from 0. Pictur
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hilltop.data.array_files import check_parquet
 from hilltop.data.content import Source
-from hilltop.data.data_errors import ErrorCollector, data_error
+from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
 from hilltop.data.folders import choose_split, file_to_write, files_in
 from hilltop.data.format import (
@@ -30,22 +27,23 @@ from hilltop.data.format import (
     Patched,
     check_cells,
     check_present_only,
-    plain_layout,
 )
 from hilltop.data.label_table import LabelTable, State, Step
 from hilltop.data.layout import (
+    JSON_LISTS,
+    NO_DELIMITER,
     ROW_NUMBER,
     Ambiguous,
     Layout,
     Question,
     ReadOptions,
-    unlisted_question,
 )
+from hilltop.data.tables.cells import arrow_table_cells
 from hilltop.data.tables.infer import detect_as
 from hilltop.data.tables.patch import patch_table
 from hilltop.data.tables.read import read_table
 from hilltop.data.tables.words import image_candidates, is_label_name
-from hilltop.data.tables.write import lists_of, write_lists
+from hilltop.data.tables.write import write_lists
 from hilltop.errors import MissingExtra
 
 METADATA_NAMES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")
@@ -78,34 +76,48 @@ def detect(
     inner = _metadata_source(source, options.split)
     if inner is not None:
         return _detect_metadata(source, inner, options, classes)
-    layout = plain_layout("huggingface", options, classes)
-    questions: list[Question] = []
     part = _open(source, options.split)
-    names = part.schema.names
     described = class_labels(part.features)
-    known = [name for name in names if name in described] or [*filter(is_label_name, names)]
-    label = options.label_columns or (known[0] if known else "")
-    if options.label_columns is None and len(known) != 1:
-        shown = ", ".join(known or names)
-        label = label or names[-1]
-        questions.append(
-            Question(
-                f"Which column holds the labels? Pass --label-columns with one of {shown}.",
-                {"label_columns": label},
-            )
-        )
+    questions: list[Question] = []
+    label = options.label_columns or _label_column(part, described, questions)
     image = options.image_column or _image_column(part, label, questions)
-    if options.unlisted is None:
-        questions.append(unlisted_question())
-    if questions:
-        return Ambiguous(source.path, questions, options)
-    return replace(
-        layout,
+    part.load(source, [label, image])
+    kind = part.schema.field(label).type
+    if classes is None and options.classes is None:
+        classes = described.get(label) or None
+    found = detect_as(
+        "huggingface",
+        source,
+        options,
+        "list_column",
+        classes=classes,
+        label_columns=label,
         image_column=image,
-        label_columns=(label,),
-        classes=layout.classes or tuple(described.get(label, ())) or None,
-        split=part.split,
+        delimiter=JSON_LISTS if pa.types.is_nested(kind) else NO_DELIMITER,
+        separator=None,
+        sheet=None,
     )
+    if isinstance(found, Ambiguous):
+        questions += found.questions
+    if questions or found is None or isinstance(found, Ambiguous):
+        return Ambiguous(source.path, questions, options)
+    if pa.types.is_integer(kind.value_type if pa.types.is_nested(kind) else kind):
+        numbers = tuple((str(at), at) for at in range(len(found.classes or ())))
+        found = replace(found, codes=found.codes or numbers, values=(("-1", "empty"),))
+    return replace(found, split=part.split)
+
+
+def _label_column(
+    part: _Part, described: Mapping[str, Sequence[str]], questions: list[Question]
+) -> str:
+    """The column of labels: the only one with names of classes, or the only one called so."""
+    names: list[str] = part.schema.names
+    known = [name for name in names if name in described] or [*filter(is_label_name, names)]
+    if len(known) != 1:
+        shown = ", ".join(known or names)
+        text = f"Which column holds the labels? Pass --label-columns with one of {shown}."
+        questions.append(Question(text, {"label_columns": (known or names[-1:])[0]}))
+    return known[0] if known else names[-1]
 
 
 def _image_column(part: _Part, label: str, questions: list[Question]) -> str:
@@ -120,83 +132,26 @@ def _image_column(part: _Part, label: str, questions: list[Question]) -> str:
     outer = [name for name in fields if "." not in name]
     found = image_candidates(outer) or image_candidates(fields)
     if len(found) > 1:
-        questions.append(
-            Question(
-                f"Which column holds the image names? Pass --image-column with one of"
-                f" {', '.join(found)}.",
-                {"image_column": found[0]},
-            )
-        )
+        shown = ", ".join(found)
+        text = f"Which column holds the image names? Pass --image-column with one of {shown}."
+        questions.append(Question(text, {"image_column": found[0]}))
     return found[0] if found else ROW_NUMBER
 
 
 def read(source: Source, layout: Layout) -> LabelTable:
     """Read one split; numbers become the names that the data set gives them."""
+    table = read_table(_opened(source, layout), layout)
+    step = Step("read", {"file": str(source.path), "format": "huggingface"})
+    return replace(table, history=(step,))
+
+
+def _opened(source: Source, layout: Layout) -> Source:
+    """The table of one split: a metadata file, or the columns of images and labels."""
     inner = _metadata_source(source, layout.split)
-    if inner is not None:
-        table = read_table(inner, layout)
-        step = Step("read", {"file": str(source.path), "format": "huggingface"})
-        return replace(table, history=(step,))
-    part = _open(source, layout.split)
-    label = layout.label_columns[0]
-    named = layout.image_column or ROW_NUMBER
-    content = part.load([label] if named == ROW_NUMBER else [label, named])
-    if named == ROW_NUMBER:
-        images = pa.array(map(str, range(len(content))), pa.string())
-    else:
-        images = content.column(named).combine_chunks().cast(pa.string())
-    ids = images.dictionary_encode()
-    if ids.null_count:
-        raise data_error(source.path, f"some rows have no image name in the column {named!r}.")
-    rows, columns, classes = _labels(source.path, content.column(label), layout)
-    return LabelTable.from_coo(
-        ids.dictionary,
-        classes,
-        np.asarray(ids.indices)[rows],
-        columns,
-        State.PRESENT,
-        unlisted=layout.unlisted,
-        source=source.path,
-        step=Step("read", {"file": str(source.path), "format": "huggingface"}),
-    )
-
-
-def _labels(path: Path, column: pa.ChunkedArray, layout: Layout) -> tuple[Any, Any, Sequence[str]]:
-    """Row and class number of every label; -1 and null cells are no label."""
-    cells = column.combine_chunks()
-    lists = pa.types.is_list(cells.type) or pa.types.is_large_list(cells.type)
-    if lists:
-        rows = pc.list_parent_indices(cells).to_numpy(zero_copy_only=False)
-        values = cells.flatten()
-    else:
-        rows, values = np.arange(len(cells)), cells
-    null = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
-    errors = ErrorCollector(path)
-    if lists and null.any():
-        errors.add("a list of labels holds null. Remove it.", line=int(rows[null][0]) + 1)
-    errors.check()
-    rows, values = rows[~null], values.drop_null()
-    if not pa.types.is_integer(values.type):
-        if not pa.types.is_string(values.type):
-            raise data_error(path, f"labels must be numbers or names, but are {values.type}.")
-        closed = layout.classes or sorted(values.unique().to_pylist())
-        found = pc.index_in(values, value_set=pa.array(closed, pa.string())).fill_null(-1)
-        numbers = np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
-        if (numbers < 0).any():
-            name = values[int(np.argmax(numbers < 0))].as_py()
-            raise data_error(path, f"class {name!r} is not in the class list.")
-        return rows, numbers, closed
-    numbers = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
-    rows, numbers = rows[numbers != -1], numbers[numbers != -1]
-    highest = int(numbers.max(initial=-1)) + 1
-    classes = layout.classes or [str(number) for number in range(highest)]
-    for at in np.flatnonzero((numbers < 0) | (numbers >= len(classes)))[:20]:
-        errors.add(
-            f"{numbers[at]} is no number of a class (0 to {len(classes) - 1}).",
-            line=int(rows[at]) + 1,
-        )
-    errors.check()
-    return rows, numbers, classes
+    if inner is None:
+        columns = [*layout.label_columns, layout.image_column or ROW_NUMBER]
+        _open(source, layout.split).load(source, columns)
+    return inner or source
 
 
 def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
@@ -219,14 +174,13 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     check_cells(table, path)
     if not table.classes:
         raise data_error(path, "this format cannot express a table without classes.")
-    number = {name: at for at, name in enumerate(table.classes)}
-    names = lists_of(table, State.PRESENT)
-    numbers = pa.array([number[name] for name in names.flatten().to_pylist()], pa.int64())
     classes = {"names": list(table.classes), "_type": "ClassLabel"}
     columns = {
         "image": {"dtype": "string", "_type": "Value"},
         "labels": {"feature": classes, "_type": "Sequence"},
     }
+    names = table.lists(State.PRESENT, coded=True)
+    numbers = names.values.indices.cast(pa.int64())
     labels = pa.ListArray.from_arrays(names.offsets, numbers)
     content = pa.table({"image": table.images, "labels": labels})
     about = {_KEY: json.dumps({"info": {"features": columns}}).encode()}
@@ -243,37 +197,14 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
 
 def patch(asked: FilePatch) -> Patched:
     """Change the labels in a metadata file or a Parquet file; all other columns stay."""
-    source, layout = asked.source, asked.layout
-    inner = _metadata_source(source, layout.split)
-    if inner is not None:
-        found = patch_table(replace(asked, source=inner))
-        name = "" if not source.is_folder else str(inner.path.relative_to(source.path))
-        return replace(found, files={name: found.files[""]})
-    if source.is_folder or layout.image_column == ROW_NUMBER:
-        raise asked.refused(
-            "only a single Parquet file with a column of image names can be changed in place."
-        )
-    said = asked.without_absents()
-    content = pq.read_table(pa.BufferReader(source.raw))
-    at = content.column_names.index(layout.label_columns[0])
-    cells = content.column(at).to_pylist()
-    place = {name: number for number, name in enumerate(layout.classes or ())}
-    if not all(cell is None or isinstance(cell, list) for cell in cells) or not place:
-        raise asked.refused("a column with one label per row cannot take another.")
-    images = [str(one) for one in content.column(layout.image_column).to_pylist()]
-    first: set[str] = set()
-    for row, image in enumerate(images):
-        for change in said.of(image):
-            number = place[change.class_name]
-            kept = [one for one in cells[row] or [] if one != number]
-            new_label = change.state == State.PRESENT and image not in first
-            cells[row] = [*kept, number] if new_label else kept
-        first.add(image)
-    field = content.schema.field(at)
-    content = content.set_column(at, field, pa.array(cells, field.type))
-    stored = io.BytesIO()
-    pq.write_table(content, stored)
-    return said.patched(stored.getvalue())
+    inner = _opened(asked.source, asked.layout)
+    if inner.is_folder:
+        raise asked.refused("only a single Parquet file can be changed in place.")
+    named = inner.path.name in METADATA_NAMES
+    found = patch_table(replace(asked if named else asked.without_absents(), source=inner))
+    if not asked.source.is_folder:
+        return found
+    return replace(found, files={str(inner.path.relative_to(asked.source.path)): found.files[""]})
 
 
 # Metadata files
@@ -351,15 +282,16 @@ class _Part:
     split: str | None
     tables: Any
 
-    def load(self, columns: Sequence[str]) -> pa.Table:
-        """Read some columns."""
+    def load(self, source: Source, columns: Sequence[str]) -> None:
+        """Read some columns, which are the table of the source from now on."""
         try:
-            content = pa.concat_tables(self.tables(columns)).combine_chunks()
+            content = pa.concat_tables(self.tables([one for one in columns if one != ROW_NUMBER]))
+            content = content.combine_chunks()
             content.validate(full=True)
         except _FAULTS as error:
             reason = str(error).partition("\n")[0].rstrip(".")
             raise data_error(self.path, f"its data cannot be read: {reason}.") from None
-        return content
+        source.cache["cells", None, None] = arrow_table_cells(source, content)
 
 
 def _open(source: Source, split: str | None) -> _Part:

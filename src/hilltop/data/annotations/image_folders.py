@@ -194,20 +194,11 @@ def read_sidecar(source: Source, layout: Layout) -> LabelTable:
     if not pairs:
         raise data_error(source.path, "there are no text files of tags here.")
     collector = Collector(source.path, layout.classes)
-    names = dict(layout.codes)
     for image, path in pairs.items():
         row = collector.image(image)
         for number, line in source.within(path).lines:
             for tag in _tags(line, layout.delimiter):
-                name = tag
-                if layout.classes is not None and tag in names and tag not in layout.classes:
-                    name = layout.classes[names[tag]]
-                if layout.classes is not None and name not in layout.classes:
-                    ErrorCollector(path, collector.errors.found).add(
-                        f"class {name!r} is not in the class list.", line=number
-                    )
-                    continue
-                collector.label(row, name, State.PRESENT)
+                collector.label(row, tag, State.PRESENT, line=number, file=path)
     images = sum(len(image_files_in(folder)) for folder in _places(source.path))
     texts = [path for folder in _places(source.path) for path in _texts_in(folder).values()]
     alone = [path.name for path in texts if path not in pairs.values()]

@@ -81,12 +81,13 @@ def _write_class_names(path: Path, classes: Sequence[str], *, used: int) -> None
 
 
 def matches_numbers(source: Source) -> bool:
-    """Whether the first line is a name, a comma and class numbers, and no header.
+    """Whether the first lines are a name, a comma and class numbers, and no header.
 
     Where each line has but a 0 or a 1, these may be values of one class as well.
     """
-    first = _LINE.fullmatch(source.head.partition("\n")[0].rstrip("\r"))
-    if first is None or not first[2] or names_a_column(first[1]):
+    lines = [_LINE.fullmatch(line) for line in source.head.splitlines()[:2]]
+    first = lines[0] if lines else None
+    if first is None or not first[2] or names_a_column(first[1]) or None in lines:
         return False
     if source.suffix in (".xlsx", ".xls", ".ods", ".parquet"):
         return False

@@ -41,7 +41,8 @@ _ZERO, _ONE, _END = b"01\n"
 
 def matches(source: Source) -> bool:
     """Whether there are a concept list, an image list and a folder of ground truth."""
-    return _concept_file(source.path) is not None and bool(_splits(source.path))
+    places = (source.path / "ConceptsList" / _CONCEPTS, source.path / _CONCEPTS)
+    return any(path.is_file() for path in places) and bool(_splits(FolderTree(source.path)))
 
 
 def read(source: Source, layout: Layout) -> LabelTable:
@@ -52,7 +53,7 @@ def read(source: Source, layout: Layout) -> LabelTable:
     need_folder(source)
     root = source.path
     tree = FolderTree(root)
-    splits = _all_splits(root)
+    splits = _splits(tree)
     if not splits:
         raise data_error(
             root, "there is no Imagelist.txt with a folder Groundtruth/AllLabels beside it."
@@ -83,40 +84,19 @@ def read(source: Source, layout: Layout) -> LabelTable:
     )
 
 
-def _concept_file(root: Path) -> Path | None:
-    places = (root / "ConceptsList" / _CONCEPTS, root / _CONCEPTS)
-    return next((path for path in places if path.is_file()), None)
-
-
 def _concepts(tree: FolderTree) -> Sequence[str]:
-    path = _concept_file(tree.root) or tree.file(_CONCEPTS)
+    path = tree.file(f"ConceptsList/{_CONCEPTS}", _CONCEPTS)
     if path is None:
         raise data_error(tree.root, f"there is no {_CONCEPTS} here or in ConceptsList. Add it.")
     return read_class_file(path)[0]
 
 
-def _splits(root: Path) -> dict[str, tuple[Path, Path]]:
+def _splits(tree: FolderTree) -> dict[str, tuple[Path, Path]]:
     """Image list and label folder of each split that is complete."""
     found = {}
     for split, name in _LISTS.items():
-        lists = [path for path in (root / "ImageList" / name, root / name) if path.is_file()]
-        label_folder = _LABELS[split][0]
-        places = (root / "Groundtruth" / label_folder, root / label_folder)
-        folders = [path for path in places if path.is_dir()]
-        if lists and folders:
-            found[split] = lists[0], folders[0]
-    return found
-
-
-def _all_splits(root: Path) -> dict[str, tuple[Path, Path]]:
-    return _splits_below(FolderTree(root)) | _splits(root)
-
-
-def _splits_below(tree: FolderTree) -> dict[str, tuple[Path, Path]]:
-    """The same, wherever they lie."""
-    found = {}
-    for split, name in _LISTS.items():
-        images, labels = tree.file(name), tree.folder(_LABELS[split][0])
+        images = tree.file(f"ImageList/{name}", name)
+        labels = tree.folder(_LABELS[split][0])
         if images is not None and labels is not None:
             found[split] = images, labels
     return found
@@ -156,7 +136,7 @@ FORMAT = Format(
     summary="NUS-WIDE: a folder with Concepts81.txt, ImageList and Groundtruth.",
     matches=matches,
     read=read,
-    splits=lambda source: _all_splits(source.path),
+    splits=lambda source: _splits(FolderTree(source.path)),
     files=False,
     folders=True,
 )

@@ -375,6 +375,11 @@ def parse_list(cell: str) -> list[str] | None:
     ]
 
 
+def parse_vector(cell: str) -> list[str]:
+    """The values in a list, or in a text with commas, semicolons, bars or spaces between."""
+    return parse_list(cell) or [word for word in re.split(r"[,;|\s]+", cell) if word]
+
+
 def _python_list(text: str) -> Any:
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -683,10 +688,11 @@ def _parquet_cells(source: Source) -> Cells:
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise data_error(source.path, f"this is not a whole Parquet file: {reason}.") from None
-    return _arrow_table_cells(source, content)
+    return arrow_table_cells(source, content)
 
 
-def _arrow_table_cells(source: Source, content: pa.Table) -> Cells:
+def arrow_table_cells(source: Source, content: pa.Table) -> Cells:
+    """The cells of a table of Arrow; parts of objects become columns of their own."""
     while any(pa.types.is_struct(column.type) for column in content.columns):
         content = content.flatten()  # objects: {categories} -> objects.categories
     faults: dict[int, str] = {}

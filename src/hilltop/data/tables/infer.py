@@ -38,6 +38,7 @@ from hilltop.data.tables.cells import (
     is_list,
     parse_labels,
     parse_list,
+    parse_vector,
     read_cells,
 )
 from hilltop.data.tables.rows import (
@@ -57,6 +58,7 @@ from hilltop.data.tables.words import (
     SPREADSHEET_ERRORS,
     ZERO,
     all_values,
+    are_likely,
     canonical,
     find_meanings,
     image_candidates,
@@ -78,6 +80,8 @@ _ASIAN = ("\u3001", "\uff0c", "\uff1b")
 """An ideographic comma, and a wide comma and semicolon."""
 _BITS = frozenset(["0", "1", "0.0", "1.0", "false", "true"])
 _LISTED = re.compile(r"[ ,;|]")
+_VECTOR = re.compile(r"[01]( *[ ,;|] *[01])+")
+_SPLIT = re.compile(r" *[,;|] *| +")
 
 
 def detect_table(
@@ -333,7 +337,7 @@ def _ask_labels(
 ) -> tuple[str, list[int]] | None:
     if not others:
         return None
-    if len(others) == 1 and image is not None:
+    if found.is_uneven or (len(others) == 1 and image is not None):
         return _shape(found, table, others[0], others, format)
     if format is None and not found.is_uneven and _ask_words(found, table, others):
         return "wide", others
@@ -431,6 +435,7 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     # Columns with texts that are few, or hold no value beside them, are likely no classes.
     beside = {word for at in where for word in table.values(at) if word not in odd}
     no_class = 2 * len(where) < len(columns) or (len(where) < len(columns) and beside <= {""})
+    no_class = no_class and not are_likely(odd)
     counts: Counter[str] = Counter()
     for at in columns:
         if not (no_class and at in where):
@@ -446,7 +451,8 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     last = table.row_of(len(table) - 1) if len(table) else None
     alone = len(set(rows)) == 1 and sum(odd.values()) == len(where)
     shares = any(not word.isdigit() for word in odd if word not in words)  # sums are whole
-    if alone and not shares and (rows[0] == last or (len(where) > 1 and len(words) == len(odd))):
+    alone = alone and not shares and bool(len(where) == len(columns) or beside - {""})
+    if alone and (rows[0] == last or (len(where) > 1 and len(words) == len(odd))):
         _ask_odd_row(found, table, layout, rows[0], [*odd], len(where))
     elif odd and not any("values" in question.answers for question in found.questions):
         found.questions.append(
@@ -461,8 +467,18 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     names = [table.names[at] for at in columns]
     closed = layout.classes
     missing = closed is not None and len(set(closed) - set(names)) > 0 and len(names) < len(closed)
+    below = any("header_row" in question.answers for question in found.questions)
+    first = {name: at for at, name in zip(reversed(columns), reversed(names), strict=True)}
+    twice = [at for at, name in zip(columns, names, strict=True) if first[name] != at]
+    if twice and closed is None and not below:
+        name = table.names[twice[0]]
+        found.ask(
+            f"Several columns are called {name!r}. Rename them, or pass --ignore-columns with the"
+            " numbers of those that are no class of their own.",
+            ignore_columns=",".join(map(str, twice)),
+        )
     nameless = table.called(at for at in columns if at in table.unnamed)
-    if nameless and options.class_columns is None:
+    if nameless and options.class_columns is None and not below:
         found.ask(
             f"{pluralize(len(nameless), 'column has', 'columns have')} no name but hold values of a"
             f" class, the first is {nameless[0]!r}. Name it, pass --ignore-columns if it is no"
@@ -489,8 +505,11 @@ def _ask_odd_row(
 ) -> None:
     """Ask about the only row that holds other words than the rest: a second header, or a remark."""
     image = None if layout.image_column == ROW_NUMBER else table.index(layout.image_column or "")
-    unnamed = image is not None and "" in table.counts(image)
-    names = unnamed and row in table.rows_with(image or 0, "", 1) and found.cells.names is None
+    # Under a header, the cell for the images is empty, or merged with the name above.
+    above = (
+        [] if image is None else [w for w in ("", table.names[image]) if w in table.counts(image)]
+    )
+    names = found.cells.names is None and any(row in table.rows_with(image or 0, w) for w in above)
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
     numbers = all(number_in(word) is not None for word in words)
     if names and not numbers and len(words) == cells:
@@ -604,7 +623,7 @@ def _delimiter(
         word = _DELIMITER_WORDS.get(said, said)
         return None if word == NO_DELIMITER else word
     if all(is_list(table.columns[at]) for at in columns):
-        return _lists(found, [one for at in columns for one in _typed_lists(table, at)])
+        return _lists(found, [one for at in columns for one in _typed_lists(table, at)], layout)
     cells = [word for at in columns for word in _names(table, at)]
     bracketed = [cell for cell in cells if cell[0] in "[{(" and cell[-1] in "]})"]
     if any(cell[0] in "[{" or parse_list(cell) is not None for cell in bracketed):
@@ -612,7 +631,11 @@ def _delimiter(
         plain = [cell for at in columns for cell in _names(table, at) if cell[0] not in "[{("]
         if len(columns) > 1 and not mixed and all(parse_labels(cell) for cell in plain):
             return JSON_LISTS  # some columns hold lists, others one label
-        return _brackets(found, cells, bracketed)
+        return _brackets(found, cells, bracketed, layout)
+    if cells and all(map(_VECTOR.fullmatch, cells)) and not single:
+        marks = {mark for cell in cells for mark in _SPLIT.findall(cell)}
+        if len(marks) == 1 and _are_vectors([_SPLIT.split(cell) for cell in cells], layout):
+            return _ask_vectors(found, cells[0], _delimiter_word(marks.pop().strip() or " "))
     single = single or layout.shape == "long"
     here = [mark for mark in DELIMITERS if any(mark in cell for cell in cells)]
     if here and any(re.fullmatch(r"[0-9]+( +[0-9]+)+", cell) for cell in cells):
@@ -679,7 +702,9 @@ def _mix(cells: Sequence[str], mark: str) -> bool:
     return len(several) > 1 and bool(first & later) and 3 * back >= len(counts)
 
 
-def _brackets(found: Found, cells: Sequence[str], bracketed: Sequence[str]) -> str | None:
+def _brackets(
+    found: Found, cells: Sequence[str], bracketed: Sequence[str], layout: Layout
+) -> str | None:
     """What cells in brackets are: lists as JSON or Python writes them, or a question."""
     lists = [parse_list(cell) for cell in cells]
     if any(parsed is None for parsed in lists):
@@ -689,40 +714,46 @@ def _brackets(found: Found, cells: Sequence[str], bracketed: Sequence[str]) -> s
         likely = (marks[0] if marks else None) if few else JSON_LISTS
         found.ask(
             f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
-            " is not one that JSON or Python writes. Pass --delimiter json, and correct such"
-            " cells; or the delimiter between labels, with which brackets are part of names.",
+            " is no list of names as JSON or Python writes it. Pass --delimiter json, and correct"
+            " such cells; or the delimiter between labels, with which brackets are part of names.",
             delimiter=_delimiter_word(likely),
         )
         return likely
-    return _lists(found, [parsed for parsed in lists if parsed is not None])
+    return _lists(found, [parsed for parsed in lists if parsed is not None], layout)
 
 
 def _typed_lists(table: Table, at: int) -> list[list[str]]:
-    """The lists in a column of lists, those that hold other words than 0 and 1 but as one."""
+    """The lists in a column of lists; none where they cannot hold a 0 or 1 for each class."""
     column = table.columns[at]
-    words = set(pc.unique(column.flatten()).to_pylist())
-    if not words <= _BITS:
-        return [[*map(str, words)]]
+    if "." in table.names[at]:  # a part of objects has a value for each of them
+        return []
+    if not _BITS.issuperset(pc.unique(column.flatten()).to_pylist()):
+        return []
     return [one for one in column.to_pylist() if one is not None]
 
 
-def _lists(found: Found, lists: Sequence[Sequence[str]]) -> str:
+def _lists(found: Found, lists: Sequence[Sequence[str]], layout: Layout) -> str:
     """Whether lists name classes, or hold a 0 or 1 for each class."""
-    lengths = {len(parsed) for parsed in lists}
-    words = {word for parsed in lists for word in parsed}
-    if (
-        len(lengths) == 1
-        and max(lengths) > 1
-        and words <= _BITS
-        and any(len(set(parsed)) < len(parsed) for parsed in lists)
-    ):
-        found.ask(
-            f"Is [{', '.join(lists[0])!s:.60}] a list of class numbers, or a 0 or 1 per class?"
-            " Pass --delimiter json or --delimiter multi-hot.",
-            delimiter=MULTI_HOT,
-        )
-        return MULTI_HOT
+    if _are_vectors(lists, layout):
+        return _ask_vectors(found, f"[{', '.join(lists[0])}]", JSON_LISTS)
     return JSON_LISTS
+
+
+def _are_vectors(lists: Sequence[Sequence[str]], layout: Layout) -> bool:
+    """Whether lists may hold a 0 or 1 for each class: one as long as the other, of these alone."""
+    lengths = {len(parsed) for parsed in lists if parsed}
+    whole = layout.classes is None or lengths == {len(layout.classes)}
+    words = {word for parsed in lists for word in parsed}
+    return whole and len(lengths) == 1 and lengths != {1} and words <= _BITS
+
+
+def _ask_vectors(found: Found, shown: str, numbers: str) -> str:
+    found.ask(
+        f"Is {shown!s:.60} a list of class numbers, or a 0 or 1 per class? Pass --delimiter"
+        f" {numbers} or --delimiter multi-hot.",
+        delimiter=MULTI_HOT,
+    )
+    return MULTI_HOT
 
 
 def _vector_words(table: Table, columns: Sequence[int]) -> Counter[str]:
@@ -732,7 +763,7 @@ def _vector_words(table: Table, columns: Sequence[int]) -> Counter[str]:
             counts.update(map(canonical, table.columns[at].flatten().to_pylist()))
             continue
         for cell, count in table.counts(at).items():
-            for word in parse_list(cell) or ():
+            for word in parse_vector(cell):
                 counts[canonical(word)] += count
     return counts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -313,8 +314,27 @@ class _TablePatch:
                 self.layout = replace(layout, absent_column="absent")
                 kept = tuple(name for name in self.layout.ignored if name != "absent")
                 self.layout = replace(self.layout, ignored=kept)
-        for change in self.said():
+        said = self.said()
+        if layout.delimiter is None and len(labels) == 1 and not is_list(table.columns[labels[0]]):
+            self._separate([one for one in said if one.state == State.PRESENT], labels[0])
+        for change in said:
             self._change_lists(change, self.rows_of[change.image], places)
+
+    def _separate(self, new: Sequence[Change], at: int) -> None:
+        """Choose what stands between two labels of a cell where so far each held but one."""
+        names = [*self.table.counts(at), *(one.class_name for one in new)]
+        mark = next((mark for mark in ";|," if not any(mark in name for name in names)), None)
+        wanted = Counter(one.image for one in new)
+        struck = {one.image for one in self.changes if one.was == State.PRESENT != one.state}
+        full = any(
+            count + bool(self._text(self.rows_of[image][0], at) and image not in struck) > 1
+            for image, count in wanted.items()
+        )
+        if full and mark is not None:
+            self.layout = replace(self.layout, delimiter=mark)
+            self.notes.append(
+                f"a cell may hold several labels now; read the file with --delimiter '{mark}'."
+            )
 
     def _change_lists(
         self, change: Change, rows: Sequence[int], places: Mapping[State, Sequence[int]]
@@ -351,7 +371,12 @@ class _TablePatch:
     def _uses_codes(self) -> bool:
         known = set(dict(self.layout.codes))
         for name in self.layout.label_columns:
-            for cell in self.table.counts(self.table.index(name)):
+            at = self.table.index(name)
+            if is_list(self.table.columns[at]):
+                if len(self.table.columns[at].flatten()):
+                    return known.issuperset(self.table.columns[at].flatten().to_pylist())
+                continue
+            for cell in self.table.counts(at):
                 words = parse_list(cell) or cell.replace(self.layout.delimiter or " ", " ").split()
                 if words:
                     return set(words) <= known
@@ -377,7 +402,8 @@ class _TablePatch:
             new: Cell = [name for name in value if name.strip() not in remove]
             new = [*new, add] if add else new
         else:
-            new = self._joined(value or "", add, remove)
+            value = (value or "").strip()  # a text keeps the spaces around its cells
+            new = self._joined(value, add, remove)
         if new != value and (new or value):
             self.edits.cells[row, at] = new
 
@@ -404,6 +430,9 @@ class _TablePatch:
         body = cell.rstrip()
         if not body:
             return add
+        numbers = [int(part) for part in body.split() if part.isdecimal()] if mark == " " else []
+        if add.isdecimal() and body.split() == [*map(str, sorted(numbers))]:
+            return " ".join(map(str, sorted([*numbers, int(add)])))  # as they were: ascending
         ended = body.endswith(mark.strip() or mark) and mark.strip() != ""
         spaced = f"{mark} " in cell and mark != " "
         return f"{body}{'' if ended else mark}{' ' if spaced else ''}{add}"
@@ -526,36 +555,35 @@ def _store_sheet(source: Source, layout: Layout, table: Table, edits: _Edits) ->
 
 def _store_parquet(source: Source, layout: Layout, table: Table, edits: _Edits) -> bytes:
     content = pq.read_table(pa.BufferReader(source.raw))
-    if any(pa.types.is_struct(column.type) for column in content.columns):
-        raise data_error(source.path, "a Parquet file with nested columns cannot be changed.")
-    if edits.rows:
-        names = content.column_names
-        new = [
-            {names[table.places[at]]: cell for at, cell in cells.items()} for cells in edits.rows
-        ]
-        rows = pa.Table.from_pylist(
-            [
-                {name: _typed(row.get(name), content.schema.field(name).type) for name in names}
-                for row in new
-            ],
-            schema=content.schema,
-        )
-        content = pa.concat_tables([content, rows])
+    names = [*table.names, *edits.columns]
     by_column: dict[int, dict[int, Cell]] = {}
     for (row, at), cell in edits.cells.items():
-        by_column.setdefault(at, {})[row] = cell
+        by_column.setdefault(at, {})[table.row_of(row) - 1] = cell
+    changed = {*by_column, *(at for row in edits.rows for at in row)}
+    inner = [
+        at for at in changed if at < len(table.names) and content.schema.names.count(names[at]) != 1
+    ]
+    if inner:
+        raise data_error(source.path, f"the nested column {names[inner[0]]!r} cannot be changed.")
+    if edits.rows:
+        rows = [{names[at]: cell for at, cell in cells.items()} for cells in edits.rows]
+        new = {
+            field.name: pa.array(
+                [_typed(row.get(field.name), field.type) for row in rows], field.type
+            )
+            for field in content.schema
+        }
+        content = pa.concat_tables([content, pa.table(new, schema=content.schema)])
     for at, cells in by_column.items():
-        if at >= len(table.places):
-            continue
-        number = table.places[at]
-        kind = content.schema.field(number).type
-        values = content.column(number).to_pylist()
-        for row, cell in cells.items():
-            values[table.row_of(row) - 1] = _typed(cell, kind)
-        content = content.set_column(number, content.schema.field(number), pa.array(values, kind))
-    for number, name in enumerate(edits.columns):
-        cells = by_column.get(len(table.places) + number, {})
-        lists = [cells.get(row, []) for row in range(len(content))]
+        if at < len(table.names):
+            number = content.schema.get_field_index(names[at])
+            field = content.schema.field(number)
+            values = content.column(number).to_pylist()
+            for row, cell in cells.items():
+                values[row] = _typed(cell, field.type)
+            content = content.set_column(number, field, pa.array(values, field.type))
+    for at, name in enumerate(edits.columns, len(table.names)):
+        lists = [by_column.get(at, {}).get(row, []) for row in range(len(content))]
         content = content.append_column(name, pa.array(lists, pa.list_(pa.string())))
     stored = io.BytesIO()
     pq.write_table(content, stored)

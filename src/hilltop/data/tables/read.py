@@ -23,7 +23,7 @@ from hilltop.data.tables.cells import (
     codes_of,
     is_list,
     parse_labels,
-    parse_list,
+    parse_vector,
     read_cells,
     with_comment_row,
 )
@@ -258,7 +258,7 @@ class _Reader:
             parsed = parse_labels(cell) if cell else []
             if parsed is None:
                 errors.add(
-                    f"{cell!r:.60} is not a list as JSON or Python writes it. Correct it.",
+                    f"{cell!r:.60} is no list of names as JSON or Python writes it. Correct it.",
                     line=self.table.rows_with(at, cell, 1)[0],
                 )
             lists.append(parsed or [])
@@ -312,10 +312,10 @@ class _Reader:
         if is_list(column):
             lists = column.to_pylist()
         else:
-            lists = [parse_list(cell or "") for cell in column.to_pylist()]
+            lists = [parse_vector(cell or "") for cell in column.to_pylist()]
         errors = ErrorCollector(self.path)
         closed = self.layout.classes
-        width = len(closed) if closed is not None else len(next(filter(None, lists), []))
+        width = len(closed) if closed is not None else len(next(filter(None, lists), ()))
         states = np.full((len(lists), width), self.layout.unlisted, dtype=np.int8)
         for row, values in enumerate(lists):
             meaning = cell_states(values or (), self.layout.values, None)

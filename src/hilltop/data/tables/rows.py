@@ -229,7 +229,8 @@ def check_widths(found: Found, shape: str, first: int) -> None:
     more = f" and {pluralize(len(rows) - 3, 'more row', 'more rows')}" if len(rows) > 3 else ""
     likely = {"skip_rows": row_words(sorted({*found.skip_rows, *rows}))}
     rest, from_here = "", 1 if found.header_row is None else first
-    if shape != "wide" and max(widths.values()) > from_here:
+    said = found.options.label_columns is not None
+    if shape != "wide" and not said and max(widths.values()) > from_here:
         likely = {"label_columns": f"{from_here}:"}
         rest = f" --label-columns {from_here}: reads all cells from there on as labels."
     found.questions.append(

@@ -370,6 +370,14 @@ _LIKELY = {
     **dict.fromkeys(
         ("on", "ja", "oui", "si", "s\u00ed", "sim", "da", "positive", "pos", "+"), "present"
     ),
-    **dict.fromkeys(("off", "nein", "non", "nee", "n\u00e3o", "negative", "neg", "-"), "absent"),
+    **dict.fromkeys(
+        ("off", "nein", "non", "nee", "n\u00e3o", "negative", "neg", "-", "\u2717", "\u2718"),
+        "absent",
+    ),
 }
 """Meanings to propose for words; of all others it is left open."""
+
+
+def are_likely(words: Iterable[str]) -> bool:
+    """Whether there is a meaning to propose for all of some words."""
+    return _LIKELY.keys() >= {*words}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,10 +118,10 @@ def write_lists(table: LabelTable, path: Path, lossy: bool, *, image_column: str
     check_lossless(table, path, lossy, unused_classes=False, unlisted=_SAID)
     check_cells(table, path)
     suffix = path.suffix.lower()
-    lists = {LABELS: lists_of(table, State.PRESENT)}
+    lists = {LABELS: table.lists(State.PRESENT)}
     for state, name in _FURTHER.items():
         if state != table.unlisted and (table.states == state).any():
-            lists[name] = lists_of(table, state)
+            lists[name] = table.lists(state)
     delimiter = JSON_LISTS
     cells = lists
     if suffix not in (*PARQUET_SUFFIXES, *_JSON_SUFFIXES):
@@ -151,14 +151,6 @@ def _is_unclear(name: str) -> bool:
     )
 
 
-def lists_of(table: LabelTable, state: State) -> pa.ListArray:
-    """The classes of every image in one state."""
-    chosen = table.states == state
-    running = np.concatenate([[0], np.cumsum(chosen)])
-    names = pa.array(table.classes, pa.string()).take(pa.array(table.columns[chosen]))
-    return pa.ListArray.from_arrays(pa.array(running[table.indptr], pa.int32()), names)
-
-
 def _delimited(lists: pa.ListArray) -> pa.Array:
     return pc.binary_join(lists, ";")
 
@@ -181,7 +173,7 @@ def _write(
     if suffix in _JSON_SUFFIXES and not rows:
         raise data_error(path, "lines of JSON cannot express a table without rows.")
     if suffix in SHEET_SUFFIXES:
-        _check_sheet(table, path, rows, len(schema))
+        check_sheet([*table.images.to_pylist(), *table.classes], path, rows, len(schema))
     with replacing(path) as temporary:
         if suffix in PARQUET_SUFFIXES:
             with pq.ParquetWriter(temporary, schema) as file:
@@ -194,7 +186,7 @@ def _write(
                     _write_json_lines(batch, lines)
             return Layout(format)
         if suffix in SHEET_SUFFIXES:
-            temporary.write_bytes(_workbook(batches, schema))
+            temporary.write_bytes(workbook(batches, schema))
             return Layout(format, header_row=1, sheet="labels")
         separator = "\t" if suffix in (".tsv", ".tab") else ","
         style = pa.csv.WriteOptions(quoting_style="needed", delimiter=separator)
@@ -212,8 +204,8 @@ def _write_json_lines(content: pa.Table, file: Any) -> None:
         file.writelines(f"{encode(record)}\n" for record in records)
 
 
-def _check_sheet(table: LabelTable, path: Path, rows: int, columns: int) -> None:
-    """Raise if a table cannot be a sheet of a workbook."""
+def check_sheet(names: Iterable[str], path: Path, rows: int, columns: int) -> None:
+    """Raise if so many rows and columns, with these names in cells, cannot be a sheet."""
     if path.suffix.lower() not in (".xlsx", ".xlsm"):
         raise data_error(path, "such files are read, but not written. Write .xlsx instead.")
     if rows >= _MOST_ROWS or columns > _MOST_COLUMNS:
@@ -223,8 +215,7 @@ def _check_sheet(table: LabelTable, path: Path, rows: int, columns: int) -> None
             " or .parquet file.",
         )
     control = "[\x00-\x08\x0b-\x1f\ufffe\uffff]|_x[0-9A-Fa-f]{4}_"
-    names = pa.chunked_array([table.images, pa.array(table.classes, pa.string())])
-    for name in names.to_pylist():
+    for name in names:
         if re.search(control, name):
             raise data_error(
                 path,
@@ -233,7 +224,8 @@ def _check_sheet(table: LabelTable, path: Path, rows: int, columns: int) -> None
             )
 
 
-def _workbook(batches: Iterator[pa.Table], schema: pa.Schema) -> bytes:
+def workbook(batches: Iterable[pa.Table], schema: pa.Schema) -> bytes:
+    """Return a workbook of one sheet: the names of the columns, and the rows of tables."""
     try:
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,8 +27,8 @@ class Split:
         format: Its format.
         options: What the format leaves open.
         prefix: What leads from the folder of images to those of this part.
-        classes_of: A label file whose classes the numbers in this one stand for, in order.
-        numbered: How many classes the numbers stand for, if they have no names.
+        names: What class numbers stand for: the classes of another label file in their order, or
+            so many classes that have no names.
         flat: Whether images lie in one folder, and not in those that ids name.
     """
 
@@ -36,8 +36,7 @@ class Split:
     format: str
     options: ReadOptions = COMPLETE_LABELS
     prefix: str = ""
-    classes_of: Path | None = None
-    numbered: int | None = None
+    names: Path | int | None = None
     flat: bool = False
 
 
@@ -46,7 +45,6 @@ class DatasetFiles:
     """Where the parts of a data set lie.
 
     Attributes:
-        data: Its short name, as recipes know it.
         images: The folder with its images.
         train: Complete training labels.
         val: Labels of the test images.
@@ -56,7 +54,6 @@ class DatasetFiles:
         note: What was chosen where the paper is not clear.
     """
 
-    data: str
     images: Path
     train: Split
     val: Split
@@ -88,24 +85,18 @@ class Search:
         """Expect parts that are missing beside one that is there."""
         self.home = found.parent if found else self.home
 
-    def folder(self, name: str, what: str) -> Path:
-        """A folder; ``what`` says in words what it is and where it comes from."""
-        return self.need("folder", self.tree.folder(name), name, what)
+    def need(self, found: Path | None, name: str, what: str, *, telling: bool = True) -> Path:
+        """Note that a file or folder is there, or that it is missing, and return where it belongs.
 
-    def file(self, names: Sequence[str], what: str, *, telling: bool = True) -> Path:
-        """The first of some files that is there."""
-        return self.need("file", self.tree.file(*names), names[0], what, telling=telling)
-
-    def need(
-        self, kind: str, found: Path | None, name: str, what: str, *, telling: bool = True
-    ) -> Path:
-        """Note that a part is there, or that it is missing.
-
-        A part that is not ``telling`` comes with other data sets too.
+        Args:
+            found: Where it is.
+            name: What it is called; a file has an ending.
+            what: What it is in words, and where it comes from.
+            telling: Whether it comes with no other data set.
         """
         self.begun = self.begun or (telling and found is not None)
         if found is None:
-            path = str(self.home / name)
+            kind, path = "file" if Path(name).suffix else "folder", str(self.home / name)
             self.missing.append(f"{self.title}: there is no {kind} {path!r}: {what}.")
         return found or self.home / name
 
@@ -119,18 +110,15 @@ def find_data(data: str, root: Path | FolderTree, *, open_images: str = "boxes")
         open_images: Which labels of Open Images: one of :data:`OPEN_IMAGES`.
     """
     search = Search(data, root if isinstance(root, FolderTree) else FolderTree(root))
-    if data == "openimages":
-        layout = _find_openimages(search, open_images)
-    else:
-        layout = DATA_SETS[data](search)
-    if not search.missing:
-        search.layout = layout()
+    find = DATA_SETS[data].find
+    found = _find_openimages(search, open_images) if data == "openimages" else find(search)
+    search.layout = None if search.missing else found
     return search
 
 
 def data_title(data: str) -> str:
     """What a data set is called."""
-    return _TITLES.get(data, data)
+    return DATA_SETS[data].title if data in DATA_SETS else data
 
 
 def _leads(folder: Path, part: Path) -> str:
@@ -138,31 +126,33 @@ def _leads(folder: Path, part: Path) -> str:
     return "" if part == folder else f"{part.relative_to(folder).as_posix()}/"
 
 
-FoundLayout = Callable[[], DatasetFiles]
-"""Puts parts together, once all of them are there."""
 _RELEASED = "one of the label lists in the folder dataset of the code released with the paper"
 
 
-def _find_coco(search: Search) -> FoundLayout:
+def _find_coco(search: Search) -> DatasetFiles:
     tree = search.tree
     search.near(next(filter(None, map(tree.folder, ("train2014", "val2014", "annotations"))), None))
     archive = "from the download page of the COCO data set"
     images = [
-        search.folder(f"{part}2014", f"the archive of 2014 {name} images, {archive}")
-        for part, name in (("train", "training"), ("val", "validation"))
+        search.need(tree.folder(name), name, f"the archive of 2014 {part} images, {archive}")
+        for name, part in (("train2014", "training"), ("val2014", "validation"))
     ]
-    annotations = f"of the archive of 2014 train and validation annotations, {archive}"
-    val = search.file(_instances("val"), f"it is part {annotations}")
-    train = tree.file("coco_train_full.txt") or search.file(
-        _instances("train"),
-        f"it is part {annotations}; coco_train_full.txt, {_RELEASED}, does as well",
+
+    def annotations(part: str, other: str = "") -> Path:
+        name = f"annotations/instances_{part}2014.json"
+        what = f"it is part of the archive of 2014 train and validation annotations, {archive}"
+        return search.need(tree.file(name, Path(name).name), name, f"{what}{other}")
+
+    val = annotations("val")
+    train = tree.file("coco_train_full.txt") or annotations(
+        "train", f"; coco_train_full.txt, {_RELEASED}, does as well"
     )
     above = Path(os.path.commonpath([image.parent for image in images]))
 
     def split(path: Path, folder: Path) -> Split:
         if path.suffix == ".json":
             return Split(path, "coco", prefix=_leads(above, folder))
-        return Split(path, "paper_list", prefix=_leads(above, folder), classes_of=val)
+        return Split(path, "paper_list", prefix=_leads(above, folder), names=val)
 
     lists = {"0.75": "0.75left", "0.4": "0.4left", "single": "singlelabel"}
     reduced = {
@@ -170,41 +160,32 @@ def _find_coco(search: Search) -> FoundLayout:
         for level, name in lists.items()
         if (path := tree.file(f"coco_train_{name}.txt"))
     }
-    return lambda: DatasetFiles(
-        "coco", above, split(train, images[0]), split(val, images[1]), reduced
-    )
+    return DatasetFiles(above, split(train, images[0]), split(val, images[1]), reduced)
 
 
-def _instances(part: str) -> list[str]:
-    name = f"instances_{part}2014.json"
-    return [f"annotations/{name}", name]
+def _find_voc(search: Search) -> DatasetFiles:
+    homes = {path.parent for mark in ("JPEGImages", "ImageSets")
+             for path in search.tree.folders(mark)}  # fmt: skip
+    lists = ("ImageSets/Main/train.txt", "ImageSets/Main/val.txt")
 
+    def rank(home: Path) -> tuple[bool, bool, int, Path]:
+        """Best the year of the paper with its lists, which the test archive lacks; not too deep."""
+        whole = all((home / name).is_file() for name in lists)
+        return "2012" not in home.name, not whole, len(home.parts), home
 
-def _find_voc(search: Search) -> FoundLayout:
-    # Sorting is stable: of several of that year, the least deep one.
-    homes = sorted(_voc_homes(search.tree), key=lambda home: "2012" not in home.name)
-    search.home = home = homes[0] if homes else search.tree.root / "VOCdevkit" / "VOC2012"
+    # Those of other years are other data sets.
+    known = [home for home in homes
+             if "2012" in home.name or not home.name.casefold().startswith("voc20")]  # fmt: skip
+    search.home = home = min(known, key=rank, default=search.tree.root / "VOCdevkit" / "VOC2012")
     devkit = "part of the training and validation archive of PASCAL VOC 2012 (VOCdevkit)"
-    images = home / "JPEGImages"
-    search.need("folder", images if images.is_dir() else None, images.name, devkit)
-    for part in ("train", "val"):
-        name = f"ImageSets/Main/{part}.txt"
-        search.need("file", home / name if (home / name).is_file() else None, name, devkit)
+    for name in ("JPEGImages", *lists):
+        search.need(home / name if (home / name).exists() else None, name, devkit)
     train, val = (Split(home, "voc", ReadOptions(unlisted="absent", split=part))
                   for part in ("train", "val"))  # fmt: skip
-    return lambda: DatasetFiles("voc", images, train, val)
+    return DatasetFiles(home / "JPEGImages", train, val)
 
 
-def _voc_homes(tree: FolderTree) -> Iterator[Path]:
-    """Folders with a part of the devkit; those of other years are other data sets."""
-    for mark in ("JPEGImages", "ImageSets"):
-        for path in tree.folders(mark):
-            name = path.parent.name.casefold()
-            if "2012" in name or not name.startswith("voc20"):
-                yield path.parent
-
-
-def _find_nus(search: Search) -> FoundLayout:
+def _find_nus(search: Search) -> DatasetFiles | None:
     tree = search.tree
     part = tree.file("TrainImagelist.txt", "TestImagelist.txt", "Concepts81.txt")
     part = part or tree.folder("TrainTestLabels")
@@ -213,49 +194,55 @@ def _find_nus(search: Search) -> FoundLayout:
     official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
     search.near(next(filter(None, map(tree.folder, official)), part))
     site = "from the page of the NUS-WIDE data set"
+    wanted = {
+        "ConceptsList/Concepts81.txt": "the list of 81 concepts",
+        "ImageList/TrainImagelist.txt": "a list of images",
+        "ImageList/TestImagelist.txt": "a list of images",
+        "Groundtruth/TrainTestLabels": "the labels of both parts",
+    }
     parts = [
-        search.file(["ConceptsList/Concepts81.txt", "Concepts81.txt"],
-                    f"the list of 81 concepts, {site}"),
-        *(search.file([f"ImageList/{name}", name], f"a list of images, {site}")
-          for name in ("TrainImagelist.txt", "TestImagelist.txt")),
-        search.need("folder", tree.folder("TrainTestLabels"), "Groundtruth/TrainTestLabels",
-                    f"the labels of both parts, {site}"),
-    ]  # fmt: skip
+        search.need(tree.file(name, last) or tree.folder(last), name, f"{what}, {site}")
+        for name, what in wanted.items()
+        for last in (Path(name).name,)
+    ]
     home = Path(os.path.commonpath([part.parent for part in parts]))
     above = [path for path in tree.folders("images") if path.parent in (home, *home.parents)]
     nearest = max(above, key=lambda path: len(path.parts), default=None)
     found, what = tree.folder("Flickr") or nearest, "the images, in a folder for each query"
-    images = search.need("folder", found, "Flickr", f"{what}, {site}", telling=False)
-
-    def layout() -> DatasetFiles:
-        flat = not any(child.is_dir() for child in images.iterdir())
-        train, test = (
-            Split(home, "nus", ReadOptions(unlisted="absent", split=name), flat=flat)
-            for name in ("train", "test")
-        )
-        return DatasetFiles("nus", images, train, test)
-
-    return layout
+    images = search.need(found, "Flickr", f"{what}, {site}", telling=False)
+    if search.missing:
+        return None
+    flat = not any(child.is_dir() for child in images.iterdir())
+    train, test = (
+        Split(home, "nus", ReadOptions(unlisted="absent", split=name), flat=flat)
+        for name in ("train", "test")
+    )
+    return DatasetFiles(images, train, test)
 
 
 _NUS_CLASSES = 81
 _NUS_LISTS = ("train_full", "val")
 
 
-def _find_released_nus(search: Search) -> FoundLayout:
+def _find_released_nus(search: Search) -> DatasetFiles:
     """The lists of the released code; their images lie in one folder.
 
     The lists alone say little: they come with those of COCO.
     """
-    found = next((path for path in search.tree.folders("images") if has_image(path)), None)
+    tree = search.tree
+    found = next((path for path in tree.folders("images") if has_image(path)), None)
     what = "the images that the released lists name, all in this one folder"
-    images = search.need("folder", found, "images", what)
-    train, val = (search.file([f"nus_{name}.txt"], _RELEASED, telling=False) for name in _NUS_LISTS)
-    single = search.tree.file("nus_train_singlelabel.txt")
-    paths = {"train": train, "val": val} | ({"single": single} if single else {})
-    splits = {name: Split(path, "paper_list", numbered=_NUS_CLASSES)
-              for name, path in paths.items()}  # fmt: skip
-    return lambda: DatasetFiles("nus", images, splits.pop("train"), splits.pop("val"), splits)
+    images = search.need(found, "images", what)
+
+    def split(path: Path) -> Split:
+        return Split(path, "paper_list", names=_NUS_CLASSES)
+
+    train, val = (
+        split(search.need(tree.file(name), name, _RELEASED, telling=False))
+        for name in (f"nus_{part}.txt" for part in _NUS_LISTS)
+    )
+    single = tree.file("nus_train_singlelabel.txt")
+    return DatasetFiles(images, train, val, {"single": split(single)} if single else {})
 
 
 _EDITIONS = ("", "oidv6-", "oidv7-")
@@ -315,39 +302,37 @@ OPEN_IMAGES = {
 """The labels of Open Images that :func:`find_data` can look for."""
 
 
-def _find_openimages(search: Search, open_images: str = "boxes") -> FoundLayout:
+def _find_openimages(search: Search, open_images: str = "boxes") -> DatasetFiles | None:
     form, tree = OPEN_IMAGES[open_images], search.tree
     site = "from the download page of the Open Images data set"
     labels, described = [form.labels(part) for part in form.parts], _editions(form.classes)
     known = tree.file(*itertools.chain(*labels, described))
     search.home = _outside_parts(known) if known else tree.root
-    files = [search.file(names, f"{form.what}, {site}") for names in labels]
-    classes = search.file(described, f"the names of the classes, {site}")
-    found = [_images_of(part, search.home, tree) for part in form.parts]
-    for part, folder in zip(form.parts, found, strict=True):
-        what = f"the images of this part, as many as can be had, {site}"
-        search.need("folder", folder, part, what, telling=False)
+    wanted = [*((names, form.what) for names in labels), (described, "the names of the classes")]
+    *files, classes = (
+        search.need(tree.file(*names), names[0], f"{what}, {site}") for names, what in wanted
+    )
+    what = f"the images of this part, as many as can be had, {site}"
+    folders = [
+        search.need(_images_of(part, search.home, tree), part, what, telling=False)
+        for part in form.parts
+    ]
     for name, other in OPEN_IMAGES.items():
         if search.missing and name != open_images and tree.file(*other.labels("train")):
             search.missing.append(
                 f"{search.title}: --open-images {name} reads the {name} that are there instead."
             )
-
-    def layout() -> DatasetFiles:
-        folders = [folder for folder in found if folder is not None]
-        direct = all(map(has_image, folders))
-        above = Path(
-            os.path.commonpath([folder.parent if direct else folder for folder in folders])
-        )
-        options = ReadOptions(unlisted="absent", classes=classes)
-        # In folders of these, images are looked for by their names, which differ in all parts.
-        train, test = (
-            Split(file, "openimages", options, prefix=_leads(above, folder) if direct else "")
-            for file, folder in zip(files, folders, strict=True)
-        )
-        return DatasetFiles("openimages", above, train, test, partial=True, note=form.note)
-
-    return layout
+    if search.missing:
+        return None
+    direct = all(map(has_image, folders))
+    above = Path(os.path.commonpath([folder.parent if direct else folder for folder in folders]))
+    options = ReadOptions(unlisted="absent", classes=classes)
+    # In folders of these, images are looked for by their names, which differ in all parts.
+    train, test = (
+        Split(file, "openimages", options, prefix=_leads(above, folder) if direct else "")
+        for file, folder in zip(files, folders, strict=True)
+    )
+    return DatasetFiles(above, train, test, partial=True, note=form.note)
 
 
 def _outside_parts(file: Path) -> Path:
@@ -367,19 +352,25 @@ def _images_of(part: str, home: Path, tree: FolderTree) -> Path | None:
     return None
 
 
-_TITLES = {"coco": "COCO", "voc": "VOC", "nus": "NUS-WIDE", "openimages": "Open Images"}
+@dataclass(frozen=True)
+class DataSet:
+    """A data set of the paper.
 
-PAPER_SIZES = {
-    "coco": (82_081, 40_137, 80),
-    "voc": (5_717, 5_823, 20),
-    "nus": (119_103, 50_720, 81),
-    "openimages": (1_742_125, 37_306, 567),
-}
-"""Training images, test images and classes, as the paper's section on data has them."""
+    Attributes:
+        title: What it is called.
+        sizes: Training images, test images and classes, as the paper's section on data has them.
+        find: Looks for its parts; what it returns counts only if none is missing.
+    """
 
-DATA_SETS: dict[str, Callable[[Search], FoundLayout]] = {
-    "coco": _find_coco,
-    "voc": _find_voc,
-    "nus": _find_nus,
-    "openimages": _find_openimages,
+    title: str
+    sizes: tuple[int, int, int]
+    find: Callable[[Search], DatasetFiles | None]
+
+
+DATA_SETS = {
+    "coco": DataSet("COCO", (82_081, 40_137, 80), _find_coco),
+    "voc": DataSet("VOC", (5_717, 5_823, 20), _find_voc),
+    "nus": DataSet("NUS-WIDE", (119_103, 50_720, 81), _find_nus),
+    "openimages": DataSet("Open Images", (1_742_125, 37_306, 567), _find_openimages),
 }
+"""The paper's data sets by the short names that recipes have."""

@@ -24,7 +24,7 @@ from hilltop.inputs.image_files import find_images, missing_images
 from hilltop.studies.compare import Level
 from hilltop.studies.compare.level import NAMED
 from hilltop.studies.reproduce.dataset_files import (
-    PAPER_SIZES,
+    DATA_SETS,
     DatasetFiles,
     Search,
     Split,
@@ -81,9 +81,10 @@ def official_sources(
     for name, search in found.items():
         try:
             if search.layout is not None:
-                sources[name] = _source(search.layout, out, base)
+                sources[name] = _source(name, search.layout, out, base)
             elif _was_trained_on(out / name):
-                sources[name] = _earlier_source(name, out, base)
+                about = f"{search.title} was trained on earlier and is not there now."
+                sources[name] = _from_tables(name, about, out / name, base, None)
         except DataError as error:
             faults.append(str(error))
     if faults:
@@ -113,29 +114,24 @@ def _was_trained_on(folder: Path) -> bool:
     )
 
 
-def _source(layout: DatasetFiles, out: Path, base: TrainConfig) -> Source:
-    folder = out / layout.data
+def _source(name: str, layout: DatasetFiles, out: Path, base: TrainConfig) -> Source:
+    folder = out / name
     done = folder / _DONE
     parts = {"train": layout.train, "val": layout.val, **layout.reduced}
-    signature = {name: _signature(part) for name, part in parts.items()}
+    signature = {part: _signature(split) for part, split in parts.items()}
     kept = read_json(done, "Delete it to prepare anew.") if done.is_file() else {}
     if kept.get("files") != signature:
         kept = {"files": signature, "left_out": _prepare(layout, folder)}
         atomic_write(done, json.dumps(kept, indent=2) + "\n")
-    about = f"Labels {layout.train.path}, judged by {layout.val.path}."
-    source = _from_tables(layout.data, folder, base, layout.images)
-    sentences = filter(None, [about, layout.note, *kept["left_out"]])
-    return dataclasses.replace(source, about=" ".join(sentences))
+    labels = f"Labels {layout.train.path}, judged by {layout.val.path}."
+    about = " ".join(filter(None, [labels, layout.note, *kept["left_out"]]))
+    return _from_tables(name, about, folder, base, layout.images)
 
 
-def _earlier_source(name: str, out: Path, base: TrainConfig) -> Source:
-    """A data set that is not there now: what was measured before is read, and nothing trained."""
-    source = _from_tables(name, out / name, base, None)
-    about = f"{source.name} was trained on earlier and is not there now."
-    return dataclasses.replace(source, about=about, only_read=True)
-
-
-def _from_tables(name: str, folder: Path, base: TrainConfig, images: Path | None) -> Source:
+def _from_tables(
+    name: str, about: str, folder: Path, base: TrainConfig, images: Path | None
+) -> Source:
+    """A data set whose labels were prepared; without images it is only read."""
     config = dataclasses.replace(
         base,
         labels=_table(folder, "train"),
@@ -150,12 +146,13 @@ def _from_tables(name: str, folder: Path, base: TrainConfig, images: Path | None
     }
     return Source(
         name=data_title(name),
-        about="",
+        about=about,
         base=config,
         reduced=reduced,
         pictures=images,
         folder=name,
-        paper_sizes=PAPER_SIZES[name],
+        only_read=images is None,
+        paper_sizes=DATA_SETS[name].sizes,
     )
 
 
@@ -173,7 +170,8 @@ def _signature(split: Split) -> list[Any]:
 def _prepare(layout: DatasetFiles, folder: Path) -> list[str]:
     """Write the labels of every part, and return what was left out, in words."""
     (folder / _LABELS).mkdir(parents=True, exist_ok=True)
-    every = [_read(split, folder) for split in (layout.train, layout.val)]
+    val = _read(layout.val, folder)  # first: released lists go by its classes, which are sound then
+    every = [_read(layout.train, folder), val]
     tables = [_labelled(table) for table in every]
     said = [_left_out("Left out, because no label is given", every, tables)]
     if layout.partial:
@@ -212,20 +210,15 @@ def _read(split: Split, folder: Path) -> LabelTable:
 
 def _class_names(split: Split, folder: Path) -> Path:
     """A file with the names that the numbers of a released list stand for."""
-    if split.classes_of is not None:
-        names = _categories(split.classes_of)
+    if isinstance(split.names, Path):
+        # The lists number COCO's classes in the order of their ids.
+        categories = json.loads(split.names.read_text(encoding="utf-8"))["categories"]
+        names = [item["name"] for item in sorted(categories, key=lambda item: int(item["id"]))]
     else:
-        assert split.numbered is not None
-        names = [str(number) for number in range(split.numbered)]
+        names = [str(number) for number in range(split.names or 0)]
     path = folder / _LABELS / "classes.txt"
     atomic_write(path, "".join(f"{name}\n" for name in names))
     return path
-
-
-def _categories(path: Path) -> list[str]:
-    """COCO's class names in the order of their ids, by which the released lists number them."""
-    categories = json.loads(path.read_text(encoding="utf-8"))["categories"]
-    return [item["name"] for item in sorted(categories, key=lambda item: int(item["id"]))]
 
 
 def _labelled(table: LabelTable) -> LabelTable:
@@ -246,16 +239,13 @@ def _with_shared_classes(tables: Sequence[LabelTable]) -> list[LabelTable]:
     if not used.any():
         raise ArgumentError("No class has a label among both training and test images.")
     renumbered = np.cumsum(used) - 1
+    classes = np.array(tables[0].classes, dtype=object)[used].tolist()
     found = []
     for table in tables:
         entries = used[table.columns]
-        lengths = np.bincount(table.rows[entries], minlength=len(table))
-        kept = dataclasses.replace(
-            table,
-            classes=tuple(np.array(table.classes, dtype=object)[used]),
-            indptr=np.concatenate([[0], np.cumsum(lengths)]),
-            columns=renumbered[table.columns[entries]].astype(np.int32),
-            states=table.states[entries],
+        rows, columns = table.rows[entries], renumbered[table.columns[entries]]
+        kept = LabelTable.from_coo(
+            table.images, classes, rows, columns, table.states[entries], unlisted=table.unlisted
         )
         found.append(_labelled(kept))
     return found

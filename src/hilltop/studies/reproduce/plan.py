@@ -146,11 +146,9 @@ def _cells(
     recipes: Sequence[Recipe], data: str, source: Source, seeds: Sequence[int]
 ) -> dict[Setting, list[Cell]]:
     """The runs on one source, by how they are trained."""
-    made = [recipe for recipe in recipes if recipe.methods or recipe.columns]
-    facts = source.facts() if made else {}
     found: dict[Setting, list[Cell]] = {}
-    for recipe in made:
-        specs = dict.fromkeys(recipe.specs(data, facts))
+    for recipe in recipes:
+        specs = dict.fromkeys(recipe.specs(data, source.parse))
         for seed, spec in itertools.product(seeds, specs):
             # Other backbones are dear, and a figure shows one run.
             once = spec.setting.model is not None or recipe.kind == "figure"
@@ -172,6 +170,7 @@ def describe_plan(
         by_seeds: The same for other numbers of seeds, whose hours are said too.
     """
     paces = dict[ModelConfig, Pace]()
+    told = list[Source]()
     for job in jobs:
         config, waiting = job.study.base, job.waiting
         train, val = job.source.complete_labels(), job.source.test_labels()
@@ -186,8 +185,11 @@ def describe_plan(
             f" {pluralize(steps, 'step', 'steps')} each,"
             f" {pluralize(epochs * steps, 'step', 'steps')} to go."
         )
-        if job.source.other_sizes():
-            yield f"  The paper has {job.source.other_sizes()}."
+        if job.source not in told:
+            told.append(job.source)
+            yield f"  {job.source.about}"
+            if other := job.source.other_sizes():
+                yield f"  The paper has {other}."
         if measure and waiting and not job.source.only_read and config.kind == "images":
             if config.model not in paces:
                 paces[config.model] = measure_pace(config, train)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,11 @@ class Setting:
 
 USUAL = Setting()
 
+Parse = Callable[[str], Method]
+"""Reads a method as it stands in a recipe."""
+LABELS_PER_IMAGE = "{labels_per_image}"
+"""In a method: the mean number of complete labels of its data set, as ROLE is told it."""
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -57,8 +62,8 @@ class Row:
 
     Attributes:
         paper: Name in the paper and in ``paper_values.csv``.
-        method: The method, in the notation of ``hilltop compare``. ``{labels_per_image}`` stands
-            for that fact of the data set.
+        method: The method, in the notation of ``hilltop compare``; a data set fills in
+            :data:`LABELS_PER_IMAGE`.
         complete: Trained on complete labels.
         at: Another method at some levels.
         group: Heading that the paper has above it, if it is the first row of a group.
@@ -70,9 +75,9 @@ class Row:
     at: dict[str, str] = field(default_factory=dict)
     group: str = ""
 
-    def written(self, level: str, facts: Mapping[str, str]) -> str:
-        """The method in a column of a level, with the facts of its data set."""
-        return _filled(self.at.get(level, self.method), facts)
+    def written(self, level: str) -> str:
+        """The method in a column of a level."""
+        return self.at.get(level, self.method)
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,11 @@ class Column:
     model: str | None = None
     data: str = ""
 
-    def spec(self, row: Row, facts: Mapping[str, str]) -> Spec:
+    def spec(self, row: Row, parse: Parse = Method.parse) -> Spec:
         """The run whose numbers stand in this column of a row."""
-        level, method = (COMPLETE.name, BASELINE)
-        if not row.complete:
-            level, method = self.level, Method.parse(row.written(self.level, facts))
-        return Spec(Setting(self.model), level, method)
+        if row.complete:
+            return Spec(Setting(self.model), COMPLETE.name, BASELINE)
+        return Spec(Setting(self.model), self.level, parse(row.written(self.level)))
 
 
 @dataclass(frozen=True)
@@ -129,22 +133,21 @@ class Recipe:
     columns: tuple[Column, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def specs(self, data: str = "", facts: Mapping[str, str] | None = None) -> Iterator[Spec]:
+    def specs(self, data: str = "", parse: Parse = Method.parse) -> Iterator[Spec]:
         """The runs that it needs.
 
         Args:
             data: The data set that they are made on; all without a name.
-            facts: What its methods ask of that data set.
+            parse: Reads methods for that data set.
         """
-        facts = facts or {}
         if data in ("", self.data):
-            yield from (self.figure_spec(name, facts) for name in self.methods)
+            yield from (self.figure_spec(name, parse) for name in self.methods)
         for column in self.columns:
             if data in ("", column.data):
-                yield from (column.spec(row, facts) for row in self.rows)
+                yield from (column.spec(row, parse) for row in self.rows)
                 yield Spec(Setting(column.model), column.level, BASELINE)
 
-    def figure_spec(self, name: str, facts: Mapping[str, str]) -> Spec:
+    def figure_spec(self, name: str, parse: Parse = Method.parse) -> Spec:
         """The run behind a name in a figure."""
         word, setting, level = self.methods[name], USUAL, self.level
         if word.startswith("epoch "):
@@ -152,7 +155,7 @@ class Recipe:
             setting = Setting(epochs=int(number))
         if word.startswith("complete "):
             word, level = word.removeprefix("complete "), COMPLETE.name
-        return Spec(setting, level, Method.parse(_filled(word, facts)))
+        return Spec(setting, level, parse(word))
 
     @property
     def data_sets(self) -> list[str]:
@@ -164,12 +167,6 @@ class Recipe:
     def models(self) -> list[str]:
         """Backbones other than the usual one."""
         return [model for model in dict.fromkeys(c.model for c in self.columns) if model]
-
-
-def _filled(method: str, facts: Mapping[str, str]) -> str:
-    for name, value in facts.items():
-        method = method.replace(f"{{{name}}}", value)
-    return method
 
 
 def recipe_folder() -> Path:

@@ -26,6 +26,7 @@ from hilltop.studies.reproduce.tables import (
     csv_rows,
     paper_sheet,
     statistics_sheet,
+    table_entries,
 )
 
 Say = Callable[[str], None]
@@ -110,9 +111,9 @@ def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, l
         done += [result for result in found if result is not None and result.finished]
         if not job.source.only_read:
             write_tables(Results(done), job.study.folder)
-        before = measured.get(job.data) or Measured(facts=job.source.facts())
-        results = {**before.results, job.setting: Results(done)}
-        measured[job.data] = Measured(results, before.facts)
+        before = measured[job.data].results if job.data in measured else {}
+        results = {**before, job.setting: Results(done)}
+        measured[job.data] = Measured(results, job.source.parse)
         every += done
     return measured, every
 
@@ -128,8 +129,9 @@ def _table(
         sheet, rows = statistics_sheet(recipe, paper, tables)
     else:
         names = dict.fromkeys(source.name for source in found if source is not None)
-        sheet = paper_sheet(recipe, paper, measured, name=" and ".join(names))
-        rows = csv_rows(recipe, paper, measured)
+        entries = table_entries(recipe, paper, measured)
+        sheet = paper_sheet(recipe, entries, name=" and ".join(names))
+        rows = csv_rows(recipe, entries)
     write_sheets([sheet], out / "tables" / recipe.name)
     write_rows(out / "tables" / f"{recipe.name}.csv", rows)
     absent = [data_title(data) for data in recipe.data_sets if of_data(data, sources) is None]
@@ -152,15 +154,13 @@ def _figure(
     recipe: Recipe, sources: Mapping[str, Source], measured: Measurements, out: Path, seed: int
 ) -> Made:
     """Draw a figure and write its files, unless a run behind it is not there."""
-    source, known = of_data(recipe.data, sources), of_data(recipe.data, measured)
+    source, known = of_data(recipe.data, sources), of_data(recipe.data, measured) or Measured()
     if recipe.methods and source is None:
         return Made(recipe, missing=f"{data_title(recipe.data)} is not there.")
     runs: dict[str, Result] = {}
-    facts = known.facts if known else {}
-    specs = {name: recipe.figure_spec(name, facts) for name in recipe.methods}
+    specs = {name: recipe.figure_spec(name, known.parse) for name in recipe.methods}
     for name, spec in specs.items():
-        results = known.results.get(spec.setting, Results([])) if known else Results([])
-        found = [run for run in results.runs(spec.level, spec.method) if run.cell.seed == seed]
+        found = [run for run in known.runs(spec) if run.cell.seed == seed]
         if not found:
             run = f"{spec.level} {spec.method} seed {seed}"
             return Made(recipe, missing=f"Its run {run} is not there.")

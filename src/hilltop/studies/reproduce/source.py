@@ -18,10 +18,10 @@ from hilltop.data.small_files import read_json
 from hilltop.errors import ArgumentError
 from hilltop.inputs.descriptor import describe_files
 from hilltop.inputs.synthetic import write_dataset
-from hilltop.studies.compare import COMPLETE, Level, parse_level
+from hilltop.studies.compare import COMPLETE, Level, Method, parse_level
 from hilltop.studies.compare.level import given_level
 from hilltop.studies.compare.study import read_complete, read_reduced
-from hilltop.studies.reproduce.recipe import Setting
+from hilltop.studies.reproduce.recipe import LABELS_PER_IMAGE, Setting
 from hilltop.training.config import ModelConfig, TrainConfig
 
 T = TypeVar("T")
@@ -112,11 +112,13 @@ class Source:
             schedule_epochs=base.schedule_epochs or base.epochs,
         )
 
-    def facts(self) -> dict[str, str]:
-        """What recipes may ask of a data set: its mean number of labels, as ROLE is told it."""
-        table = self.complete_labels()
-        mean = table.count(State.PRESENT) / max(1, len(table))
-        return {"labels_per_image": f"{mean:.1f}"}
+    def parse(self, method: str) -> Method:
+        """Read a method of a recipe, with what it asks of this data set."""
+        if LABELS_PER_IMAGE in method:
+            table = self.complete_labels()
+            mean = table.count(State.PRESENT) / max(1, len(table))
+            method = method.replace(LABELS_PER_IMAGE, f"{mean:.1f}")
+        return Method.parse(method)
 
 
 def _with_model(config: TrainConfig, **changes: str) -> TrainConfig:

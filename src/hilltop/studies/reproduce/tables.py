@@ -13,16 +13,18 @@ from hilltop.data import LabelTable
 from hilltop.data.summary import statistics_row
 from hilltop.report.page import percent
 from hilltop.report.tables import Sheet
-from hilltop.studies.compare import BASELINE, COMPLETE, Results, Spread
+from hilltop.studies.compare import BASELINE, COMPLETE, Method, Result, Results, Spread
 from hilltop.studies.compare.table import Rule
 from hilltop.studies.reproduce.recipe import (
     USUAL,
     Column,
     PaperValue,
     PaperValues,
+    Parse,
     Recipe,
     Row,
     Setting,
+    Spec,
 )
 from hilltop.studies.reproduce.source import of_data
 
@@ -43,26 +45,81 @@ RULES: tuple[Rule, ...] = ("best", "last")
 
 @dataclass(frozen=True)
 class Measured:
-    """Results on one data set, by how their runs were trained, and its facts."""
+    """Results on one data set, by how their runs were trained, and how it reads methods."""
 
     results: Mapping[Setting, Results] = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
+    parse: Parse = Method.parse
+
+    def runs(self, spec: Spec) -> list[Result]:
+        """Finished runs, one a seed."""
+        results = self.results.get(spec.setting)
+        return [] if results is None else results.runs(spec.level, spec.method)
 
 
 Measurements = Mapping[str, Measured]
 """What was measured, by data set; ``EVERY`` stands for any."""
 
 
-def paper_sheet(recipe: Recipe, paper: PaperValues, measured: Measurements, *, name: str) -> Sheet:
+@dataclass(frozen=True)
+class Entry:
+    """A cell of a table.
+
+    Attributes:
+        printed: The number that the paper has.
+        method: What was trained for it.
+        best: What was measured in the epoch with the highest mAP on the validation labels.
+        last: The same in the last epoch.
+        gap: How much of the way from BCE on reduced to BCE on complete labels it comes.
+    """
+
+    printed: PaperValue | None
+    method: str
+    best: Spread
+    last: Spread
+    gap: float | None
+
+
+Entries = Mapping[tuple[str, str], Entry]
+"""Cells by the paper's names of their row and column."""
+
+
+def table_entries(recipe: Recipe, paper: PaperValues, measured: Measurements) -> Entries:
+    """Every cell of a table, with what is printed and what was measured."""
+    return {
+        (row.paper, column.paper): _entry(
+            row, column, paper.get(recipe.name, row.paper, column.paper),
+            of_data(column.data, measured),
+        )
+        for row, column in itertools.product(recipe.rows, recipe.columns)
+    }  # fmt: skip
+
+
+def _entry(
+    row: Row, column: Column, printed: PaperValue | None, measured: Measured | None
+) -> Entry:
+    nothing = Spread.of([])
+    if measured is None:
+        method = BASELINE.loss if row.complete else row.written(column.level)
+        return Entry(printed, method, nothing, nothing, None)
+    spec, gap = column.spec(row, measured.parse), None
+    results = measured.results.get(spec.setting, Results([]))
+    if row.complete:
+        gap = 1.0 if measured.runs(spec) else None
+    elif spec.setting == USUAL:
+        gap = results.gap_closed(column.level, spec.method)
+    best, last = (results.spread(spec.level, spec.method, column.metric, rule) for rule in RULES)
+    return Entry(printed, str(spec.method), best, last, gap)
+
+
+def paper_sheet(recipe: Recipe, entries: Entries, *, name: str) -> Sheet:
     """A table of the paper, in its groups and order, with what was measured.
 
     Args:
         recipe: The table.
-        paper: What is printed.
-        measured: What was measured.
+        entries: Its cells.
         name: What to call the data that it was measured on.
     """
-    cells = _Cells(recipe, paper, measured)
+    cells = _Cells(recipe, entries)
     title = f"{recipe.title}; measured on {name}"
     return _beside(cells, title) if recipe.form == "beside" else _below(cells, title)
 
@@ -72,47 +129,36 @@ _BLANK: _Cell = ("", False)
 
 
 class _Cells:
-    """What stands in the cells of a table, with letters for the notes on printed numbers."""
+    """The texts of a table, with letters for the notes on printed numbers."""
 
-    def __init__(self, recipe: Recipe, paper: PaperValues, measured: Measurements) -> None:
-        self.recipe, self.measured = recipe, measured
-        self.values = {
-            (row.paper, column.paper): paper.get(recipe.name, row.paper, column.paper)
-            for row in recipe.rows
-            for column in recipe.columns
-        }
-        printed = [value for value in self.values.values() if value]
+    def __init__(self, recipe: Recipe, entries: Entries) -> None:
+        self.recipe, self.entries = recipe, entries
+        printed = [entry.printed for entry in entries.values() if entry.printed]
         self.letters = _letters(printed)
         self.digits = max(len(value.text.partition(".")[2]) for value in printed)
 
     def printed(self, row: Row, column: Column) -> _Cell:
-        return _marked(self.values[row.paper, column.paper], self.letters), False
+        return _marked(self.entries[row.paper, column.paper].printed, self.letters), False
 
     def here(self, column: Column, rule: Rule) -> dict[str, _Cell]:
         """What was measured in every row of a column.
 
         The highest means stand out; what was trained on complete labels does not compete.
         """
-        spreads = {row.paper: _spread(row, column, self.measured, rule) for row in self.recipe.rows}
-        complete = {row.paper for row in self.recipe.rows if row.complete}
-        means = [found.mean for name, found in spreads.items() if name not in complete]
+        found: list[tuple[Row, Spread]] = [
+            (row, getattr(self.entries[row.paper, column.paper], rule)) for row in self.recipe.rows
+        ]
+        means = [spread.mean for row, spread in found if not row.complete]
         highest = max((mean for mean in means if not math.isnan(mean)), default=math.inf)
         texts = {}
-        for name, found in spreads.items():
-            shown = found if column.metric == "mAP" else found.alone
-            best = name not in complete and found.mean == highest
-            texts[name] = (shown.text(self.digits), best)
+        for row, spread in found:
+            shown = spread if column.metric == "mAP" else spread.alone
+            best = not row.complete and spread.mean == highest
+            texts[row.paper] = (shown.text(self.digits), best)
         return texts
 
     def gap(self, row: Row, column: Column) -> _Cell:
-        """How much of the way from BCE on reduced to BCE on complete labels a row comes."""
-        found = of_data(column.data, self.measured)
-        results = None if found is None else found.results.get(USUAL)
-        if found is None or results is None:
-            return _BLANK
-        if row.complete:
-            return ("100%" if results.runs(COMPLETE.name, BASELINE) else ""), False
-        share = results.gap_closed(column.level, column.spec(row, found.facts).method)
+        share = self.entries[row.paper, column.paper].gap
         return ("" if share is None else percent(share)), False
 
     def sheet(
@@ -178,7 +224,7 @@ def _below(cells: _Cells, title: str) -> Sheet:
             measured = [
                 here[c.paper, rule][r.paper]
                 # On complete labels only where the paper prints a number.
-                if turned or not r.complete or cells.values[r.paper, c.paper]
+                if turned or not r.complete or cells.entries[r.paper, c.paper].printed
                 else _BLANK
                 for r, c in line
             ]
@@ -191,38 +237,21 @@ def _heading(row: Row) -> list[list[_Cell]]:
     return [[(f"{row.group}:", False)]] if row.group else []
 
 
-def _spread(row: Row, column: Column, measured: Measurements, rule: Rule) -> Spread:
-    """What was measured for a cell of a table; empty if it was not run."""
-    found = of_data(column.data, measured)
-    results = None if found is None else found.results.get(Setting(column.model))
-    if found is None or results is None:
-        return Spread.of([])
-    spec = column.spec(row, found.facts)
-    return results.spread(spec.level, spec.method, column.metric, rule)
-
-
-def csv_rows(recipe: Recipe, paper: PaperValues, measured: Measurements) -> list[dict[str, Any]]:
+def csv_rows(recipe: Recipe, entries: Entries) -> list[dict[str, Any]]:
     """Every cell of a table in a row of its own, with the printed and the measured numbers."""
     rows = []
     for row, column in itertools.product(recipe.rows, recipe.columns):
-        value = paper.get(recipe.name, row.paper, column.paper)
-        on = of_data(column.data, measured)
-        known = on is not None or row.complete
+        entry = entries[row.paper, column.paper]
         found: dict[str, Any] = {
             "table": recipe.name, "row": row.paper, "column": column.paper,
             "level": COMPLETE.name if row.complete else column.level,
-            # Where nothing was measured, facts of the data set are not known.
-            "method": str(column.spec(row, on.facts if on else {}).method) if known
-            else row.written(column.level, {}),
-            "metric": column.metric,
-            "paper": None if value is None else value.text,
-            "note": "" if value is None else value.note,
+            "method": entry.method, "metric": column.metric,
+            "paper": entry.printed and entry.printed.text,
+            "note": entry.printed.note if entry.printed else "",
+            "seeds": entry.last.count or None,
         }  # fmt: skip
-        for rule in RULES:
-            spread = _spread(row, column, measured, rule)
-            found["seeds"] = spread.count or None
-            found[rule] = _number(spread.mean)
-            found[f"{rule}_std"] = _number(spread.deviation)
+        for rule, spread in (("best", entry.best), ("last", entry.last)):
+            found |= {rule: _number(spread.mean), f"{rule}_std": _number(spread.deviation)}
         rows.append(found)
     return rows
 
