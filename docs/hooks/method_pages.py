@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
 import re
@@ -20,6 +21,7 @@ SECTION = re.compile(
     r"^(Assumption|When to use|Args|Example|Reference|Note|Shape|Raises|Returns):$", re.MULTILINE
 )
 BLOCK = re.compile(r"^\.\. math::(?P<first>[^\n]*)(?P<rest>(?:\n +[^\n]*)*)", re.MULTILINE)
+PACKAGE = re.compile(r"^::: (?P<package>hilltop[a-z_.]+)\n(?:    options:\n)?", re.MULTILINE)
 ARGUMENT = re.compile(r"^(\w+): (.*(?:\n +.*)*)", re.MULTILINE)
 MATH = ".. math::"
 OVERVIEW = """---
@@ -177,8 +179,27 @@ def on_files(files: Any, config: Any) -> Any:
     return files
 
 
+def with_members(markdown: str) -> str:
+    """Name the public members of every package on a page of the reference.
+
+    A package lists them in its stub, from which mkdocstrings would not take them.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        package = importlib.import_module(found["package"])
+        if not hasattr(package, "__path__"):
+            return found[0]
+        members = "".join(f"        - {name}\n" for name in package.__all__)
+        return f"::: {found['package']}\n    options:\n      members:\n{members}"
+
+    return PACKAGE.sub(named, markdown)
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Add losses to the reference that the package does not name one by one."""
+    """List the members of packages, and losses that the package does not name one by one."""
+    if not page.file.src_uri.startswith("reference/"):
+        return markdown
+    markdown = with_members(markdown + "\n")
     if page.file.src_uri != "reference/losses.md":
         return markdown
     found = (

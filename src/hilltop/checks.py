@@ -90,8 +90,13 @@ def check_same_shape(name: str, shape: Sequence[int], like: str, like_shape: Seq
         )
 
 
-def invalid_targets_message(example: float) -> str:
-    """Say what targets may be, for a value that they may not have."""
+def invalid_targets_message(example: float, *, soft: bool = True) -> str:
+    """Say what targets may be, for a value that they may not have, or not if labels are counted."""
+    if not soft and 0 < example < 1:
+        return (
+            "targets must be 0, 1 or NaN for a loss that counts the labels of an image, but got"
+            f" {example!r}. Use another loss, such as scar_likelihood, for soft targets."
+        )
     message = f"targets must lie between 0 and 1, or be NaN for unknown, but got {example!r}."
     if example == -1:
         message += (

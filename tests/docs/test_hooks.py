@@ -93,3 +93,15 @@ def test_the_page_on_the_command_line_has_every_command_in_lines_that_fit() -> N
     assert re.findall(r"^## hilltop (\w+)$", page, re.MULTILINE) == list(COMMANDS)
     shown = page.partition("## ")[2]
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_the_reference_names_the_members_of_every_package_and_leaves_other_pages_alone() -> None:
+    page = methods.with_members("::: hilltop.losses\n\n::: hilltop.studies.advise\n    options:\n"
+                                "      heading_level: 3\n")  # fmt: skip
+    assert "::: hilltop.losses\n    options:\n      members:\n" in page
+    assert "        - hill\n" in page
+    assert re.search(
+        r"advise\n    options:\n      members:\n(        - \w+\n)+ {6}heading_level", page
+    )
+    for own in ("::: hilltop.errors\n", "::: hilltop.audit.run.Audited\n    options:\n"):
+        assert methods.with_members(own) == own

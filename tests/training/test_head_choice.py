@@ -79,7 +79,9 @@ def test_one_label_in_each_fold_says_nothing_of_the_penalty() -> None:
     inputs = torch.randn(300, 10, generator=torch.Generator().manual_seed(0))
     search = HeadSearch(lambda _: inputs, targets, rows=900, width=0.1)
     usual = Scaling(same_length=False)
-    assert search.choose(usual, zeros=False, brisker=True) == HeadChoice(USUAL_PENALTY, 1.0, usual)
+    assert search.choose(usual, zeros=False, raise_rate=True) == HeadChoice(
+        USUAL_PENALTY, 1.0, usual
+    )
 
 
 def test_a_label_does_not_count_at_its_own_rank() -> None:
@@ -97,11 +99,11 @@ def test_features_that_need_large_weights_are_held_back_less_and_learned_from_fa
     small = torch.cat([inputs / 30, noise], dim=1)
     usual = Scaling(same_length=False)
     search = HeadSearch(lambda _: small, targets, rows=600, width=0.2)
-    made = search.choose(usual, zeros=False, brisker=True)
+    made = search.choose(usual, zeros=False, raise_rate=True)
     assert made.penalty < min(PENALTIES)
     assert made.speed == LOW_PENALTIES[made.penalty]
     search = HeadSearch(lambda _: small, targets, rows=600, width=0.2)
-    assert search.choose(usual, zeros=False, brisker=False).speed == 1
+    assert search.choose(usual, zeros=False, raise_rate=False).speed == 1
     assert choose(inputs, targets, learning_rate=1e-3).learning_rate == 1e-3  # as was asked
 
 
@@ -124,7 +126,7 @@ def test_zeros_are_scaled_like_other_values_only_where_that_helps() -> None:
             rows=600,
             width=0.2,
         )
-        made = search.choose(Scaling(same_length=True), zeros=True, brisker=False)
+        made = search.choose(Scaling(same_length=True), zeros=True, raise_rate=False)
         assert made.scaling.keep_zeros == kept
 
 
@@ -136,14 +138,14 @@ def test_a_scaling_that_is_taken_gets_a_penalty_of_its_own() -> None:
         return larger if scaling.same_length else inputs[:, :1].expand(-1, 60)
 
     search = HeadSearch(scaled, targets, rows=600, width=0.2)
-    made = search.choose(Scaling(same_length=False), zeros=False, brisker=False)
+    made = search.choose(Scaling(same_length=False), zeros=False, raise_rate=False)
     search = HeadSearch(scaled, targets, rows=600, width=0.2)
-    assert made == search.choose(Scaling(same_length=True), zeros=False, brisker=False)
+    assert made == search.choose(Scaling(same_length=True), zeros=False, raise_rate=False)
 
 
 def reviewed(answers: Tensor, before: Tensor, inputs: Tensor) -> HeadChoice:
     search = HeadSearch(lambda _: inputs, answers, rows=len(inputs), width=0.2, before=before)
-    return search.choose(Scaling(same_length=False), zeros=False, brisker=False)
+    return search.choose(Scaling(same_length=False), zeros=False, raise_rate=False)
 
 
 def test_answers_change_the_penalty_only_where_they_clearly_speak_for_another() -> None:

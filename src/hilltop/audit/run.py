@@ -189,11 +189,8 @@ def _answers(folder: AuditFolder) -> int:
     """Number of answers in a folder, those that were taken back too."""
     if not folder.decisions.is_file():
         return 0
-    store = DecisionStore(folder.decisions)
-    try:
+    with contextlib.closing(DecisionStore(folder.decisions)) as store:
         return sum(isinstance(event, Answer) for _, event in store.read())
-    finally:
-        store.close()
 
 
 def _earlier(out: Path) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import tempfile
 import webbrowser
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -146,11 +147,8 @@ class Review:
 
         classes = folder.table().classes
         plan = Assignment.from_words(self.assign, classes, overlap=self.overlap)
-        store = DecisionStore(folder.decisions)
-        try:
+        with closing(DecisionStore(folder.decisions)) as store:
             plan.keep(store, "command line")
-        finally:
-            store.close()
 
     def _ready(self, address: str, review: RunningReview) -> None:
         from hilltop.audit.review.security import is_loopback
@@ -178,8 +176,7 @@ def _tell_people(folder: AuditFolder) -> None:
     from hilltop.audit.decisions.gold import read_gold
     from hilltop.audit.review.people import tell_people
 
-    if folder.decisions.is_file():
-        tell_people(read_answers(folder), read_gold(folder))
+    tell_people(read_answers(folder), read_gold(folder))
 
 
 def open_unseen(address: str) -> None:
@@ -211,13 +208,10 @@ def _import(folder: AuditFolder, path: Path, *, force: bool) -> int:
 
     if not path.is_file():
         raise data_error(path, "there is no such file.")
-    store = DecisionStore(folder.decisions)
-    try:
-        pairs, text = AuditPairs.read(folder), csv_text(path)
+    pairs, text = AuditPairs.read(folder), csv_text(path)
+    with closing(DecisionStore(folder.decisions)) as store:
         # Whoever runs the command decides who is an adjudicator.
         done = import_file(folder, str(path), text, store, pairs=pairs, force=force, may_rule=True)
-    finally:
-        store.close()
     new = pluralize(done.new, "new answer or undo", "new answers and undos")
     print(f"{folder.decisions}: {new} from {path}")
     if done.foreign:

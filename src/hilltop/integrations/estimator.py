@@ -263,7 +263,7 @@ class HilltopClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             self.missing_ = truth_of_head(
                 features,
                 batch,
-                fitted.untrained,
+                fitted.initial_loss,
                 seed=seed,
                 recipe=fitted.recipe,
                 hidden=self.hidden,

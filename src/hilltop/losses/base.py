@@ -16,6 +16,7 @@ from hilltop.checks import check_choice, check_same_shape, check_whole, invalid_
 from hilltop.deprecation import renamed_arguments, warn_renamed
 from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses.safe_start import CollapseWatch, SafeStart
+from hilltop.losses.tracing import has_values
 
 Reduction = Literal["mean", "sum", "batchmean", "none"]
 REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
@@ -135,6 +136,8 @@ class Loss(nn.Module):
     """Whether the loss of an image depends on that image alone: on no other image of its batch and
     on no batch before."""
     label_smoothing: float = 0.0
+    takes_soft_targets: bool = True
+    """Whether targets between 0 and 1 have a meaning for this loss."""
     wants_evidence: bool = False
     """Whether the loss uses :attr:`LabelStats.evidence`."""
     epoch: Tensor
@@ -255,37 +258,30 @@ class Loss(nn.Module):
             if self.check:
                 torch._assert_async(self.are_valid(targets).all(), "A target is out of range.")
             return False
-        if targets.is_meta or isinstance(targets, torch._subclasses.FakeTensor):
+        if not has_values(targets):
             return False
         if not targets.is_cpu and not self.check:
-            if targets.device in self._checked_devices or _capturing(targets):
+            if targets.device in self._checked_devices:
                 return False
             self._checked_devices.add(targets.device)
         values = _unwrapped(targets).detach()
         if not values.dtype.is_floating_point:
             values = values.long()  # torch cannot compare some unsigned types
         low, high = values.aminmax()
-        if low.item() >= 0 and high.item() <= 1 and self.takes_soft_targets():
+        if low.item() >= 0 and high.item() <= 1 and self.takes_soft_targets:
             return True  # NaN would have shown in both
         valid = self.are_valid(values)
         if not bool(valid.all()):
-            raise ArgumentError(self.invalid_message(float(values[~valid][0])))
+            example = float(values[~valid][0])
+            raise ArgumentError(invalid_targets_message(example, soft=self.takes_soft_targets))
         return bool((values == values).all())
-
-    def takes_soft_targets(self) -> bool:
-        """Return whether targets between 0 and 1 have a meaning for this loss."""
-        return True
 
     def are_valid(self, targets: Tensor) -> Tensor:
         """Return True where a target is one that this loss can take."""
         inside = (targets >= 0) & (targets <= 1)
-        if not self.takes_soft_targets():
+        if not self.takes_soft_targets:
             inside = (targets == 0) | (targets == 1)
         return inside | (targets != targets)
-
-    def invalid_message(self, example: float) -> str:
-        """Return the sentence about a target that this loss cannot take."""
-        return invalid_targets_message(example)
 
     def set_epoch(self, epoch: int) -> None:
         """Tell the loss which epoch begins, counting from 0. Some corrections wait for it."""
@@ -368,11 +364,6 @@ def check_one_for_each_class(name: str, numbers: Tensor, logits: Tensor) -> None
     check_device(name, numbers, logits)
 
 
-def traced() -> bool:
-    """Return whether torch.compile or torch.func is at work, so that no value can be read."""
-    return torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-
-
 def _check_inputs(logits: Tensor, targets: Tensor, verified: Tensor | None) -> None:
     """Raise unless logits, targets and verified fit together in type, shape and device."""
     if not isinstance(logits, Tensor) or not logits.dtype.is_floating_point:
@@ -389,10 +380,6 @@ def _check_inputs(logits: Tensor, targets: Tensor, verified: Tensor | None) -> N
         raise ArgumentTypeError(f"verified must be a tensor of bool, but got {_kind(verified)}.")
     check_same_shape("verified", verified.shape, "logits", logits.shape)
     check_device("verified", verified, logits)
-
-
-def _capturing(tensor: Tensor) -> bool:
-    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def _unwrapped(tensor: Tensor) -> Tensor:

@@ -21,11 +21,11 @@ from hilltop.losses.base import (
     Reduction,
     check_one_for_each_class,
     compute_dtype,
-    traced,
 )
 from hilltop.losses.corrections import Correction, EmaTeacher, SelectiveCorrection
 from hilltop.losses.engine import kernel
 from hilltop.losses.terms import NegativeTerm, PositiveTerm
+from hilltop.losses.tracing import traced
 
 ClassWeight = Tensor | Sequence[float] | float
 _NO_WEIGHTS = kernel.LossWeights()

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from hilltop.losses.base import LabelStats, PairBatch
-from hilltop.losses.memory import learns_from
 from hilltop.losses.terms import Part
+from hilltop.losses.tracing import learns_from
 
 
 class Correction(Part):

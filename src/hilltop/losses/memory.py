@@ -10,17 +10,8 @@ import torch.nn.functional as F  # noqa: N812 (the name torch's own documentatio
 from torch import Tensor
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
-from hilltop.losses.base import PairBatch, traced
-
-
-def learns_from(logits: Tensor) -> bool:
-    """Whether this is a step of training, from which a loss may remember something.
-
-    A look at the loss alone (no gradient asked for) and a function transform leave no trace.
-    """
-    if torch._C._are_functorch_transforms_active():
-        return False
-    return torch.is_grad_enabled() and logits.requires_grad
+from hilltop.losses.base import PairBatch
+from hilltop.losses.tracing import distributed, traced
 
 
 def batch_rows(name: str, batch: PairBatch, pairs: tuple[int, int] | None) -> Tensor:
@@ -99,7 +90,7 @@ def all_reduce_rows(table: Tensor, written: Tensor) -> None:
         written: True for the rows that this process wrote. No two processes wrote the same row
             differently: an epoch goes through every image once.
     """
-    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+    if not distributed():
         return
     # As bytes, and the largest instead of the sum: after a resume all processes hold the same row.
     content = table.view(torch.uint8)

@@ -8,12 +8,12 @@ import warnings
 from typing import TYPE_CHECKING
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor, nn
 
 from hilltop.errors import HilltopWarning
 from hilltop.losses import functional
+from hilltop.losses.tracing import has_values, learns_from, summed
 
 if TYPE_CHECKING:
     from hilltop.losses.base import Loss, PairBatch
@@ -127,8 +127,7 @@ class SafeStart(nn.Module):
     def forward(self, loss: Loss, batch: PairBatch) -> Tensor:
         """Return the loss of a batch, of the safe start or of the equation."""
         logits = batch.logits
-        learns = torch.is_grad_enabled() and logits.requires_grad and self.training
-        if not learns or not logits.numel() or torch._C._are_functorch_transforms_active():
+        if not (self.training and learns_from(logits) and logits.numel()):
             return loss.evaluate(batch)
         batch = batch._replace(complete=loss.check_targets(batch.targets))
         if self.known_stage == _CROSS_ENTROPY:
@@ -150,7 +149,7 @@ class SafeStart(nn.Module):
     def _advance(self, loss: Loss, batch: PairBatch) -> Tensor:
         """Count a batch, move to the next stage if it is time, and return the label rate."""
         labels, known, shift, above, labelled, probs, top, steps = self.sums.unbind()
-        first, counts = known == 0, _summed(_count(batch, shift))
+        first, counts = known == 0, summed(_count(batch, shift))
         labels, known = labels + counts[0], known + counts[1]
         rate = (labels / known.clamp(min=1)).clamp(1e-6, 1 - 1e-6)
         end, count = torch.logit(rate), counts[1].clamp(min=1)
@@ -210,13 +209,6 @@ def cross_entropy(
     )
     entries = entries if push is None else entries + push
     return loss.reduce(torch.where(known, entries, 0.0), batch)
-
-
-def _summed(counts: Tensor) -> Tensor:
-    """Return the sum over all processes."""
-    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-        dist.all_reduce(counts)
-    return counts
 
 
 def _count(batch: PairBatch, shift: Tensor) -> Tensor:
@@ -305,7 +297,7 @@ class CollapseWatch:
         self.steps += 1
         if self.steps not in self.looks:
             return
-        if torch._C._are_functorch_transforms_active() or _has_no_values(logits):
+        if torch._C._are_functorch_transforms_active() or not has_values(logits):
             return
         if start is not None:
             start.read_stage()
@@ -324,19 +316,13 @@ class CollapseWatch:
             warnings.warn(message, HilltopWarning, stacklevel=4)
 
 
-def _has_no_values(logits: Tensor) -> bool:
-    if logits.is_cuda and torch.cuda.is_current_stream_capturing():
-        return True
-    return logits.is_meta or isinstance(logits, torch._subclasses.FakeTensor)
-
-
 def _measure(logits: Tensor, targets: Tensor, local: bool) -> Tensor:
     """Return the arguments of :func:`_problem` after the step."""
     unlabelled, labelled, known = targets == 0, targets > 0, targets == targets
     sure, likely = (((logits > limit) & unlabelled).sum() for limit in (2.2, 0.0))
     counts = torch.stack([unlabelled.sum(), labelled.sum(), known.sum(), sure, likely]).float()
     # Processes that train together decide alike.
-    count, labels, entries, sure, likely = counts if local else _summed(counts)
+    count, labels, entries, sure, likely = counts if local else summed(counts)
     shares = labels / entries, sure / count, likely / count
     return torch.stack([count, *shares, _spread(logits)])
 

@@ -186,9 +186,10 @@ def _story(pairs: DemoPairs) -> str:
 
 _ABOUT_TAGS = (
     "A tag is a score above a threshold. A model that learned from incomplete labels learned that"
-    " unlabelled means absent: at probability one half it tags too little. The thresholds that were"
-    " found belong to the probability of being truly present, estimated from validation images with"
-    " equally incomplete labels. OF1 counts all tags together, CF1 is the mean over classes."
+    " unlabelled means absent: at probability one half it tags too little. The thresholds of the"
+    " columns \N{LEFT DOUBLE QUOTATION MARK}found\N{RIGHT DOUBLE QUOTATION MARK} belong to the"
+    " probability of being truly present, estimated from validation images with equally incomplete"
+    " labels. OF1 counts all tags together, CF1 is the mean over classes."
 )
 _WHY = {
     "BCE": "takes every missing label for an absent one",
@@ -208,7 +209,7 @@ def _tag_table(ceiling: DemoMethod, methods: Sequence[DemoMethod]) -> Html:
     for one in every:
         shares = (one.metrics["OF1"], one.tags["OF1"], one.metrics["CF1"], one.tags["CF1"])
         lines.append([one.name, *(bar(float(share)) for share in shares)])
-    head = ["method", "OF1 at ½", "OF1, found thresholds", "CF1 at ½", "CF1, found thresholds"]
+    head = ["method", "OF1 at ½", "OF1, found", "CF1 at ½", "CF1, found"]
     best = max(range(len(methods)), key=lambda number: methods[number].tags["OF1"])
     return table(head, lines, strong=[best])
 

@@ -109,11 +109,11 @@ def score_logits(scores: Tensor) -> Tensor:
 
 
 def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> MissingLabelModel | None:
-    assert task.untrained is not None
+    assert task.initial_loss is not None
     return truth_of_head(
         inputs.values,
         task.labels,
-        task.untrained,
+        task.initial_loss,
         seed=config.seed,
         recipe=task.recipe,
         hidden=config.model.hidden if config.model.model == "mlp" else None,

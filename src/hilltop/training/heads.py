@@ -221,7 +221,7 @@ class FittedHead:
         losses: Mean loss of a row in each epoch.
         scores: What the scorer said after each epoch.
         evidence: What the loss was told of missing labels, if anybody was asked.
-        untrained: The loss as it was before the first step.
+        initial_loss: The loss as it was before the first step.
         recipe: How it was trained, with the rate and the penalty that were chosen.
     """
 
@@ -229,7 +229,7 @@ class FittedHead:
     losses: tuple[float, ...]
     scores: tuple[float, ...]
     evidence: FoldEvidence | None
-    untrained: Loss
+    initial_loss: Loss
     recipe: Recipe
 
 
@@ -302,7 +302,7 @@ def fit_head(
         recipe = recipe.for_head(head, learned, batch_labels, seed=seed, row_weight=weight)
         if stats is not None:
             evidence = prepare_loss(loss, stats, features, labels, seed=seed, recipe=recipe)
-        untrained = copy.deepcopy(loss)
+        initial_loss = copy.deepcopy(loss)
         plain = loss
         if row_weight is not None:
             loss = RowWeighted(loss, row_weight)
@@ -332,7 +332,7 @@ def fit_head(
                 if best.is_over():
                     break
     best.restore()
-    return FittedHead(head, tuple(losses), tuple(best.scores), evidence, untrained, recipe)
+    return FittedHead(head, tuple(losses), tuple(best.scores), evidence, initial_loss, recipe)
 
 
 def prepare_loss(

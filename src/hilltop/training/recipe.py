@@ -34,9 +34,9 @@ PATIENCE = 3
 """Lower penalties in a row that are worse, after which still lower ones are not tried."""
 SEARCH_TOLERANCE = 1e-2
 """Heads that are only compared need not be exact, see the tolerance of the solver."""
-CLEARLY = 1.64
+Z_95 = 1.64
 """Standard errors by which something else must be better than what is usual: 19 in 20."""
-HARDLY = 0.5
+HALF_ERROR = 0.5
 """Standard errors by which a lower penalty must be better than a higher one."""
 PENALTY_POWER = 0.75
 """How fast the penalty falls with the number of rows; of 0.5, 0.75 and 1 on 8,000 of the COCO
@@ -100,13 +100,13 @@ class HeadSearch:
         self._width = width
 
     @torch.no_grad()
-    def choose(self, usual: Scaling, *, zeros: bool, brisker: bool) -> HeadChoice:
+    def choose(self, usual: Scaling, *, zeros: bool, raise_rate: bool) -> HeadChoice:
         """Return how a head should learn.
 
         Args:
             usual: How features are scaled where nothing speaks for another way.
             zeros: Whether some features are mostly zero.
-            brisker: Whether the rate may be raised.
+            raise_rate: Whether the rate may be raised.
         """
         inputs = self._scaled(usual)
         useful = _useful_classes(self._targets, inputs.shape[1])
@@ -122,7 +122,7 @@ class HeadSearch:
             best = self._if_better(best, scaling=Scaling(kept.same_length, keep_zeros=False))
         if best.choice.scaling != usual:  # features of another size want another penalty
             best = self._best_penalty(best.choice.scaling) or best
-        if brisker and best.choice.penalty == min(PENALTIES):
+        if raise_rate and best.choice.penalty == min(PENALTIES):
             for penalty, speed in LOW_PENALTIES.items():
                 best = self._if_better(best, speed=speed, penalty=penalty)
         if self._reviewed is not None:
@@ -154,7 +154,7 @@ class HeadSearch:
         scores = [float(self._class_means(one.precision).mean()) for one in judged]
         best = max(range(len(scores)), key=scores.__getitem__)
         for number in range(best):
-            if not self._clear(judged[best].precision - judged[number].precision, HARDLY):
+            if not self._clear(judged[best].precision - judged[number].precision, HALF_ERROR):
                 return number, scores[number]
         return best, scores[best]
 
@@ -177,7 +177,7 @@ class HeadSearch:
         (judged,) = self._judge(choice, (choice.penalty,))
         return judged if self._clear(judged.precision - best.precision) else best
 
-    def _clear(self, gain: Tensor, errors: float = CLEARLY) -> bool:
+    def _clear(self, gain: Tensor, errors: float = Z_95) -> bool:
         """Whether a gain in precision at each label is more than so many standard errors."""
         means = self._class_means(gain)
         columns = self._labels()[1]
@@ -439,7 +439,7 @@ class Recipe:
             return other.scaled(some)
 
         factor = _width_factor(features.shape[1])
-        targets, brisker = labels(rows)[0], self.learning_rate is None
+        targets, raise_rate = labels(rows)[0], self.learning_rate is None
         earlier = None if before is None else before(rows)[0]
         search = HeadSearch(
             scaled,
@@ -448,7 +448,7 @@ class Recipe:
             width=1 / factor,
             before=earlier,
         )
-        return search.choose(usual, zeros=has_zeros(some), brisker=brisker)
+        return search.choose(usual, zeros=has_zeros(some), raise_rate=raise_rate)
 
     def rate_for(self, features: int) -> float:
         """Peak of the learning rate for a number of features.

@@ -158,8 +158,8 @@ class Task:
 
     ``known`` are the training labels if images could be cross-validated, ``heads`` the heads if
     labels were enough, and ``evidence`` the missing-label model that was fitted to their scores;
-    ``untrained`` is the loss before the first step: what scores of the trained model mean is found
-    out by both.
+    ``initial_loss`` is the loss before the first step: what scores of the trained model mean is
+    found out by both.
     ``before`` holds the training labels before a review, if people answered some of them, and
     ``extra_scores`` logits of another model for training and validation images, if there are any.
     """
@@ -176,7 +176,7 @@ class Task:
     known: KnownLabels | None = None
     heads: CrossValidation | None = None
     evidence: FoldEvidence | None = None
-    untrained: Loss | None = None
+    initial_loss: Loss | None = None
     before: LabelTable | None = None
     extra_scores: tuple[Tensor | None, Tensor | None] = (None, None)
 
@@ -332,7 +332,7 @@ def fit_missing_labels(config: TrainConfig, task: Task) -> Task:
         tell_loss(task.loss, stats, evidence, task.known, least_absent=limit)
     if config.model.head_start == "prior" and not uses_solver(config, task.recipe, task.loss):
         start_head(classifier_of(task.model), task.loss, task.labels, len(task.train))
-    return replace(task, evidence=evidence, untrained=copy.deepcopy(task.loss))
+    return replace(task, evidence=evidence, initial_loss=copy.deepcopy(task.loss))
 
 
 def _least_absent(config: TrainConfig) -> float:

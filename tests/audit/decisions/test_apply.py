@@ -68,7 +68,7 @@ def test_the_papers_lists_keep_their_order_and_their_names(tmp_path: Path) -> No
          ("c.jpg", "pig", "absent")],
     )  # fmt: skip
     done = apply_decisions(folder, out)
-    assert out.read_text() == "a.jpg, 0 2 1\nb.jpg,2 0 1\nc.jpg,0\n"
+    assert out.read_text() == "a.jpg, 0 1 2\nb.jpg,2 0 1\nc.jpg,0\n"
     assert read_labels(out).classes == ("dog", "cow", "pig")
     assert (done.added, done.absent, done.unsaid) == (3, 0, 1)
     assert "1 confirmed absent stands in new.txt.provenance.csv only" in done.notes[0]

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -251,8 +252,12 @@ def apply_decisions(
     source = labels or folder.labels
     check_outputs([out, provenance_path(out)], [source, *folder.inputs], force=True)
     table, chosen = folder.table(), named_format(format or folder.format)
-    reviewed = folder.decisions.is_file() or not candidates
-    answers = read_answers(folder) if reviewed else Answers()
+    reviewed = folder.decisions.is_file()
+    if not (reviewed or candidates):
+        raise data_error(
+            folder.path, f"there are no answers yet. Review first: hilltop review {folder.path}"
+        )
+    answers = read_answers(folder)
     found = verdicts(table, answers)
     named = table
     if candidates:
@@ -270,22 +275,13 @@ def apply_decisions(
 
 
 def read_answers(folder: AuditFolder) -> Answers:
-    """Return the answers of an audit, those to gold questions left out.
-
-    Raises:
-        DataError: Nothing was reviewed yet.
-    """
+    """Return the answers of an audit, those to gold questions left out; none before a review."""
     if not folder.decisions.is_file():
-        raise data_error(
-            folder.path, f"there are no answers yet. Review first: hilltop review {folder.path}"
-        )
-    store = DecisionStore(folder.decisions)
-    try:
+        return Answers()
+    with closing(DecisionStore(folder.decisions)) as store:
         answers = Answers.of(store)
-        answers.leave_out(read_gold(folder))
-        return answers
-    finally:
-        store.close()
+    answers.leave_out(read_gold(folder))
+    return answers
 
 
 def export_answers(answers: Answers) -> str:

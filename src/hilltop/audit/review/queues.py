@@ -205,7 +205,7 @@ def build_queue(
                 "this audit has no list of labels that may be wrong. Run `hilltop audit` again.",
             )
         index = pairs.suspects
-    answers = read_answers(folder) if folder.decisions.is_file() else Answers()
+    answers = read_answers(folder)
     for name in classes:
         check_choice("classes", name, labels.classes)
     if purpose == "images":
@@ -378,7 +378,7 @@ def planned_places(folder: AuditFolder, pairs: AuditPairs) -> list[Ints]:
 
 def answered_plans(folder: AuditFolder) -> list[tuple[Path, str]]:
     """Every plan with a column ``answer``, from what reviewers said of its pairs by now."""
-    answers = read_answers(folder) if folder.decisions.is_file() else Answers()
+    answers = read_answers(folder)
     if not folder.plans:
         raise data_error(
             folder.path,

@@ -9,13 +9,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
 from torch import Tensor
 
-from hilltop.checks import check_whole, invalid_targets_message
+from hilltop.checks import check_whole
 from hilltop.deprecation import renamed_arguments
-from hilltop.losses.base import Loss, PairBatch, Reduction, compute_dtype, traced
+from hilltop.losses.base import Loss, PairBatch, Reduction, compute_dtype
 from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.engine import kernel
 from hilltop.losses.likelihood.count_rule import IMPOSSIBLE, CountRule, log_elementary_sums
 from hilltop.losses.likelihood.scar import LabelFrequency, ScarLikelihood
+from hilltop.losses.tracing import traced
 
 _LEAST_LEFT_TO_START = Fraction(1, 5)
 
@@ -60,6 +61,7 @@ class CountLikelihood(Loss):
     """
 
     can_saturate = True
+    takes_soft_targets = False  # labels are counted
 
     def __init__(
         self,
@@ -86,19 +88,6 @@ class CountLikelihood(Loss):
             return self
         frequency = LabelFrequency(2 / 3)
         return ScarLikelihood(frequency, reduction=self.reduction, watch=False, safe_start=False)
-
-    def takes_soft_targets(self) -> bool:
-        """Return False: labels are counted."""
-        return False
-
-    def invalid_message(self, example: float) -> str:
-        """Return the sentence about a target that this loss cannot take."""
-        if not 0 < example < 1:
-            return invalid_targets_message(example)
-        return (
-            "targets must be 0, 1 or NaN for a loss that counts the labels of an image, but got"
-            f" {example!r}. Use another loss, such as scar_likelihood, for soft targets."
-        )
 
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the loss of every entry; what the candidates of an image share, spread evenly."""

@@ -14,8 +14,9 @@ from hilltop.losses.base import LabelStats, PairBatch
 from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import Correction
-from hilltop.losses.memory import all_reduce_rows, batch_rows, describe_bytes, learns_from
+from hilltop.losses.memory import all_reduce_rows, batch_rows, describe_bytes
 from hilltop.losses.terms import LogNegative, LogPositive, NegativeTerm
+from hilltop.losses.tracing import learns_from
 
 _LEAST, _MOST = 6e-8, 6e4  # what float16 holds
 
