@@ -107,11 +107,11 @@ def invalid_targets_message(example: float, *, soft: bool = True) -> str:
     return message
 
 
-def pluralize(count: int, one: str, many: str) -> str:
-    """Return a count with the words that go with it.
+def pluralize(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with the words that go with it; without ``many`` an s is put behind ``one``.
 
     Example:
-        >>> pluralize(1, "answer is", "answers are"), pluralize(1200, "answer is", "answers are")
-        ('1 answer is', '1,200 answers are')
+        >>> pluralize(1, "answer is", "answers are"), pluralize(1200, "answer")
+        ('1 answer is', '1,200 answers')
     """
-    return f"{count:,} {one if count == 1 else many}"
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

@@ -140,7 +140,7 @@ class Evaluate:
             columns &= np.isin(table.classes, scores.classes)
         if rows.all() and columns.all():
             return table
-        images = pluralize(int((~rows).sum()), "image", "images")
+        images = pluralize(int((~rows).sum()), "image")
         names = [name for name, there in zip(table.classes, columns, strict=True) if not there]
         told = images if not rows.all() else ""
         if names:
@@ -355,7 +355,7 @@ class IncompleteRequest:
                 ]
             }
         missing.write_planned_pairs(pairs, table, out)
-        written = pluralize(len(pairs.rows), "pair", "pairs")
+        written = pluralize(len(pairs.rows), "pair")
         print(
             f"{out}: {written} to ask about. Write yes, no or unsure into a column 'answer', and"
             f" pass the file to --answers; or answer them in a page, with `hilltop review AUDIT"
@@ -412,7 +412,7 @@ def _print(
     reports: list[EstimatedReport],
     compared: ModelComparison | None,
 ) -> None:
-    answers = pluralize(len(test.answers), "answer", "answers")
+    answers = pluralize(len(test.answers), "answer")
     print(test.describe())
     print(f"Estimates of the true values, with 90% intervals, from labels and {answers}:")
     if compared is None:
@@ -438,5 +438,5 @@ def _verdict(names: list[str], compared: ModelComparison) -> str:
         return sentence
     if compared.answers_needed is None:
         return f"{sentence} The models are too much alike to tell."
-    more = pluralize(compared.answers_needed, "more answer", "more answers")
+    more = pluralize(compared.answers_needed, "more answer")
     return f"{sentence} About {more} would make it 95%; --plan chooses what to ask."

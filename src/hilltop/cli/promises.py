@@ -199,7 +199,7 @@ class Asked:
         expected, now = test.at_present(case)
         tags = int((scored.scores.values > expected).sum())
         outlook = test.outlook(case) if self.per == "pair" else {}
-        said = pluralize(tags, "tag", "tags")
+        said = pluralize(tags, "tag")
         if not found.answers:
             print(
                 f"The model expects a {self.metric} of {self.wanted:g} from scores above"

@@ -92,7 +92,7 @@ class StartLabels:
                 f"there is not one label of the {len(table):,} photos in it. If another column"
                 " has the labels, say so with --label-columns.",
             )
-        labels = pluralize(table.count(State.PRESENT), "label", "labels")
+        labels = pluralize(table.count(State.PRESENT), "label")
         classes = pluralize(len(table.classes), "class", "classes")
         say(f"{self.labels}: {labels} of {classes} for {len(table):,} names of photos")
         told = [*likely_mistakes(table), *notes]
