@@ -13,8 +13,9 @@ from hilltop.errors import ArgumentError, ArgumentTypeError
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'hill'?"`` for the nearest known word, or an empty string."""
-    plain = {one.lstrip("-"): one for one in known}  # dashes make all options look alike
-    near = difflib.get_close_matches(word.lstrip("-"), list(plain), n=1, cutoff=0.6)
+    # Dashes make all options look alike.
+    plain = {one.lstrip("-").lower(): one for one in known}
+    near = difflib.get_close_matches(word.lstrip("-").lower(), list(plain), n=1, cutoff=0.6)
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
 

@@ -15,8 +15,8 @@ from PIL import Image
 from hilltop.data import LabelTable, State, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError
-from hilltop.report import DemoMethod, DemoPairs, write_demo_report, write_run_report
 from hilltop.missing import Interval
+from hilltop.report import DemoMethod, DemoPairs, write_demo_report, write_run_report
 from hilltop.report.demo_report import DemoAudit, gap_closed
 
 AUDIT = DemoAudit(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.checks import pluralize
+from hilltop.checks import check_exact, pluralize
 from hilltop.cli.labels import (
     ReadFormat,
     WriteFormat,
@@ -117,18 +117,16 @@ class Simulate:
         if self.single:
             return single_positive(table, seed=self.seed)
         if self.missing_ratio is not None:
-            return drop_positives(table, self.missing_ratio, seed=self.seed)
+            ratio = check_exact("--missing-ratio", self.missing_ratio, low=0, high=1)
+            return drop_positives(table, ratio, seed=self.seed)
         if self.keep is not None:
             return keep_each(table, _keep(self.keep), seed=self.seed)
         return self._as_people(table)
 
     def _as_people(self, table: LabelTable) -> Thinned:
-        if self.by == "class":
-            return lose_by_class(table, seed=self.seed)
-        if self.by == "batch":
-            return lose_by_batch(table, seed=self.seed)
-        if self.by == "annotator":
-            return lose_by_annotator(table, seed=self.seed)
+        blind = {"class": lose_by_class, "batch": lose_by_batch, "annotator": lose_by_annotator}
+        if self.by in blind:
+            return blind[self.by](table, seed=self.seed)
         if self.by == "size":
             return lose_by_size(table, self._sizes(table), seed=self.seed)
         if self.scores is None:

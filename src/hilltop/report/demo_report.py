@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hilltop.missing import Interval
-from hilltop.report.figures import probability_histogram
 from hilltop.report.page import Picture, Tag, write_page
+from hilltop.report.paper_style import render_figure
+from hilltop.report.run_figures import draw_histogram_panels
 
 Mask = npt.NDArray[np.bool_]
 Probs = npt.NDArray[np.floating[Any]]
@@ -20,7 +21,7 @@ Probs = npt.NDArray[np.floating[Any]]
 ANSWERS_AN_HOUR = 1200
 """At three seconds an answer."""
 _LOOKED_AT = (100, 300, ANSWERS_AN_HOUR, 3000)
-_EXAMPLES = 12
+_EXAMPLES, _BINS = 12, 25
 
 
 @dataclass(frozen=True)
@@ -167,18 +168,22 @@ def _best(methods: Sequence[DemoMethod], value: Any) -> int:
     return max(range(len(methods)), key=lambda number: value(methods[number]))
 
 
-def _histograms(methods: Sequence[DemoMethod], pairs: DemoPairs) -> list[tuple[str, bytes]]:
-    absent = ~(pairs.known | pairs.missing)
-    kinds = {"present": pairs.known, "missing": pairs.missing, "absent": absent}
-    return [
-        (
-            one.name,
-            probability_histogram(
-                one.name, {kind: one.train_probs[mask] for kind, mask in kinds.items()}
-            ),
-        )
+def _histograms(methods: Sequence[DemoMethod], pairs: DemoPairs) -> bytes:
+    """How probable each method finds labels that it was shown, removed ones, and other pairs."""
+    kinds = {
+        "positives": pairs.known,
+        "missing labels": pairs.missing,
+        "true negatives": ~(pairs.known | pairs.missing),
+    }
+    edges = np.linspace(0, 1, _BINS + 1)
+    panels = {
+        one.name: {
+            kind: (edges, np.histogram(one.train_probs[mask], edges)[0])
+            for kind, mask in kinds.items()
+        }
         for one in methods
-    ]
+    }
+    return render_figure(draw_histogram_panels(panels))
 
 
 def _examples(audit: DemoAudit, pairs: DemoPairs) -> list[tuple[Picture, list[Tag]]]:

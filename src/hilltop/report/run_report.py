@@ -107,7 +107,7 @@ def calibration(probs: Probs, labels: LabelTable) -> bytes:
 
 def expected_classes(truth: MissingLabelModel, labels: LabelTable) -> list[list[str]]:
     """Classes with their labels, and expected precision, recall and F1, the worst first."""
-    shares = np.stack(truth.thresholds().by_class)
+    shares = truth.thresholds().by_class
     counts = labels.counts_by_class(State.PRESENT).tolist()
     ranked = sorted(range(len(counts)), key=lambda at: (shares[2, at], labels.classes[at]))
     return [[labels.classes[at], f"{counts[at]:,}", *map(percent, shares[:, at])] for at in ranked]
