@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -44,6 +45,10 @@ from hilltop.data.small_files import read_rows
 from hilltop.errors import ArgumentError
 
 By = Literal["class", "batch", "annotator", "clarity", "size"]
+_BLIND: dict[str, Callable[..., Thinned]] = {
+    "class": lose_by_class, "batch": lose_by_batch, "annotator": lose_by_annotator,
+}  # fmt: skip
+"""Ways in which people lose labels whatever the picture shows."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +129,8 @@ class Simulate:
         return self._as_people(table)
 
     def _as_people(self, table: LabelTable) -> Thinned:
-        blind = {"class": lose_by_class, "batch": lose_by_batch, "annotator": lose_by_annotator}
-        if self.by in blind:
-            return blind[self.by](table, seed=self.seed)
+        if self.by is not None and self.by in _BLIND:
+            return _BLIND[self.by](table, seed=self.seed)
         if self.by == "size":
             return lose_by_size(table, self._sizes(table), seed=self.seed)
         if self.scores is None:

@@ -34,8 +34,8 @@ METHODS = {
     ),
     "auto": (
         "auto (the default)",
-        "leaves pairs out of the loss that cross-validated heads, on a description of the pictures"
-        " that never saw a label, say are probably missing labels",
+        "leaves out of the loss what cross-validated heads, on a description of the pictures that"
+        " never saw a label, find to be probably a missing label",
     ),
 }
 """Losses trained on the labels that are left: name, and what it does where there is no label."""
