@@ -188,8 +188,7 @@ class Review:
         """
         if not 0 <= column < len(self.labels.classes):
             raise ArgumentError(f"There is no class number {column}.")
-        if not 1 <= count <= MOST_PAIRS:
-            raise ArgumentError(f"count must lie between 1 and {MOST_PAIRS}, but got {count}.")
+        _check_count(count)
         with self._lock:
             self._catch_up()
             places = self._places(column, view, reviewer, search)
@@ -567,6 +566,7 @@ class Review:
             count: How many.
             reviewer: Whose answers to show.
         """
+        _check_count(count)
         with self._lock:
             self._catch_up()
             known = sorted(
@@ -577,7 +577,7 @@ class Review:
             still = [self._contested[self.labels.classes[at], image] for at, image in known]
             if start is None:
                 start = (still.index(True) if True in still else 0) // count * count
-            chosen = known[start : start + min(count, MOST_PAIRS)]
+            chosen = known[start : start + count]
             pairs = [self._dispute(at, image, reviewer) for at, image in chosen]
         return {
             "view": "disputed",
@@ -641,6 +641,11 @@ class Review:
             return {"other_audit": str(error)}
         except DataError as error:
             raise ArgumentError(str(error)) from None
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= MOST_PAIRS:
+        raise ArgumentError(f"count must lie between 1 and {MOST_PAIRS}, but got {count}.")
 
 
 def _others(votes: Votes, reviewer: str) -> list[dict[str, str]]:
