@@ -37,7 +37,7 @@ from hilltop.audit.review.ranking import LiveRanking
 from hilltop.audit.review.summaries import Expectations, Summaries
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.checks import check_choice
-from hilltop.data import LabelTable, State
+from hilltop.data import State
 from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError, DataError
 
@@ -91,7 +91,8 @@ class Review:
         self._adjudicators = sorted(map(check_reviewer, adjudicators))
         self.folder = folder
         self.pairs = AuditPairs.read(folder)
-        labels, index = self.labels, self.index
+        self.labels = labels = self.pairs.labels
+        self.index = index = self.pairs.candidates
         where = images or folder.images
         # Labelled images too: they are shown as examples.
         shown = np.union1d(index.images(), np.flatnonzero(np.diff(labels.indptr)))
@@ -111,16 +112,6 @@ class Review:
         """Pairs that people differ on, or did: whether somebody has to decide yet."""
         self._examples = lru_cache(maxsize=64)(self._labelled_examples)
         self._sample_order = lru_cache(maxsize=8)(index.sample_order)
-
-    @property
-    def labels(self) -> LabelTable:
-        """The labels that were audited."""
-        return self.pairs.labels
-
-    @property
-    def index(self) -> CandidateIndex:
-        """The candidates."""
-        return self.pairs.candidates
 
     def close(self) -> None:
         """Close the file of answers."""
