@@ -14,10 +14,8 @@ Reference:
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +24,9 @@ import torch
 from torch import Tensor
 
 from hilltop.data import LabelTable, State
-from hilltop.data.files import replacing
+from hilltop.data.array_files import digest_of
 from hilltop.data.label_table import entries_of
-from hilltop.inputs.ranks import Parts
+from hilltop.inputs.ranks import Arrays, Parts
 from hilltop.models import FeatureHead, input_rows
 from hilltop.training.folds import assign_folds
 from hilltop.training.learner import step_threads
@@ -51,6 +49,8 @@ LABELLED = 1 << 15
 """Images with a label of the block that its heads learn from, at the most."""
 CORRECTED_PAIRS = 1 << 31
 """Pairs of all classes and of the images whose gradients correct what the sample says."""
+CORRECTIONS = 1
+"""How often the gradients of more images take the place of the sample's."""
 _CORRECTED_LABELLED = 1 << 19
 _BLOCK_ENTRIES = 1 << 20
 _WHOLE_BLOCK_ENTRIES = 1 << 22
@@ -145,33 +145,14 @@ def fit_fold_heads(
     bias = torch.empty(repeats * folds, classes)
     units = np.array_split(np.arange(len(blocks)), min(len(blocks), _MOST_PARTS))
 
-    def solve(number: int) -> _Solved:
+    def solve(number: int) -> Arrays:
         return learning.solve_all([blocks[at] for at in units[number]])
 
     names = [f"heads-{learning.digest}-{number:04}.npz" for number in range(len(units))]
-    made = parts.make(names, solve, _Solved.save, _Solved.load, "cross-validation")
-    for unit, solved in zip(units, made, strict=True):
+    for unit, solved in zip(units, parts.make(names, solve, "cross-validation"), strict=True):
         columns = np.concatenate([blocks[at] for at in unit])
-        weight[:, columns], bias[:, columns] = solved
+        weight[:, columns], bias[:, columns] = map(torch.from_numpy, solved)
     return FoldHeads(features, head, weight, bias, fold_of)
-
-
-class _Solved(NamedTuple):
-    """Weights ``(heads, classes, F)`` and biases of some classes."""
-
-    weight: Tensor
-    bias: Tensor
-
-    def save(self, path: Path) -> None:
-        """Write a file, completely or not at all."""
-        with replacing(path) as temporary:
-            np.savez(temporary, weight=self.weight.numpy(), bias=self.bias.numpy())
-
-    @classmethod
-    def load(cls, path: Path) -> _Solved:
-        """Read what :meth:`save` wrote."""
-        with np.load(path, allow_pickle=False) as content:
-            return cls(torch.from_numpy(content["weight"]), torch.from_numpy(content["bias"]))
 
 
 class _Sample(NamedTuple):
@@ -245,6 +226,11 @@ class _Learning:
             self._background, self._corrected = np.sort(order[:BACKGROUND]), np.sort(order[:most])
             self._labelled, self._block_entries = LABELLED, _BLOCK_ENTRIES
 
+        places = self._folds ** np.arange(fold_of.shape[1])
+        self._cells = fold_of.numpy().astype(np.int64) @ places  # images of the same folds
+        if int(self._cells.max()) >= len(self._background) >> 6:
+            self._cells = np.zeros(len(rows), dtype=np.int64)
+
     def blocks(self) -> Iterator[Ints]:
         """Yield classes that are fitted together, from rare ones to common ones."""
         heads = self._folds * self._fold_of.shape[1]
@@ -261,10 +247,10 @@ class _Learning:
             labelled = more
         yield np.array(block)
 
-    def solve_all(self, blocks: list[Ints]) -> _Solved:
-        """Fit the heads of some blocks."""
-        weights, biases = zip(*(self._solve(block) for block in blocks), strict=True)
-        return _Solved(torch.cat(weights, dim=1).float(), torch.cat(biases, dim=1).float())
+    def solve_all(self, blocks: list[Ints]) -> Arrays:
+        """Return weights ``(heads, classes, F)`` and biases of the heads of some blocks."""
+        solved = zip(*(self._solve(block) for block in blocks), strict=True)
+        return tuple(torch.cat(parts, dim=1).float().numpy() for parts in solved)
 
     def _solve(self, columns: Ints) -> tuple[Tensor, Tensor]:
         sample = self._sample(columns, self._background, self._labelled)
@@ -283,7 +269,7 @@ class _Learning:
         with step_threads(len(sample.images), width, len(weight)):
             solver.solve()
             more = self._sample(columns, self._corrected, _CORRECTED_LABELLED)
-            if len(more.images) > len(sample.images):
+            for _ in range(CORRECTIONS if len(more.images) > len(sample.images) else 0):
                 fit_bias = solver.fit_bias
                 here, there = (
                     self._mean_gradient(columns, some, weight, fit_bias, bias)
@@ -342,13 +328,18 @@ class _Learning:
             return _Sample(background, np.ones(len(background)))
         labelled = np.unique(np.concatenate([self._present.of(one) for one in columns.tolist()]))
         others = np.setdiff1d(background, labelled, assume_unique=True)
-        outside = (len(self._fold_of) - len(labelled)) / max(1, len(others))
+        # Those of a fold stand for all of it, or heads would see folds of other sizes.
+        size, cells = int(self._cells.max()) + 1, self._cells
+        every, mine, drawn = (
+            np.bincount(cells[some], minlength=size) for some in (slice(None), labelled, others)
+        )
+        outside = (every - mine) / np.maximum(drawn, 1)
         inside = max(1.0, len(labelled) / most)
         if len(labelled) > most:
             rng = np.random.default_rng([self._seed, 2, int(columns[0])])
             labelled = rng.permutation(labelled)[:most]
         chosen = np.concatenate([labelled, others])
-        weight = np.repeat([inside, outside], [len(labelled), len(others)])
+        weight = np.concatenate([np.full(len(labelled), inside), outside[cells[others]]])
         order = np.argsort(chosen)
         return _Sample(chosen[order], weight[order])
 
@@ -365,17 +356,13 @@ class _Learning:
 
     @property
     def digest(self) -> str:
-        """A name that follows from everything that the heads depend on, about."""
-        features, shape = self._features, tuple(self._features.shape)
-        how = f"{self._decay} {self._slope} {self._seed} {self._fold_of.shape} {self._folds}"
-        digest = hashlib.blake2b(f"{shape} {how} {self._block_entries}".encode(), digest_size=8)
-        some = features[:: max(1, len(features) // 4096)].contiguous()
-        arrays = [some.view(torch.uint8).numpy(), self._present.images, self._present.counts]
+        """A name that follows from everything that the heads depend on."""
+        features, deals = self._features, self._fold_of.shape
+        how = [self._decay, self._slope, self._seed, deals, self._folds, self._block_entries]
+        arrays = [features.numpy(), self._present.images, self._present.counts]
         if self._scopes is not None:
             arrays += [self._scopes.looked_for, self._scopes.of_image]
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()
+        return digest_of([*how, features.shape], arrays)
 
 
 def _errors(logits: Tensor, entries: Entries) -> Tensor:
