@@ -49,8 +49,6 @@ LABELLED = 1 << 15
 """Images with a label of the block that its heads learn from, at the most."""
 CORRECTED_PAIRS = 1 << 31
 """Pairs of all classes and of the images whose gradients correct what the sample says."""
-CORRECTIONS = 1
-"""How often the gradients of more images take the place of the sample's."""
 _CORRECTED_LABELLED = 1 << 19
 _BLOCK_ENTRIES = 1 << 20
 _WHOLE_BLOCK_ENTRIES = 1 << 22
@@ -226,11 +224,6 @@ class _Learning:
             self._background, self._corrected = np.sort(order[:BACKGROUND]), np.sort(order[:most])
             self._labelled, self._block_entries = LABELLED, _BLOCK_ENTRIES
 
-        places = self._folds ** np.arange(fold_of.shape[1])
-        self._cells = fold_of.numpy().astype(np.int64) @ places  # images of the same folds
-        if int(self._cells.max()) >= len(self._background) >> 6:
-            self._cells = np.zeros(len(rows), dtype=np.int64)
-
     def blocks(self) -> Iterator[Ints]:
         """Yield classes that are fitted together, from rare ones to common ones."""
         heads = self._folds * self._fold_of.shape[1]
@@ -269,7 +262,7 @@ class _Learning:
         with step_threads(len(sample.images), width, len(weight)):
             solver.solve()
             more = self._sample(columns, self._corrected, _CORRECTED_LABELLED)
-            for _ in range(CORRECTIONS if len(more.images) > len(sample.images) else 0):
+            if len(more.images) > len(sample.images):
                 fit_bias = solver.fit_bias
                 here, there = (
                     self._mean_gradient(columns, some, weight, fit_bias, bias)
@@ -328,18 +321,13 @@ class _Learning:
             return _Sample(background, np.ones(len(background)))
         labelled = np.unique(np.concatenate([self._present.of(one) for one in columns.tolist()]))
         others = np.setdiff1d(background, labelled, assume_unique=True)
-        # Those of a fold stand for all of it, or heads would see folds of other sizes.
-        size, cells = int(self._cells.max()) + 1, self._cells
-        every, mine, drawn = (
-            np.bincount(cells[some], minlength=size) for some in (slice(None), labelled, others)
-        )
-        outside = (every - mine) / np.maximum(drawn, 1)
+        outside = (len(self._fold_of) - len(labelled)) / max(1, len(others))
         inside = max(1.0, len(labelled) / most)
         if len(labelled) > most:
             rng = np.random.default_rng([self._seed, 2, int(columns[0])])
             labelled = rng.permutation(labelled)[:most]
         chosen = np.concatenate([labelled, others])
-        weight = np.concatenate([np.full(len(labelled), inside), outside[cells[others]]])
+        weight = np.repeat([inside, outside], [len(labelled), len(others)])
         order = np.argsort(chosen)
         return _Sample(chosen[order], weight[order])
 
