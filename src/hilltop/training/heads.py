@@ -536,7 +536,7 @@ def cross_validate(
                 row_weight=row_weight,
                 learn_from=torch.nonzero(deal != fold).squeeze(1),
             ).head
-            for rows in torch.nonzero(deal == fold).squeeze(1).split(4096):
+            for rows in torch.split(torch.nonzero(deal == fold).squeeze(1), 4096):
                 logits[rows] += head(input_rows(features, rows)).detach().float() / repeats
             said.update(number)
     return CrossValidation(logits, recipe)
