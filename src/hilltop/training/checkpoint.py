@@ -160,6 +160,10 @@ def _load_optimizer(optimizer: torch.optim.Optimizer | None, tensors: Tensors, g
     now = _optimizer_state(optimizer)["param_groups"]
     check_alike("groups", groups, now)
     if optimizer is None:
+        if groups:
+            raise ValueError(
+                "an earlier release wrote it. Remove the file, and the head is solved anew"
+            )
         return
     sizes = dict[int, torch.Size]()
     for group, own in zip(now, optimizer.param_groups, strict=True):
