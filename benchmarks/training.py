@@ -330,6 +330,9 @@ def measure(given: list[Path], folder: Path, results: Path | None, cleanlab: str
     notes |= {name: scored(folder, name, task) for name in costs if name.startswith("scikit")}
     rows = _rows(TRAINING, LOOP, {name: cost["seconds"] for name, cost in costs.items()}, task)
     rows = [Row(**{**vars(row), "note": notes[row.contender]}) for row in rows]
+    if subprocess.run([cleanlab, "-c", "import cleanlab"], stderr=subprocess.DEVNULL).returncode:
+        print("The audit is not compared: this Python has no cleanlab, see --cleanlab.")
+        return rows
     scores = runner.cost("out of fold", setting=setting)["seconds"]
     command = [cleanlab, "-c", RANKING, str(folder / "out_of_fold.npz")]
     ranked = runner.cost("cleanlab", command)["seconds"]
