@@ -100,10 +100,8 @@ def plain_epochs(task: Problem) -> None:
             criterion(head(inputs[rows]), targets[rows]).backward()
             optimizer.step()
         with torch.no_grad():
-            scores, some = (
-                head(torch.from_numpy(task.val_inputs)).numpy(),
-                task.val_targets.any(axis=0),
-            )
+            scores = head(torch.from_numpy(task.val_inputs)).numpy()
+        some = task.val_targets.any(axis=0)
         average_precision(scores[:, some], task.val_targets[:, some].astype(np.uint8))
 
 
