@@ -109,6 +109,7 @@ class Recipe:
         name: Its short name: the name of the file.
         kind: table, statistics or figure.
         place: Its place in the paper, counting from 1.
+        number: What the paper calls it, such as "Table 3".
         title: Its caption.
         data: The data set that it is made from; several for statistics.
         form: How a table is set: numbers of the paper beside measured ones, below them (stacked),
@@ -124,6 +125,7 @@ class Recipe:
     name: str
     kind: Literal["table", "statistics", "figure"]
     place: int
+    number: str
     title: str
     data: str = ""
     form: Literal["beside", "stacked", "transposed"] = "beside"
@@ -220,7 +222,7 @@ def _read(path: Path, faults: list[str]) -> Recipe:
     rows = [part(Row, item) for item in lists["rows"]]
     columns = [part(Column, item) for item in lists["columns"]]
     if not isinstance(recipe, Recipe) or not all([*rows, *columns]):
-        return Recipe(path.stem, "table", 0, "")  # never seen: there are faults
+        return Recipe(path.stem, "table", 0, "", "")  # never seen: there are faults
     columns = [dataclasses.replace(c, data=c.data or recipe.data) for c in columns]
     return dataclasses.replace(
         recipe, rows=tuple(rows), columns=tuple(columns), notes=tuple(lists["notes"])
@@ -228,22 +230,36 @@ def _read(path: Path, faults: list[str]) -> Recipe:
 
 
 def choose_recipes(names: Sequence[str], recipes: dict[str, Recipe]) -> list[Recipe]:
-    """Find recipes by name; a data set that shares a table with others stands for that table."""
+    """Find recipes by name or number; a data set of a table with several stands for that table."""
     tables = [recipe for recipe in recipes.values() if len({c.data for c in recipe.columns}) > 1]
     known = {data: recipe for recipe in tables for data in recipe.data_sets} | recipes
+    numbered = {_spelled(recipe.number): recipe for recipe in recipes.values()}
+    found = {}
     for name in names:
-        if name not in known:
+        recipe = (numbered | known).get(_spelled(name))
+        if recipe is None:
             raise ArgumentError(
                 f"There is no table or figure {name!r}.{did_you_mean(name, known)}"
                 " See hilltop reproduce --list."
             )
-    return list({known[name].name: known[name] for name in names}.values())
+        found[recipe.name] = recipe
+    return list(found.values())
+
+
+def _spelled(name: str) -> str:
+    """A name without what people write differently, such as "Table 3" and "table3"."""
+    return name.casefold().replace(" ", "")
 
 
 def unnamed_data(names: Sequence[str], recipes: dict[str, Recipe]) -> set[str]:
     """Data sets of a shared table that were not named, while another one of it was."""
     chosen = {data for recipe in choose_recipes(names, recipes) for data in recipe.data_sets}
-    named = [recipes[name].data_sets if name in recipes else [name] for name in names]
+    named = [
+        [name.casefold()]
+        if name.casefold() in chosen
+        else choose_recipes([name], recipes)[0].data_sets
+        for name in names
+    ]
     return chosen - {data for group in named for data in group}
 
 
