@@ -109,8 +109,8 @@ class Recipe:
         name: Its short name: the name of the file.
         kind: table, statistics or figure.
         place: Its place in the paper, counting from 1.
-        number: What the paper calls it, such as "Table 3".
         title: Its caption.
+        number: What the paper calls it, such as "Table 3".
         data: The data set that it is made from; several for statistics.
         form: How a table is set: numbers of the paper beside measured ones, below them (stacked),
             or that with rows and columns exchanged (transposed).
@@ -125,8 +125,8 @@ class Recipe:
     name: str
     kind: Literal["table", "statistics", "figure"]
     place: int
-    number: str
     title: str
+    number: str = ""
     data: str = ""
     form: Literal["beside", "stacked", "transposed"] = "beside"
     level: str = ""
@@ -222,7 +222,7 @@ def _read(path: Path, faults: list[str]) -> Recipe:
     rows = [part(Row, item) for item in lists["rows"]]
     columns = [part(Column, item) for item in lists["columns"]]
     if not isinstance(recipe, Recipe) or not all([*rows, *columns]):
-        return Recipe(path.stem, "table", 0, "", "")  # never seen: there are faults
+        return Recipe(path.stem, "table", 0, "")  # never seen: there are faults
     columns = [dataclasses.replace(c, data=c.data or recipe.data) for c in columns]
     return dataclasses.replace(
         recipe, rows=tuple(rows), columns=tuple(columns), notes=tuple(lists["notes"])

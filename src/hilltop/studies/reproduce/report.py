@@ -6,7 +6,6 @@ import dataclasses
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,7 @@ from hilltop.report.page import (
     side_by_side,
     write_page,
 )
-from hilltop.report.tables import Sheet
-from hilltop.studies.reproduce.recipe import Recipe, read_recipes
+from hilltop.studies.reproduce.recipe import read_recipes
 from hilltop.studies.reproduce.run import Made, Reproduction
 from hilltop.studies.reproduce.source import Source
 from hilltop.studies.reproduce.tables import COMMON_NOTES
@@ -33,81 +31,35 @@ from hilltop.studies.reproduce.tables import COMMON_NOTES
 _COLUMN, _DPI = 4.5, 300  # inches that a figure for one column may have, and their usual dots
 
 
-@dataclass(frozen=True)
-class Shown:
-    """Everything that a page shows.
-
-    Attributes:
-        items: Tables and figures in the order of the paper.
-        sources: What they were made from: sentences by the name of a data set.
-    """
-
-    items: tuple[Made, ...]
-    sources: Mapping[str, str]
-
-
 def write_reproduction_report(path: Path, made: Reproduction) -> Path:
     """Write the page, with what earlier calls made in its folder, and return its path."""
-    sources = {source.name: _about(source) for source in made.sources.values()}
-    shown = join_previous(path.with_suffix(".json"), made.items, sources, read_recipes())
+    kept = _joined(path.with_suffix(".json"), made)
+    shown = [kept["items"][name] for name in read_recipes() if name in kept["items"]]
     write_page(
         path,
         title="Tables and figures of the paper, reproduced",
-        lead=" ".join(f"On {name}. {about}" for name, about in shown.sources.items()),
-        sections=[_overview(made, shown), *(_item(item) for item in shown.items)],
+        lead=" ".join(f"On {name}. {about}" for name, about in kept["sources"].items()),
+        sections=[_overview(made, shown), *(Html(item["html"]) for item in shown)],
     )
     return path
 
 
-def join_previous(
-    file: Path, items: Sequence[Made], sources: Mapping[str, str], recipes: Mapping[str, Recipe]
-) -> Shown:
+def _joined(file: Path, made: Reproduction) -> dict[str, Any]:
     """Join what was made now with what earlier calls made, and keep both for the next.
 
-    Args:
-        file: Where it is kept, in the folder of the reproduction.
-        items: What was made now; it takes the place of what has the same name.
-        sources: What it was made from.
-        recipes: All that there are; what has none any more is left out.
+    What was made now takes the place of what has the same name.
     """
-    kept: dict[str, Any] = {"items": {}, "sources": {}}
+    kept: dict[str, Any] = {}
     if file.is_file():
         kept = read_json(file, "Delete it: the page then shows what is made from now on.")
-    known = {
-        name: _previous(recipes[name], values, file.parent)
-        for name, values in kept["items"].items()
-        if name in recipes
-    }
-    joined = known | {item.recipe.name: item for item in items}
-    shown = Shown(
-        tuple(sorted(joined.values(), key=lambda item: item.recipe.place)),
-        {**kept["sources"], **sources},
-    )
-    values = {
-        item.recipe.name: {
-            "sheets": [{**vars(sheet), "strong": sorted(sheet.strong)} for sheet in item.sheets],
-            "missing": item.missing,
-        }
-        for item in shown.items
-    }
-    content = {"items": values, "sources": shown.sources}
-    atomic_write(file, json.dumps(content, indent=1) + "\n")
-    return shown
-
-
-def _previous(recipe: Recipe, values: Mapping[str, Any], out: Path) -> Made:
-    """A table or figure as it was made; pictures are read from their own files."""
-    png = out / "figures" / f"{recipe.name}.png"
-    sheets = [
-        Sheet(
-            **{**sheet, **{name: tuple(sheet[name]) for name in ("head", "notes")}}
-            | {"rows": tuple(map(tuple, sheet["rows"]))}
-            | {"strong": frozenset(map(tuple, sheet["strong"]))}
-        )
-        for sheet in values["sheets"]
-    ]
-    drawn = png.read_bytes() if recipe.kind == "figure" and png.is_file() else b""
-    return Made(recipe, tuple(sheets), drawn, values["missing"])
+    items = {name: item for name, item in kept.get("items", {}).items() if "html" in item}
+    for item in made.items:
+        kind = "tables" if item.sheets and not item.png else "figures" if item.png else ""
+        items[item.recipe.name] = {"kind": kind, "html": _item(item)}
+    sources = {source.name: _about(source) for source in made.sources.values()}
+    joined = {"items": items, "sources": kept.get("sources", {}) | sources}
+    atomic_write(file, json.dumps(joined, indent=1) + "\n")
+    return joined
 
 
 def _about(source: Source) -> str:
@@ -121,19 +73,13 @@ def _about(source: Source) -> str:
     return f"{source.about} {sizes}, {len(train.classes)} classes ({paper}); {model}."
 
 
-def _overview(made: Reproduction, shown: Shown) -> Html:
-    tables = sum(bool(item.sheets) for item in shown.items)
-    figures = sum(bool(item.png) for item in shown.items)
+def _overview(made: Reproduction, shown: Sequence[Mapping[str, str]]) -> Html:
+    counts = [(kind, str(sum(item["kind"] == kind for item in shown)))
+              for kind in ("tables", "figures")]  # fmt: skip
     trained = sum(result.finished for result in made.results)
-    numbers = [
-        ("tables", str(tables)),
-        ("figures", str(figures)),
-        ("runs", f"{trained:,}"),
-        ("seeds", str(len(made.seeds))),
-    ]
     return section(
         "Overview",
-        key_numbers(numbers),
+        key_numbers([*counts, ("runs", f"{trained:,}"), ("seeds", str(len(made.seeds)))]),
         *(paragraph(text) for text in _explained(made)),
     )
 
