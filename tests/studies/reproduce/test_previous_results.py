@@ -10,55 +10,46 @@ import pytest
 from hilltop.cli.main import main
 from hilltop.errors import DataError
 from hilltop.report.tables import Sheet
-from hilltop.studies.reproduce import (
-    Reproduction,
-    Source,
-    read_recipes,
-    write_reproduction_report,
-)
+from hilltop.studies.reproduce import read_recipes
+from hilltop.studies.reproduce.report import join_previous
 from hilltop.studies.reproduce.run import Made
-from hilltop.training import TrainConfig
 
 RECIPES = read_recipes()
 
 
-def written(out: Path, *cells: tuple[str, str], source: str = "") -> str:
-    """The page after a call that made tables, each of one cell."""
-    items = [
-        Made(RECIPES[name], (Sheet(f"Of {name}", ("", "mAP"), (("BCE", cell),)),), missing="Blank.")
-        for name, cell in cells
-    ]
-    sources = {"": Source(source, "Five images.", TrainConfig())} if source else {}
-    made = Reproduction(sources, (0,), tuple(items), (), 0.0)
-    return write_reproduction_report(out / "report.html", made).read_text()
+def table(name: str, cell: str) -> Made:
+    sheet = Sheet(f"Of {name}", ("", "mAP"), (("BCE", cell),), ("A note.",), {(0, 1)})
+    return Made(RECIPES[name], (sheet,), missing="One cell is blank.")
 
 
 def test_what_earlier_calls_made_stays_in_the_order_of_the_paper(tmp_path: Path) -> None:
-    written(tmp_path, ("openimages", "12.3"), source="Open Images")
-    page = written(tmp_path, ("coco", "45.6"), source="COCO")
-    assert page.index("45.6") < page.index("12.3")
-    assert page.count("Blank.") == 2
-    assert "On Open Images. Five images. On COCO. Five images." in page
+    file = tmp_path / "report.json"
+    join_previous(file, [table("openimages", "1")], {"Open Images": "Five images."}, RECIPES)
+    shown = join_previous(file, [table("coco", "2")], {"COCO": "Six."}, RECIPES)
+    assert [item.recipe.name for item in shown.items] == ["coco", "openimages"]
+    assert shown.sources == {"Open Images": "Five images.", "COCO": "Six."}
+    assert shown.items[1] == table("openimages", "1")
 
 
 def test_what_is_made_again_takes_the_place_of_the_earlier_one(tmp_path: Path) -> None:
-    written(tmp_path, ("coco", "12.3"))
-    page = written(tmp_path, ("coco", "45.6"))
-    assert "12.3" not in page
-    assert "45.6" in page
+    file = tmp_path / "report.json"
+    join_previous(file, [table("coco", "1")], {}, RECIPES)
+    shown = join_previous(file, [table("coco", "2")], {}, RECIPES)
+    assert [item.sheets[0].rows for item in shown.items] == [(("BCE", "2"),)]
 
 
 def test_what_has_no_recipe_any_more_is_left_out(tmp_path: Path) -> None:
-    written(tmp_path, ("coco", "12.3"))
     file = tmp_path / "report.json"
-    file.write_text(file.read_text().replace('"coco"', '"gone"'))
-    assert "12.3" not in written(tmp_path)
+    join_previous(file, [table("coco", "1")], {}, RECIPES)
+    others = {name: recipe for name, recipe in RECIPES.items() if name != "coco"}
+    assert not join_previous(file, [], {}, others).items
 
 
 def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "report.json").write_text('{"items": ')
+    file = tmp_path / "report.json"
+    file.write_text('{"items": ')
     with pytest.raises(DataError, match="Delete it"):
-        written(tmp_path)
+        join_previous(file, [], {}, RECIPES)
 
 
 def test_figures_of_two_calls_are_on_one_page(tmp_path: Path) -> None:

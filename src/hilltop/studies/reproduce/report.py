@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,9 @@ from PIL import Image
 from hilltop.checks import listed
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import read_json
-from hilltop.report.page import (
-    Html,
-    figure,
-    key_numbers,
-    paragraph,
-    section,
-    side_by_side,
-    write_page,
-)
-from hilltop.studies.reproduce.recipe import read_recipes
+from hilltop.report.page import write_page
+from hilltop.report.tables import Sheet
+from hilltop.studies.reproduce.recipe import Recipe, read_recipes
 from hilltop.studies.reproduce.run import Made, Reproduction
 from hilltop.studies.reproduce.source import Source
 from hilltop.studies.reproduce.tables import COMMON_NOTES
@@ -31,35 +24,92 @@ from hilltop.studies.reproduce.tables import COMMON_NOTES
 _COLUMN, _DPI = 4.5, 300  # inches that a figure for one column may have, and their usual dots
 
 
+@dataclass(frozen=True)
+class Shown:
+    """Everything that a page shows.
+
+    Attributes:
+        items: Tables and figures in the order of the paper.
+        sources: What they were made from: sentences by the name of a data set.
+    """
+
+    items: tuple[Made, ...]
+    sources: Mapping[str, str]
+
+
 def write_reproduction_report(path: Path, made: Reproduction) -> Path:
     """Write the page, with what earlier calls made in its folder, and return its path."""
-    kept = _joined(path.with_suffix(".json"), made)
-    shown = [kept["items"][name] for name in read_recipes() if name in kept["items"]]
+    sources = {source.name: _about(source) for source in made.sources.values()}
+    shown = join_previous(path.with_suffix(".json"), made.items, sources, read_recipes())
+    counts = {
+        "tables": sum(bool(item.sheets) for item in shown.items),
+        "figures": sum(bool(item.png) for item in shown.items),
+        "runs": sum(result.finished for result in made.results),
+        "seeds": len(made.seeds),
+    }
     write_page(
         path,
+        "paper.html",
         title="Tables and figures of the paper, reproduced",
-        lead=" ".join(f"On {name}. {about}" for name, about in kept["sources"].items()),
-        sections=[_overview(made, shown), *(Html(item["html"]) for item in shown)],
+        lead=" ".join(f"On {name}. {about}" for name, about in shown.sources.items()),
+        numbers=[(what, f"{count:,}") for what, count in counts.items()],
+        explained=_explained(made),
+        items=shown.items,
+        wide=_is_wide,
+        common=COMMON_NOTES,  # said once, above
     )
     return path
 
 
-def _joined(file: Path, made: Reproduction) -> dict[str, Any]:
+def join_previous(
+    file: Path, items: Sequence[Made], sources: Mapping[str, str], recipes: Mapping[str, Recipe]
+) -> Shown:
     """Join what was made now with what earlier calls made, and keep both for the next.
 
-    What was made now takes the place of what has the same name.
+    Args:
+        file: Where it is kept, in the folder of the reproduction.
+        items: What was made now; it takes the place of what has the same name.
+        sources: What it was made from.
+        recipes: All that there are; what has none any more is left out.
     """
-    kept: dict[str, Any] = {}
+    kept: dict[str, Any] = {"items": {}, "sources": {}}
     if file.is_file():
         kept = read_json(file, "Delete it: the page then shows what is made from now on.")
-    items = {name: item for name, item in kept.get("items", {}).items() if "html" in item}
-    for item in made.items:
-        kind = "tables" if item.sheets and not item.png else "figures" if item.png else ""
-        items[item.recipe.name] = {"kind": kind, "html": _item(item)}
-    sources = {source.name: _about(source) for source in made.sources.values()}
-    joined = {"items": items, "sources": kept.get("sources", {}) | sources}
-    atomic_write(file, json.dumps(joined, indent=1) + "\n")
-    return joined
+    known = {
+        name: _previous(recipes[name], values, file.parent)
+        for name, values in kept["items"].items()
+        if name in recipes
+    }
+    joined = known | {item.recipe.name: item for item in items}
+    shown = Shown(
+        tuple(sorted(joined.values(), key=lambda item: item.recipe.place)),
+        {**kept["sources"], **sources},
+    )
+    values = {
+        item.recipe.name: {
+            "sheets": [{**vars(sheet), "strong": sorted(sheet.strong)} for sheet in item.sheets],
+            "missing": item.missing,
+        }
+        for item in shown.items
+    }
+    content = {"items": values, "sources": shown.sources}
+    atomic_write(file, json.dumps(content, indent=1) + "\n")
+    return shown
+
+
+def _previous(recipe: Recipe, values: Mapping[str, Any], out: Path) -> Made:
+    """A table or figure as it was made; pictures are read from their own files."""
+    png = out / "figures" / f"{recipe.name}.png"
+    sheets = [
+        Sheet(
+            **{**sheet, **{name: tuple(sheet[name]) for name in ("head", "notes")}}
+            | {"rows": tuple(map(tuple, sheet["rows"]))}
+            | {"strong": frozenset(map(tuple, sheet["strong"]))}
+        )
+        for sheet in values["sheets"]
+    ]
+    drawn = png.read_bytes() if recipe.kind == "figure" and png.is_file() else b""
+    return Made(recipe, tuple(sheets), drawn, values["missing"])
 
 
 def _about(source: Source) -> str:
@@ -71,17 +121,6 @@ def _about(source: Source) -> str:
     paper = f"the paper has {other}" if other else "as in the paper"
     model = f"{base.model.model} at {base.model.image_size} px, {base.epochs} epochs"
     return f"{source.about} {sizes}, {len(train.classes)} classes ({paper}); {model}."
-
-
-def _overview(made: Reproduction, shown: Sequence[Mapping[str, str]]) -> Html:
-    counts = [(kind, str(sum(item["kind"] == kind for item in shown)))
-              for kind in ("tables", "figures")]  # fmt: skip
-    trained = sum(result.finished for result in made.results)
-    return section(
-        "Overview",
-        key_numbers([*counts, ("runs", f"{trained:,}"), ("seeds", str(len(made.seeds)))]),
-        *(paragraph(text) for text in _explained(made)),
-    )
 
 
 def _explained(made: Reproduction) -> list[str]:
@@ -120,22 +159,6 @@ def _comparable(made: Reproduction) -> str:
         f" {listed(names) or 'no data'}. Compare the order of methods and the gaps between"
         " them, not the numbers themselves."
     )
-
-
-def _item(item: Made) -> Html:
-    recipe = item.recipe
-    parts: list[Html] = []
-    if item.png:
-        caption = " ".join([f"{recipe.title}.", *recipe.notes])
-        wide = _is_wide(item.png)
-        shown = figure(item.png, alt=recipe.title, caption=caption, wide=wide)
-        parts.append(shown if wide else side_by_side(shown))
-    for sheet in item.sheets:
-        own = tuple(note for note in sheet.notes if note not in COMMON_NOTES)
-        parts.append(dataclasses.replace(sheet, notes=own).html())  # the others: in the overview
-    if item.missing:
-        parts.append(paragraph(item.missing))
-    return section(f"{recipe.title} ({recipe.name})", *parts)
 
 
 def _is_wide(png: bytes) -> bool:
