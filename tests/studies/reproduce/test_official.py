@@ -130,6 +130,17 @@ def test_a_method_that_the_paper_has_not_gets_a_row_of_its_own(
     assert "--methods gr: no run of these figures has it; there are bce," in capsys.readouterr().err
 
 
+def test_labels_that_a_plan_left_serve_a_comparison(tmp_path: Path) -> None:
+    """As the header of ``recipes/single_positive.yaml`` has it."""
+    root, out = fakes.coco(tmp_path / "data"), tmp_path / "out"
+    assert run("coco", root, out, "--dry-run") == 0
+    parts = [str(out / "coco" / "official" / f"{part}.parquet") for part in ("train", "val")]
+    words = ["compare", "--labels", parts[0], "--val-labels", parts[1], "--images", str(root)]
+    words += ["--methods", "ll_r", "--keep", "single", "--out", str(out / "compared"), *TINY]
+    assert main(words) == 0
+    assert "| ll_r | 1 |" in (out / "compared" / "table.md").read_text()
+
+
 def test_several_processes_print_every_line_once(tmp_path: Path) -> None:
     root, out = fakes.coco(tmp_path / "data"), tmp_path / "out"
     tiny = ["6" if before == "--batch-size" else word
