@@ -42,7 +42,10 @@ def check_number(
     """
     if not isinstance(value, numbers.Real):
         raise ArgumentTypeError(f"{name} must be a number, but got {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        number = math.inf if value > 0 else -math.inf
     above = number > low if low_open else number >= low
     if not (above and number <= high and math.isfinite(number)):
         bounds = []

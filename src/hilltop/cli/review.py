@@ -149,6 +149,8 @@ class Review:
         plan = Assignment.from_words(self.assign, classes, overlap=self.overlap)
         with closing(DecisionStore(folder.decisions)) as store:
             plan.keep(store, "command line")
+        if plan.remark:
+            print(f"--assign: {plan.remark}")
 
     def _ready(self, address: str, review: RunningReview) -> None:
         from hilltop.audit.review.security import is_loopback
