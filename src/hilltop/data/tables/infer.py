@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +54,7 @@ from hilltop.data.tables.rows import (
 )
 from hilltop.data.tables.words import (
     EMPTY,
+    NO_NAMES,
     PRESENT,
     SPREADSHEET_ERRORS,
     ZERO,
@@ -107,7 +108,7 @@ def detect_table(
         return None
     found = Found(source, options, cells)
     find_rows(found)
-    table = apply_header(even_rows(found), found.header_row, found.skip_rows)
+    table = apply_header(even_rows(found), found.header_row, found.left_out())
     if len(table.names) < 2 and options.image_column != ROW_NUMBER and cells.names is None:
         return None
     layout = _find_columns(found, table, format, classes)
@@ -255,7 +256,7 @@ def _label_columns(
     names = [table.names[at] for at in others]
     group = numbered_group(names)
     if group:
-        columns = [table.names.index(name) for name in group]
+        columns = [at for at in others if table.names[at] in group]
         words = {word for at in columns for word in table.values(at)} - EMPTY
         values = words - {*odd_words(words)}
         if words and values == words:
@@ -397,9 +398,10 @@ def _class_columns(
         # A column without any value or empty cell is no class; other cells beside these are asked
         # about, be they few or many. So are numbers that may be votes or confidences.
         odd = odd_words(words, said, options.label_threshold)
-        if len(odd) < len(words) or not words or _are_votes(words):
+        likely = are_likely(word for word in words if word)
+        if len(odd) < len(words) or not words or likely or _are_votes(words):
             chosen.append(at)
-            sure |= not odd or {*words} - {*odd} != {""}
+            sure |= not odd or likely or {*words} - {*odd} != {""}
     return [] if not sure or all(is_state_name(table.names[at]) for at in chosen) else chosen
 
 
@@ -447,12 +449,8 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
             class_columns="1:",
         )
     rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
-    words = [word for word in odd if number_in(word) is None]
-    last = table.row_of(len(table) - 1) if len(table) else None
     alone = len(set(rows)) == 1 and sum(odd.values()) == len(where)
-    shares = any(not word.isdigit() for word in odd if word not in words)  # sums are whole
-    alone = alone and not shares and bool(len(where) == len(columns) or beside - {""})
-    if alone and (rows[0] == last or (len(where) > 1 and len(words) == len(odd))):
+    if alone and _may_be_no_image(table, layout, columns, rows[0], odd):
         _ask_odd_row(found, table, layout, rows[0], [*odd], len(where))
     elif odd and not any("values" in question.answers for question in found.questions):
         found.questions.append(
@@ -500,6 +498,24 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     )
 
 
+def _may_be_no_image(
+    table: Table, layout: Layout, columns: Sequence[int], row: int, odd: Collection[str]
+) -> bool:
+    """Whether the only row with odd words may be a header, a remark or a sum: it holds no others.
+
+    Sums are whole numbers in the last row, where 0 and 1 may stand beside them.
+    """
+    at = next(at for at in range(len(table)) if table.row_of(at) == row)
+    if layout.image_column != ROW_NUMBER:
+        name = table.distinct(table.index(layout.image_column or ""))[at].as_py()
+        if is_file(name):
+            return False
+    if all(word.isdigit() for word in odd):
+        return at == len(table) - 1
+    held = {canonical(table.distinct(column)[at].as_py()) for column in columns}
+    return not any(map(number_in, odd)) and held <= {*odd, ""}
+
+
 def _ask_odd_row(
     found: Found, table: Table, layout: Layout, row: int, words: Sequence[str], cells: int
 ) -> None:
@@ -512,7 +528,7 @@ def _ask_odd_row(
     names = found.cells.names is None and any(row in table.rows_with(image or 0, w) for w in above)
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
     numbers = all(number_in(word) is not None for word in words)
-    if names and not numbers and len(words) == cells:
+    if names and not numbers and len(words) == cells and row == table.row_of(0):
         answer = {"header_row": str(row)}
     option = "--label-threshold or --values" if numbers else "--values"
     found.ask(
@@ -710,15 +726,16 @@ def _brackets(
     if any(parsed is None for parsed in lists):
         odd = next(cell for cell, parsed in zip(cells, lists, strict=True) if parsed is None)
         marks = [mark for mark in DELIMITERS if mark in odd]
-        few = 2 * len(bracketed) < len(cells)
-        likely = (marks[0] if marks else None) if few else JSON_LISTS
-        found.ask(
+        text = (
             f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
-            " is no list of names as JSON or Python writes it. Pass --delimiter json, and correct"
-            " such cells; or the delimiter between labels, with which brackets are part of names.",
-            delimiter=_delimiter_word(likely),
+            " is no list of names as JSON or Python writes it. Correct such cells; or pass"
+            " --delimiter with what stands between labels (none if nothing does), with which"
+            " brackets are part of names."
         )
-        return likely
+        if 2 * len(bracketed) >= len(cells):
+            raise data_error(found.source.path, text)
+        found.ask(text, delimiter=_delimiter_word(marks[0] if marks else None))
+        return marks[0] if marks else None
     return _lists(found, [parsed for parsed in lists if parsed is not None], layout)
 
 
@@ -775,7 +792,7 @@ def _label_words(
     options = found.options
     said = parse_values(options, found.source.path)
     said = {word: meaning for word, meaning in said.items() if meaning in ("empty", "label")}
-    strange = (EMPTY - {"", "none"}) | SPREADSHEET_ERRORS
+    strange = (EMPTY - {"", "none"}) | SPREADSHEET_ERRORS | NO_NAMES
     seen: dict[str, int] = {}
     for at in columns:
         if is_list(table.columns[at]) or delimiter in (JSON_LISTS, MULTI_HOT):

@@ -63,6 +63,11 @@ FILE_ENDING = re.compile(
 """The ending of a picture or a sound."""
 
 
+_ORDERED = re.compile(
+    r"(?:primary|secondary|tertiary|first|second|third|main|other)[\s_.-]+(.*)", re.IGNORECASE
+)
+
+
 def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name.rpartition(".")[2].lower())
 
@@ -99,20 +104,19 @@ def names_a_column(cell: str) -> bool:
 
 
 def numbered_group(names: Sequence[str]) -> list[str]:
-    """Columns that differ only in a number or an order: ``Species 1``, ``Species 2``.
+    """Columns that differ at most in a number or an order: ``Species``, ``Species 2``.
 
     Returns:
         The only such group of labels, empty if there is none.
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[bool, str], list[str]] = {}
     for name in names:
-        found = re.fullmatch(r"(.*?)[\s_.-]*\d{1,3}", name.strip()) or re.fullmatch(
-            r"(?:primary|secondary|tertiary|first|second|third|main|other)[\s_.-]+(.*)",
-            name.strip(),
-            re.IGNORECASE,
-        )
-        if found and found[1] and is_label_name(found[1]):
-            groups.setdefault(_plain(found[1]).removesuffix("s"), []).append(name)
+        ordered = _ORDERED.fullmatch(name.strip())
+        numbered = re.fullmatch(r"(.*?)(?:[\s_.-]*\d{1,3})?", name.strip())
+        word = (ordered or numbered or [""])[1]
+        if word and is_label_name(word):
+            key = bool(ordered), word.strip().casefold()
+            groups.setdefault(key, []).append(name)
     several = [group for group in groups.values() if len(group) > 1]
     return several[0] if len(several) == 1 else []
 
@@ -124,6 +128,8 @@ MINUS_ONE = "-1"
 SPREADSHEET_ERRORS = frozenset(
     ["#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#null!", "#num!", "#n/d"]
 )
+NO_NAMES = frozenset(["-", "--", "\u2013", "\u2014", "?", ".", "n.a."])
+"""What people write into a cell instead of a label."""
 ANY = "*"
 _STATE_OF = {state.name.lower(): state for state in State}
 _STATES = tuple(_STATE_OF)
