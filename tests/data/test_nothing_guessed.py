@@ -30,7 +30,6 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "sums without a name": ("image,cat,dog\na,1,0\nb,1,0\n,2,0\n", {}, "Row 4 alone holds '2'"),
     "a header in between": ("image,tags\na.jpg,cat\nimage,tags\nb.jpg,dog\n", {}, "row 3 ('image')"),
     "a header in between, classes": ("image,cat\na.jpg,1\nimage,cat\nb.jpg,0\n", {}, "--skip-rows 3"),
-    "all names but one are files": ("image,cat\na.jpg,1\nb.jpg,1\nPrevalence,1\n", {}, "row 4 ('Prevalence')"),
     "a comment below the header": ("image,cat\n# by Ann\na.jpg,1\nb.jpg,0\n", {"skip_rows": "2"}, {"a.jpg": "cat", "b.jpg": ""}),
     "a row that is not there": ("image,cat\na.jpg,1\nb.jpg,0\n", {"skip_rows": "7"}, "there is no row 7"),
     "a remark": ("image,cat\na,1\nb,1\nchecked by Ann,\n", {}, "row 4 ('checked by Ann')"),
@@ -108,6 +107,9 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "a mark of direction": ("image,tag\na,cat\u200e\nb,cat\n", {}, "--merge-names"),
     "a hard space": ("image,tag\na,red\u00a0fox\nb,red fox\n", {"delimiter": "none"}, "look the same"),
     # Encodings
+    "two columns that may be states": ("image,label,score,confidence\na,cat,1,0.2\nb,dog,0,0.9\n", {}, "--state-column"),
+    "a column that says what is present": ("image,label,is_present\na,cat,yes\na,dog,no\n", {"zero": "absent"}, {"a": "cat"}),
+    "rows of class numbers": ("a.jpg,0,3\nb.jpg,4\n", {}, "--label-columns 1:"),
     "a mark at the start": ("\ufeffimage,cat\na,1\n", {}, {"a": "cat"}),
     "UTF-16": ("image,cat\na,1\n".encode("utf-16"), {}, {"a": "cat"}),
     "UTF-16 without a mark": ("image,cat\na,1\nb,0\n".encode("utf-16-le"), {}, "--encoding utf-16-le"),

@@ -343,7 +343,7 @@ def _files_of(source: Source, split: str | None) -> _Files:
             below = next(iter(parts))
             raise data_error(
                 root,
-                f"there are XML files here and in {below!r}. Name one folder, or move them together.",
+                f"there are XML files here and in {below!r}. Name one of these folders.",
             )
         return _Files([(None, path) for path in files.values()])
     split = choose_split(root / SETS, splits, split)

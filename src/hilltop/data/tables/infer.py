@@ -55,9 +55,7 @@ from hilltop.data.tables.rows import (
 from hilltop.data.tables.words import (
     EMPTY,
     NO_NAMES,
-    PRESENT,
     SPREADSHEET_ERRORS,
-    ZERO,
     all_values,
     are_likely,
     canonical,
@@ -283,8 +281,8 @@ def _label_columns(
             _ask_binary(found, table, labelled[:1])
         return _shape(found, table, labelled[0], others, format)
     chosen = _class_columns(found, table, others, closed)
-    if found.is_uneven:
-        chosen = [at for at in chosen if any(word in PRESENT | ZERO for word in table.values(at))]
+    if found.is_uneven and not all(_holds_values(found, table, at) for at in others):
+        chosen = []
     if chosen and format is None:
         silent = bool(len(table)) and EMPTY.issuperset(table.values(others[0]))
         headless = found.header_row is None and found.cells.names is None
@@ -364,7 +362,18 @@ def _state_column(found: Found, table: Table, labels: int, others: Sequence[int]
     exact = [at for at in named if table.names[at].strip().lower() == "state"]
     if len(exact) == 1:
         return exact[0]
-    return named[0] if len(named) == 1 and not is_list(table.columns[labels]) else None
+    if not named or is_list(table.columns[labels]):
+        return None
+    if len(named) > 1 and not any(
+        "state_column" in question.answers for question in found.questions
+    ):
+        shown = ", ".join(table.names[at] for at in named)
+        found.ask(
+            f"Which column says whether a label is present: {shown}? Pass --state-column with one"
+            f" of them, or --state-column {NONE} if every row is a label.",
+            state_column=table.name(named[0]),
+        )
+    return named[0]
 
 
 def _holds_values(found: Found, table: Table, at: int) -> bool:
@@ -647,7 +656,7 @@ def _delimiter(
         plain = [cell for at in columns for cell in _names(table, at) if cell[0] not in "[{("]
         if len(columns) > 1 and not mixed and all(parse_labels(cell) for cell in plain):
             return JSON_LISTS  # some columns hold lists, others one label
-        return _brackets(found, cells, bracketed, layout)
+        return _brackets(found, table, columns, bracketed, layout)
     if cells and all(map(_VECTOR.fullmatch, cells)) and not single:
         marks = {mark for cell in cells for mark in _SPLIT.findall(cell)}
         if len(marks) == 1 and _are_vectors([_SPLIT.split(cell) for cell in cells], layout):
@@ -719,12 +728,13 @@ def _mix(cells: Sequence[str], mark: str) -> bool:
 
 
 def _brackets(
-    found: Found, cells: Sequence[str], bracketed: Sequence[str], layout: Layout
+    found: Found, table: Table, columns: Sequence[int], bracketed: Sequence[str], layout: Layout
 ) -> str | None:
     """What cells in brackets are: lists as JSON or Python writes them, or a question."""
-    lists = [parse_list(cell) for cell in cells]
-    if any(parsed is None for parsed in lists):
-        odd = next(cell for cell, parsed in zip(cells, lists, strict=True) if parsed is None)
+    cells = [(at, cell) for at in columns for cell in _names(table, at)]
+    lists = [parse_list(cell) for _, cell in cells]
+    if None in lists:
+        at, odd = cells[lists.index(None)]
         marks = [mark for mark in DELIMITERS if mark in odd]
         text = (
             f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
@@ -733,7 +743,7 @@ def _brackets(
             " brackets are part of names."
         )
         if 2 * len(bracketed) >= len(cells):
-            raise data_error(found.source.path, text)
+            raise data_error(found.source.path, text, line=table.rows_with(at, odd, 1)[0])
         found.ask(text, delimiter=_delimiter_word(marks[0] if marks else None))
         return marks[0] if marks else None
     return _lists(found, [parsed for parsed in lists if parsed is not None], layout)

@@ -277,9 +277,6 @@ def without_strange(found: Found, table: Table, image: int | None) -> Table:
     name = table.names[image]
     if found.header_row is not None and len(table) and ids[0].as_py() != name:
         odd = pc.or_(odd, pc.equal(words, name))
-    bare = pc.invert(pc.match_substring_regex(words, r"\.\w{2,5}$"))
-    if pc.sum(bare).as_py() == 1 and len(words) > 2:
-        odd = pc.or_(odd, bare)  # all others are names of files
     for word in words.filter(pc.and_(odd, pc.not_equal(words, ""))).to_pylist():
         strange.update(dict.fromkeys(table.rows_with(image, word, len(table)), word))
     if len(table):

@@ -56,7 +56,9 @@ _NEITHER = word_set(
     patientage patientgender subject subjectid index width height year unnamed0 rownumber
     """
 )
-_STATE_NAMES = frozenset(["state", "value", "confidence", "score", "probability", "present"])
+_STATE_NAMES = word_set(
+    "state value confidence conf score probability prob present ispresent presence exists positive"
+)
 FILE_ENDING = re.compile(
     r"\.(?:jpe?g|png|gif|bmp|tiff?|webp|heic|heif|avif|wav|mp[34]|flac|dcm|npy)$", re.IGNORECASE
 )
@@ -115,7 +117,8 @@ def numbered_group(names: Sequence[str]) -> list[str]:
         numbered = re.fullmatch(r"(.*?)(?:[\s_.-]*\d{1,3})?", name.strip())
         word = (ordered or numbered or [""])[1]
         if word and is_label_name(word):
-            key = bool(ordered), word.strip().casefold()
+            plain = _plain(word).removesuffix("s") if ordered else word.strip().casefold()
+            key = bool(ordered), plain
             groups.setdefault(key, []).append(name)
     several = [group for group in groups.values() if len(group) > 1]
     return several[0] if len(several) == 1 else []
@@ -374,10 +377,36 @@ def odd_values_question(
 
 _LIKELY = {
     **dict.fromkeys(
-        ("on", "ja", "oui", "si", "s\u00ed", "sim", "da", "positive", "pos", "+"), "present"
+        (
+            "on",
+            "ja",
+            "oui",
+            "si",
+            "s\u00ed",
+            "sim",
+            "da",
+            "positive",
+            "pos",
+            "+",
+            "\u2611",
+            "\u2612",
+        ),
+        "present",
     ),
     **dict.fromkeys(
-        ("off", "nein", "non", "nee", "n\u00e3o", "negative", "neg", "-", "\u2717", "\u2718"),
+        (
+            "off",
+            "nein",
+            "non",
+            "nee",
+            "n\u00e3o",
+            "negative",
+            "neg",
+            "-",
+            "\u2610",
+            "\u2717",
+            "\u2718",
+        ),
         "absent",
     ),
 }
