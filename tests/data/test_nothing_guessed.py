@@ -110,6 +110,8 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "two columns that may be states": ("image,label,score,confidence\na,cat,1,0.2\nb,dog,0,0.9\n", {}, "--state-column"),
     "a column that says what is present": ("image,label,is_present\na,cat,yes\na,dog,no\n", {"zero": "absent"}, {"a": "cat"}),
     "rows of class numbers": ("a.jpg,0,3\nb.jpg,4\n", {}, "--label-columns 1:"),
+    "a split of a table": ("image,cat,split\na,1,train\nb,0,val\n", {"split": "val"}, "--split val does not apply"),
+    "a sheet of a text": ("image,cat\na,1\nb,0\n", {"sheet": "1"}, "Leave out --sheet"),
     "a mark at the start": ("\ufeffimage,cat\na,1\n", {}, {"a": "cat"}),
     "UTF-16": ("image,cat\na,1\n".encode("utf-16"), {}, {"a": "cat"}),
     "UTF-16 without a mark": ("image,cat\na,1\nb,0\n".encode("utf-16-le"), {}, "--encoding utf-16-le"),

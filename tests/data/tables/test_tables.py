@@ -226,6 +226,33 @@ def test_a_comment_in_a_class_file_is_no_class(tmp_path: Path) -> None:
         read_labels(path, unlisted="unknown", classes=classes)
 
 
+@pytest.mark.parametrize("heading", ["classes", "name", "Class_Name"])
+def test_a_heading_does_not_shift_the_numbers_of_classes(heading: str, tmp_path: Path) -> None:
+    path = save(tmp_path, "image,labels\na.jpg,0 2\n")
+    names = tmp_path / "classes.txt"
+    names.write_text(f"{heading}\ncat\ndog\nfox\n")
+    with pytest.raises(DataError, match="looks like a heading"):
+        read_labels(path, unlisted="unknown", classes=names)
+
+
+@pytest.mark.parametrize(
+    ("text", "classes"),
+    [
+        ("0 cat\n1 dog\n2 red fox\n", ("cat", "dog", "red fox")),
+        ("0: cat\n1: dog\n2: fox\n", ("cat", "dog", "fox")),
+        ("3 wheeler\n5 wheeler\n7 wheeler\n", ("3 wheeler", "5 wheeler", "7 wheeler")),
+    ],
+)
+def test_class_lists_may_number_their_lines(
+    text: str, classes: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = save(tmp_path, "image,labels\na.jpg,0 2\n")
+    (tmp_path / "classes.txt").write_text(text)
+    table = read_labels(path, unlisted="unknown", classes=tmp_path / "classes.txt")
+    assert table.classes == classes
+    assert table.labels_of(0) == (classes[0], classes[2])
+
+
 def test_a_class_list_is_closed_and_gives_numbers_their_names(tmp_path: Path) -> None:
     classes = tmp_path / "classes.txt"
     classes.write_text("7,cat\n9,dog\n")

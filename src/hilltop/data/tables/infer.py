@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -459,9 +459,8 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
         )
     rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
     alone = len(set(rows)) == 1 and sum(odd.values()) == len(where)
-    if alone and _may_be_no_image(table, layout, columns, rows[0], odd):
-        _ask_odd_row(found, table, layout, rows[0], [*odd], len(where))
-    elif odd and not any("values" in question.answers for question in found.questions):
+    asked = alone and _ask_odd_row(found, table, layout, columns, rows[0], [*odd])
+    if odd and not asked and not any("values" in question.answers for question in found.questions):
         found.questions.append(
             odd_values_question(
                 odd,
@@ -507,44 +506,35 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     )
 
 
-def _may_be_no_image(
-    table: Table, layout: Layout, columns: Sequence[int], row: int, odd: Collection[str]
+def _ask_odd_row(
+    found: Found, table: Table, layout: Layout, columns: Sequence[int], row: int, odd: Sequence[str]
 ) -> bool:
-    """Whether the only row with odd words may be a header, a remark or a sum: it holds no others.
+    """Ask about the only row with odd words if it may be a header, a remark or a sum.
 
-    Sums are whole numbers in the last row, where 0 and 1 may stand beside them.
+    A header or remark holds no other words. Sums are whole numbers in the last row, where 0 and 1
+    may stand beside them.
     """
     at = next(at for at in range(len(table)) if table.row_of(at) == row)
-    if layout.image_column != ROW_NUMBER:
-        name = table.distinct(table.index(layout.image_column or ""))[at].as_py()
-        if is_file(name):
-            return False
-    if all(word.isdigit() for word in odd):
-        return at == len(table) - 1
-    held = {canonical(table.distinct(column)[at].as_py()) for column in columns}
-    return not any(map(number_in, odd)) and held <= {*odd, ""}
-
-
-def _ask_odd_row(
-    found: Found, table: Table, layout: Layout, row: int, words: Sequence[str], cells: int
-) -> None:
-    """Ask about the only row that holds other words than the rest: a second header, or a remark."""
     image = None if layout.image_column == ROW_NUMBER else table.index(layout.image_column or "")
-    # Under a header, the cell for the images is empty, or merged with the name above.
-    above = (
-        [] if image is None else [w for w in ("", table.names[image]) if w in table.counts(image)]
-    )
-    names = found.cells.names is None and any(row in table.rows_with(image or 0, w) for w in above)
+    name = None if image is None else table.distinct(image)[at].as_py()
+    held = [canonical(table.distinct(column)[at].as_py()) for column in columns]
+    sums = all(word.isdigit() for word in odd)
+    if is_file(name or "") or (sums and at < len(table) - 1):
+        return False
+    if not sums and (any(map(number_in, odd)) or not {*held} <= {*odd, ""}):
+        return False
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
-    numbers = all(number_in(word) is not None for word in words)
-    if names and not numbers and len(words) == cells and row == table.row_of(0):
+    # Under a header, the cell for the images is empty, or merged with the name above.
+    names = image is not None and name in ("", table.names[image])
+    if names and at == 0 and not sums and len(odd) == len(held) and found.cells.names is None:
         answer = {"header_row": str(row)}
-    option = "--label-threshold or --values" if numbers else "--values"
+    option = "--label-threshold or --values" if sums else "--values"
     found.ask(
-        f"Row {row} alone holds {few(words)}. Pass --header-row {row} if it names the columns,"
+        f"Row {row} alone holds {few(odd)}. Pass --header-row {row} if it names the columns,"
         f" --skip-rows {row} if it is no image, or {option} to say what that means.",
         **answer,
     )
+    return True
 
 
 def _rows_of(table: Table, at: int, word: str) -> list[int]:
