@@ -49,8 +49,10 @@ class Backbone:
         """Return the backbone with the checksum of its weights; as it is where they are no file."""
         from hilltop.models.weights import find_weights
 
+        if self.weights == "timm":  # also the name of a package, which holds none
+            return self
         file = find_weights(self.weights)
-        if self.weights == "timm" or not file.is_file():
+        if not file.is_file():
             return self
         with file.open("rb") as content:
             return replace(self, digest=hashlib.file_digest(content, "sha256").hexdigest()[:32])
@@ -123,10 +125,20 @@ class FeatureExtractor:
         if torch.cuda.is_available():
             own = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
             self.device = torch.device("cuda", own)
-        self.model: Callable[[Tensor], Tensor] = _frozen(backbone).to(self.device)
+        known = backbone.with_digest()
+        if backbone.digest not in (None, known.digest):
+            raise DataError(
+                f"{backbone.weights}: these are not the weights that the features were made with."
+                " Put those back, or compute the features anew and train on them."
+            )
         if self.device.type == "cpu" and images >= LEAST_IMAGES:
+            key = f"{backbone.name} {known.digest}" if known.digest is not None else ""
             with torch.inference_mode():
-                self.model = onnx_backbone(self.model, self.image_size, say)
+                self.model: Callable[[Tensor], Tensor] = onnx_backbone(
+                    lambda: _frozen(backbone), key, self.image_size, say
+                )
+        else:
+            self.model = _frozen(backbone).to(self.device)
 
     def __call__(
         self,
@@ -197,11 +209,6 @@ def _frozen(backbone: Backbone) -> nn.Module:
     """The backbone without its classifier."""
     from hilltop.models import build_image_model
 
-    if backbone.digest is not None and backbone.with_digest().digest != backbone.digest:
-        raise DataError(
-            f"{backbone.weights}: these are not the weights that the features were made with. Put"
-            " those back, or compute the features anew and train on them."
-        )
     with warnings.catch_warnings():
         # That the classifier starts anew does not matter where none is used.
         warnings.simplefilter("ignore", HilltopWarning)
