@@ -319,6 +319,8 @@ def test_an_empty_workbook_says_so(tmp_path: Path) -> None:
 ASKED = {
     "a header in between": ("image,cat,dog\na.jpg,1,0\nimage,cat,dog\nb.jpg,0,1\n", {"skip_rows": "3"}),
     "a typing error": ("image,cat,dog\na.jpg,1,0\nb.jpg,0,l\n", {"values": "l=unknown"}),
+    "a typing error in one of many": ("image,a,b,c\n1.jpg,1,0,1\n2.jpg,0,l,1\n3.jpg,1,1,1\n", {"values": "l=unknown"}),
+    "a column of counts": ("image,a,b,n\n1.jpg,1,0,1\n2.jpg,1,1,2\n3.jpg,1,1,2\n", {"ignore_columns": "n"}),
     "a row too short": ("image,cat,dog\na.jpg,1,0\n# b\nc.jpg,0,1\n", {"skip_rows": "3"}),
     "units right below the header": ("image,cat,dog\n,count,count\na,1,0\n", {"skip_rows": "2"}),
 }  # fmt: skip

@@ -446,7 +446,8 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     # Columns with texts that are few, or hold no value beside them, are likely no classes.
     beside = {word for at in where for word in table.values(at) if word not in odd}
     no_class = 2 * len(where) < len(columns) or (len(where) < len(columns) and beside <= {""})
-    no_class = no_class and not are_likely(odd)
+    typed = bool(beside - {""}) and 2 * max(odd.values(), default=0) < len(table)  # few cells alone
+    no_class = no_class and not are_likely(odd) and not typed
     counts: Counter[str] = Counter()
     for at in columns:
         if not (no_class and at in where):
