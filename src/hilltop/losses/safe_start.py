@@ -129,6 +129,8 @@ class SafeStart(nn.Module):
         logits = batch.logits
         if not (self.training and learns_from(logits) and logits.numel()):
             return loss.evaluate(batch)
+        if self.sums.device != logits.device:  # as BCEWithLogitsLoss, a loss need not be moved
+            self.stage, self.sums = self.stage.to(logits.device), self.sums.to(logits.device)
         batch = batch._replace(complete=loss.check_targets(batch.targets))
         if self.known_stage == _CROSS_ENTROPY:
             return cross_entropy(loss, batch)
@@ -196,7 +198,7 @@ def cross_entropy(
         shift: Subtracted from all logits.
         push: Added to every entry.
     """
-    logits = batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+    logits = batch.logits
     targets = functional.smooth_targets(batch.targets.to(logits.dtype), loss.label_smoothing)
     weight, pos_weight = loss.class_weights(logits)
     if batch.complete and shift is None and loss.reduction == "mean":  # as in torch, to the bit
@@ -233,11 +235,10 @@ def _count(batch: PairBatch, shift: Tensor) -> Tensor:
 
 def _mean_logit(batch: PairBatch) -> Tensor:
     """Return the mean logit of known entries, differentiable."""
-    logits = batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
     if batch.complete:
-        return logits.mean()
+        return batch.logits.mean()
     known = batch.targets == batch.targets
-    return torch.where(known, logits, 0.0).sum() / known.sum().clamp(min=1)
+    return torch.where(known, batch.logits, 0.0).sum() / known.sum().clamp(min=1)
 
 
 def _over_if_unknown(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:

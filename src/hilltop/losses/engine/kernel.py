@@ -158,7 +158,6 @@ class _WithGradient(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, found: tuple[Tensor, Tensor]) -> Tensor:
         value, grad = found
         ctx.save_for_backward(grad)
-        ctx.dtype = logits.dtype
         return value
 
     @staticmethod
@@ -171,7 +170,7 @@ class _WithGradient(torch.autograd.Function):
         elif grad_loss.ndim or grad_loss.item() != 1:
             # In place: new memory of that size costs more time than the multiplication.
             grad = grad.mul_(grad_loss)
-        return grad if grad.dtype == ctx.dtype else grad.to(ctx.dtype), None
+        return grad, None
 
 
 class _Final(torch.autograd.Function):

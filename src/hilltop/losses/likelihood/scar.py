@@ -18,7 +18,7 @@ from hilltop.checks import check_number, check_whole
 from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError
 from hilltop.losses import functional
-from hilltop.losses.base import PairBatch, check_one_for_each_class, compute_dtype
+from hilltop.losses.base import PairBatch, check_one_for_each_class
 from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.engine.kernel import KernelTerm
@@ -273,7 +273,7 @@ class ScarLikelihood(MultiLabelLoss):
         return self._posterior(self.batch(logits, targets, verified))
 
     def _posterior(self, batch: PairBatch) -> Tensor:
-        logits = batch.logits.to(compute_dtype(batch.logits))
+        logits = batch.logits
         missing = torch.sigmoid(logits + self.frequency.log_lost(logits, warm=False))
         if batch.verified is not None:
             missing = torch.where(batch.verified, 0.0, missing)

@@ -10,14 +10,7 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_number, check_whole
 from hilltop.errors import ArgumentError
-from hilltop.losses.base import (
-    LabelStats,
-    Loss,
-    PairBatch,
-    ParameterGroups,
-    Reduction,
-    compute_dtype,
-)
+from hilltop.losses.base import LabelStats, Loss, PairBatch, ParameterGroups, Reduction
 from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.memory import batch_rows, describe_bytes
 
@@ -139,7 +132,7 @@ class Role(Loss):
         logits, targets = batch.logits, batch.targets
         rows = batch_rows("role", batch, self.pairs)
         assert self.moved is not None
-        dtype, classes = compute_dtype(logits), logits.shape[-1]
+        dtype, classes = logits.dtype, logits.shape[-1]
         column = torch.arange(classes, device=rows.device)
         start = _SPREAD * _uniform(rows.unsqueeze(1) * classes + column, self.seed).to(dtype)
         start = torch.where(targets == 1, _SURE, start.view(logits.shape))
@@ -154,8 +147,7 @@ class Role(Loss):
 
 def _taught_by(teacher: Tensor, batch: PairBatch, share: float) -> Tensor:
     """Return what the learner's logits cost, entry by entry; unknown entries cost 0."""
-    learner = batch.logits.to(compute_dtype(batch.logits))
-    labels = batch.targets.to(learner.dtype)
+    learner, labels = batch.logits, batch.targets.to(batch.logits.dtype)
     known = labels == labels  # NaN differs from itself
     learner, labels = torch.where(known, learner, 0.0), torch.where(known, labels, 0.0)
     present, absent = F.softplus(-learner), F.softplus(learner)

@@ -70,6 +70,8 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         """Select the candidates above the threshold of their class."""
         logits, epoch = batch.logits, torch.as_tensor(batch.epoch)
         learning = learning and logits.numel() > 0
+        if self.missing.device != logits.device:
+            self.to(logits.device)
         if self.scores is None and learning:
             self._start(logits.shape[-1])
         if self.scores is None or self.scores.shape[1] != logits.shape[-1]:
