@@ -28,7 +28,7 @@ class Evidence:
     """What out-of-fold scores say about missing labels.
 
     Attributes:
-        weight: How much each unlabelled pair counts ``(N, C)``: 0 for a probable missing label and
+        weight: How much each unlabelled entry counts ``(N, C)``: 0 for a probable missing label and
             1 for all others; None if no labels seem to be missing.
         sentence: The finding in words.
     """
@@ -115,7 +115,7 @@ class Loss(nn.Module):
 
     Subclasses write :meth:`entries`. Checks, the safe start, the watch and reduction are here. The
     other methods are there for losses that change over time, learn from the labels as a whole, or
-    turn unlabelled pairs into labels.
+    turn unlabelled entries into labels.
 
     Args:
         reduction: ``"mean"`` over entries, ``"sum"``, ``"batchmean"`` (sum over classes, mean over
@@ -227,7 +227,7 @@ class Loss(nn.Module):
         return self.reduce(self.entries(batch), batch)
 
     def entries(self, batch: PairBatch) -> Tensor:
-        """Return the loss of every pair, differentiable; 0 where the target is NaN.
+        """Return the loss of every entry, differentiable; 0 where the target is NaN.
 
         This is what a subclass writes.
         """

@@ -22,7 +22,7 @@ _RAREST = 1 / (1 + math.exp(10.0))  # share of labels that a class has at the le
 
 @torch.no_grad()
 def best_constant(loss: Loss, targets: Tensor, *, verified: Tensor | None = None) -> float:
-    r"""Return the logit that, given to every pair, makes the loss on these labels least.
+    r"""Return the logit that, given to every entry, makes the loss on these labels least.
 
     .. math:: b = \arg\min_x \sum_{i,c} L(x, y_{ic})
 

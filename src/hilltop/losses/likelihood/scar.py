@@ -220,8 +220,8 @@ class ScarNegative(NegativeTerm):
             return None
         number = self.frequency.as_number()
         if number is None:
-            return KernelTerm("kept", by_class=self.frequency.recorded_and_lost(logits))
-        return KernelTerm("kept", keep=number, lost=1 - number)
+            return KernelTerm("scar", by_class=self.frequency.recorded_and_lost(logits))
+        return KernelTerm("scar", keep=number, lost=1 - number)
 
 
 class ScarLikelihood(MultiLabelLoss):

@@ -1,7 +1,7 @@
 """Auto: binary cross-entropy in which probable missing labels are masked out.
 
-Unlabelled pairs that out-of-fold scores show to be probable missing labels have weight 0; all other
-entries have weight 1. Without such evidence this is plain binary cross-entropy.
+Unlabelled entries that out-of-fold scores show to be probable missing labels have weight 0;
+all other entries have weight 1. Without such evidence this is plain binary cross-entropy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_EVIDENCE = "nothing is known of how labels were lost, so plain cross-entropy 
 
 
 class AbsentWeights(Correction):
-    r"""Masks out every unlabelled pair that is probably a missing label.
+    r"""Masks out every unlabelled entry that is probably a missing label.
 
     .. math:: keep_{ic} = I(P(\text{absent}_{ic}) \ge 0.3), \qquad pseudo_{ic} = 0
 

@@ -14,7 +14,7 @@ from hilltop.losses.base import LabelStats, Loss, PairBatch, ParameterGroups, Re
 from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.memory import batch_rows, describe_bytes
 
-_SPREAD = math.log(0.6 / 0.4)  # estimates of unlabelled pairs start between 0.4 and 0.6,
+_SPREAD = math.log(0.6 / 0.4)  # estimates of unlabelled entries start between 0.4 and 0.6,
 _SURE = math.log(0.995 / 0.005)  # those of labels at 0.995 and of verified absent entries at 0.005
 
 
@@ -101,7 +101,7 @@ class Role(Loss):
         )
 
     def entries(self, batch: PairBatch) -> Tensor:
-        """Return the loss of every pair, that of the model and that of its estimate."""
+        """Return the loss of every entry, that of the model and that of its estimate."""
         table, share = self._guesses(batch), self.share(batch.logits)
         model = _taught_by(table.detach(), batch, share)
         return model + _taught_by(batch.logits.detach(), batch.with_logits(table), share)
