@@ -224,7 +224,7 @@ class Loss(nn.Module):
     def evaluate(self, batch: PairBatch) -> Tensor:
         """Return the reduced loss by its equation, without safe start and watch."""
         batch = batch._replace(complete=self.check_targets(batch.targets))
-        return self.reduce(self.entries(batch), batch)
+        return self.reduce(self.entries(batch), batch).to(batch.logits.dtype)
 
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the loss of every entry, differentiable; 0 where the target is NaN.
