@@ -212,9 +212,10 @@ def _run(given: CommonOptions) -> None:
         width = min(HELP_WIDTH, shutil.get_terminal_size((HELP_WIDTH, 24)).columns)
         print(render_help(command, name, labels="--help-labels" in rest, width=width), end="")
     else:
-        aside = getattr(load_command(name), "prints_answer", False)
-        with shown(quiet=given.quiet, json=given.json, aside=aside, debug=given.debug):
-            result = run_command(given.words, quiet=given.quiet)
+        answers = getattr(load_command(name), "prints_answer", False)
+        silent = given.quiet and (given.json or not answers)
+        with shown(quiet=given.quiet, json=given.json, aside=answers, debug=given.debug):
+            result = run_command(given.words, silent=silent)
         if given.json and result is not None:
             print(json.dumps(result, indent=2, default=str))
 
@@ -316,17 +317,18 @@ def use_device(device: str) -> None:
             raise ArgumentError(f"--device {device}: torch finds no such GPU. Drop it, or use cpu.")
 
 
-def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] | None:
+def run_command(words: Sequence[str], *, silent: bool = False) -> dict[str, Any] | None:
     """Run a command and return what it found; None from all processes but the first.
 
     Args:
         words: What stands behind ``hilltop`` on its command line.
-        quiet: Print nothing, unless the command is there to print an answer.
+        silent: Print nothing.
     """
     command = parse(words)
     check_options(command)
     use_device(getattr(command, "device", "auto"))
-    if not quiet or getattr(command, "prints_answer", False):
-        return command.run()  # type: ignore[no-any-return]
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+    with contextlib.ExitStack() as stack:
+        if silent:
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
         return command.run()  # type: ignore[no-any-return]
