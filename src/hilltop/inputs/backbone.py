@@ -125,10 +125,20 @@ class FeatureExtractor:
         if torch.cuda.is_available():
             own = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
             self.device = torch.device("cuda", own)
-        self.model: Callable[[Tensor], Tensor] = _frozen(backbone).to(self.device)
+        known = backbone.with_digest()
+        if backbone.digest not in (None, known.digest):
+            raise DataError(
+                f"{backbone.weights}: these are not the weights that the features were made with."
+                " Put those back, or compute the features anew and train on them."
+            )
         if self.device.type == "cpu" and images >= LEAST_IMAGES:
+            key = f"{backbone.name} {known.digest}" if known.digest is not None else ""
             with torch.inference_mode():
-                self.model = onnx_backbone(self.model, self.image_size, say)
+                self.model: Callable[[Tensor], Tensor] = onnx_backbone(
+                    lambda: _frozen(backbone), key, self.image_size, say
+                )
+        else:
+            self.model = _frozen(backbone).to(self.device)
 
     def __call__(
         self,
@@ -199,11 +209,6 @@ def _frozen(backbone: Backbone) -> nn.Module:
     """The backbone without its classifier."""
     from hilltop.models import build_image_model
 
-    if backbone.digest is not None and backbone.with_digest().digest != backbone.digest:
-        raise DataError(
-            f"{backbone.weights}: these are not the weights that the features were made with. Put"
-            " those back, or compute the features anew and train on them."
-        )
     with warnings.catch_warnings():
         # That the classifier starts anew does not matter where none is used.
         warnings.simplefilter("ignore", HilltopWarning)

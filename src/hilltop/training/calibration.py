@@ -116,7 +116,7 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         task.initial_loss,
         seed=config.seed,
         recipe=task.recipe,
-        hidden=config.model.hidden if config.model.model == "mlp" else None,
+        hidden=config.model.hidden_width,
         evidence=task.evidence,
     )
 

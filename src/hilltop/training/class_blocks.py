@@ -112,7 +112,7 @@ def fit_fold_heads(
     """Fit heads of cross-entropy on all folds but one, a block of classes at a time.
 
     Memory grows with the features and with the weights, ``folds * repeats * C * F`` numbers; not
-    with images x classes. Folds are those of :func:`~hilltop.training.folds.cross_validate`.
+    with images x classes. Folds are those of :func:`~hilltop.training.heads.cross_validate`.
 
     Args:
         features: One row for each of ``rows``.

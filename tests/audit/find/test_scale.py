@@ -24,7 +24,7 @@ from hilltop.missing.logistic import Counts, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.training import class_blocks
 from hilltop.training.class_blocks import fit_fold_heads
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from tests.audit.simulated import Simulated, average_precision, block_keys, simulate
 
 
