@@ -367,7 +367,8 @@ class LabelTable:
         from hilltop.data.class_names import look_alikes
 
         table = collector.table(unlisted=rest, sort_classes=True)
-        if told := look_alikes("class", pa.array(table.classes, pa.string())):
+        told = look_alikes("class", pa.array(table.classes, pa.string()))
+        if told and classes is None:
             raise ArgumentError(f"labels: {told} Write them in one way.")
         return replace(table, history=(Step("from_lists", {"images": len(ids)}),))
 
