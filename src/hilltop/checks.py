@@ -111,6 +111,17 @@ def invalid_targets_message(example: float, *, soft: bool = True) -> str:
     return message
 
 
+def listed(names: Iterable[str]) -> str:
+    """Write names as a sentence does.
+
+    Example:
+        >>> listed(["VOC", "COCO", "NUS-WIDE"])
+        'VOC, COCO and NUS-WIDE'
+    """
+    *most, last = [*names] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def pluralize(count: int, one: str, many: str | None = None) -> str:
     """Return a count with the words that go with it; without ``many`` an s is put behind ``one``.
 

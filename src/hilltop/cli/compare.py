@@ -100,10 +100,10 @@ class Compare:
         failed = failed_runs(results.all)
         if failed:
             raise HilltopError(failed)
-        return {"out": self.out, "runs": [_run_row(result) for result in results.all]}
+        return {"out": self.out, "runs": [run_row(result) for result in results.all]}
 
 
-def _run_row(result: Result) -> dict[str, Any]:
+def run_row(result: Result) -> dict[str, Any]:
     """A run as JSON has it."""
     cell = result.cell
     return {

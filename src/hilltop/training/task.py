@@ -19,6 +19,7 @@ from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.layout import Ambiguous, Question
 from hilltop.data.review_record import (
     before_review,
     provenance_path,
@@ -28,7 +29,7 @@ from hilltop.data.review_record import (
 )
 from hilltop.data.scores import ScoreTable
 from hilltop.data.summary import name_mistakes
-from hilltop.errors import DataError, DivergenceError
+from hilltop.errors import AmbiguousInputError, DataError, DivergenceError
 from hilltop.inputs.descriptor import describe_inputs
 from hilltop.inputs.extra_scores import read_extra_scores, read_names
 from hilltop.inputs.features import FeatureInputs, read_features
@@ -115,7 +116,28 @@ def _read_validation(config: TrainConfig, path: Path) -> LabelTable:
         unlisted=config.val_unlisted or config.reading.unlisted,
         split=config.val_split or config.reading.split,
     )
-    return read_labels(path, format=config.val_format or config.format, options=options)
+    try:
+        return read_labels(path, format=config.val_format or config.format, options=options)
+    except AmbiguousInputError as error:
+        if not isinstance(error.ambiguous, Ambiguous):
+            raise
+        raise _about_validation(error.ambiguous).error() from None
+
+
+def _about_validation(asked: Ambiguous) -> Ambiguous:
+    """The questions that a file of labels to judge by leaves open, with options for it alone."""
+    questions = [
+        Question(
+            "This format does not say what pairs that are not listed mean: pass --val-unlisted"
+            " absent (these labels are complete, as those of a test set mostly are) or"
+            " --val-unlisted unknown (nobody may have looked).",
+            {},
+        )
+        if "unlisted" in question.answers
+        else question
+        for question in asked.questions
+    ]
+    return replace(asked, questions=questions)
 
 
 def _rows(

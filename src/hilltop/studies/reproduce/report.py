@@ -11,6 +11,7 @@ from typing import Any
 
 from PIL import Image
 
+from hilltop.checks import listed
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import read_json
 from hilltop.report.page import write_page
@@ -155,7 +156,7 @@ def _comparable(made: Reproduction) -> str:
         )
     return (
         "The paper's numbers are for its own data sets and networks; what was measured here is for"
-        f" {' and '.join(names) or 'no data'}. Compare the order of methods and the gaps between"
+        f" {listed(names) or 'no data'}. Compare the order of methods and the gaps between"
         " them, not the numbers themselves."
     )
 
