@@ -60,6 +60,10 @@ LEAST = {
 }  # fmt: skip
 """Least values of whole numbers that commands take."""
 TOO_LARGE = 2**63
+OUT_OF_MEMORY = (
+    "There is not enough memory for this. Free some, or use a machine with more; --dry-run of"
+    " audit, features and train says how much they take."
+)
 HELP_WIDTH = 100
 """Columns of the help, where a terminal is not narrower."""
 RENAMED = {
@@ -156,7 +160,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         room = " Make room on the disk." if error.errno == errno.ENOSPC else ""
         print(f"hilltop: {named}{error.strerror or error}.{room}", file=sys.stderr)
         return FAILED
+    except (MemoryError, RuntimeError) as error:
+        if given.debug or not _is_out_of_memory(error):
+            raise
+        print(f"hilltop: {OUT_OF_MEMORY}", file=sys.stderr)
+        return FAILED
     return OK
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out; torch says so by a RuntimeError, of a GPU or of the machine."""
+    words = ("out of memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(one in str(error) for one in words)
 
 
 def _command_to_try(error: HilltopError, words: Sequence[str]) -> str:

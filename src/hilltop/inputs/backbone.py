@@ -230,11 +230,12 @@ def write_features(
     *,
     backbone: Backbone | None = None,
     folder: Path | None = None,
+    left_out: str | None = None,
 ) -> None:
     """Write features as :func:`hilltop.inputs.features.read_features` reads them.
 
     With the network that made them a run on these features scores images, too; with the folder of
-    the images its report shows some.
+    the images its report shows some; ``left_out`` names images that could not be read, as JSON.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {"ids": np.array(images.to_pylist(), dtype=str), "X": values.numpy()}
@@ -242,5 +243,7 @@ def write_features(
         arrays["backbone"] = np.array(json.dumps(backbone.as_dict()))
     if folder is not None:
         arrays["images"] = np.array(str(folder.resolve()))
+    if left_out is not None:
+        arrays["left_out"] = np.array(left_out)
     with replacing(path) as temporary:
         np.savez(temporary, **arrays)
