@@ -377,37 +377,10 @@ def odd_values_question(
 
 _LIKELY = {
     **dict.fromkeys(
-        (
-            "on",
-            "ja",
-            "oui",
-            "si",
-            "s\u00ed",
-            "sim",
-            "da",
-            "positive",
-            "pos",
-            "+",
-            "\u2611",
-            "\u2612",
-        ),
-        "present",
+        word_set("on ja oui si s\u00ed sim da positive pos + \u2611 \u2612"), "present"
     ),
     **dict.fromkeys(
-        (
-            "off",
-            "nein",
-            "non",
-            "nee",
-            "n\u00e3o",
-            "negative",
-            "neg",
-            "-",
-            "\u2610",
-            "\u2717",
-            "\u2718",
-        ),
-        "absent",
+        word_set("off nein non nee n\u00e3o negative neg - \u2610 \u2717 \u2718"), "absent"
     ),
 }
 """Meanings to propose for words; of all others it is left open."""
