@@ -11,8 +11,12 @@ With --part K, every K-th class is audited as if all were there: heads learn fro
 the model from as many counts as they would, and what is found of their lost labels is measured.
 Heads and ranking of all classes take K times as long, beside what one of them takes alone.
 
+With --by dense all images take part in all heads, and logits are a matrix, whatever the size; with
+--by blocks heads learn from a sample of the background, and logits are never held, however few
+pairs there are; with --by cleanlab the scores of dense are ranked by cleanlab.
+
 Run it with: python benchmarks/audit_growth.py [--sizes 10000x100 ...] [--features F]
-[--part K] [--dense] [--cleanlab] [--out results.jsonl]; draw what was measured with --figure FILE.
+[--part K] [--by dense] [--out results.jsonl]; draw what was measured with --figure FILE.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ from hilltop.training import class_blocks
 
 SIZES = tuple(f"{n}x{c}" for n in (10_000, 100_000, 1_000_000) for c in (100, 1000, 20_000))
 LABELS, KEPT, NOISE = 4, 0.6, 0.15
+WHOLE = {"dense": 1 << 40, "blocks": 0}
+"""Pairs up to which an audit is done in matrices, where that is not left to it."""
 
 
 def problem(images: int, classes: int, width: int, file: Path) -> tuple[LabelTable, np.ndarray]:
@@ -127,7 +133,7 @@ def every(part: int, table: LabelTable, lost: np.ndarray) -> tuple[LabelTable, n
 
 
 def measure(
-    images: int, classes: int, width: int, dense: bool, part: int, parts: Path
+    images: int, classes: int, width: int, by: str, part: int, parts: Path
 ) -> dict[str, float]:
     """Audit one size; return seconds, GiB, counts, and how many of the lost labels come first."""
     parts.mkdir(parents=True, exist_ok=True)
@@ -135,8 +141,8 @@ def measure(
     table, lost = problem(images, classes, width, file)
     if part > 1:
         table, lost = every(part, table, lost)
-    if dense:
-        audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = 1 << 40
+    if by in WHOLE:
+        audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = WHOLE[by]
     rows, spent = np.arange(images), Spent(parts / "spent.jsonl")
     with spent.stage("heads"):
         features = FeatureInputs(read_features(file), table.images).values
@@ -174,7 +180,7 @@ def measure_cleanlab(images: int, classes: int, width: int, parts: Path) -> dict
 
     parts.mkdir(parents=True, exist_ok=True)
     table, lost = problem(images, classes, width, parts / "features.npy")
-    audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = 1 << 40
+    audit_run.WHOLE_PAIRS = class_blocks.WHOLE_PAIRS = WHOLE["dense"]
     features = FeatureInputs(read_features(parts / "features.npy"), table.images).values
     rows = np.arange(images)
     logits = audit_run.fold_logits(table, features, rows, folds=4, seed=0, say=print)
@@ -233,8 +239,7 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=SIZES, help="images x classes")
     parser.add_argument("--features", type=int, default=128)
     parser.add_argument("--part", type=int, default=1, help="every so manieth class")
-    parser.add_argument("--dense", action="store_true", help="matrices instead of blocks")
-    parser.add_argument("--cleanlab", action="store_true", help="rank by cleanlab")
+    parser.add_argument("--by", choices=("hilltop", *WHOLE, "cleanlab"), default="hilltop")
     parser.add_argument("--out", type=Path, default=Path("audit_growth.jsonl"))
     parser.add_argument("--parts", type=Path, default=Path(tempfile.gettempdir(), "audit_growth"))
     parser.add_argument("--figure", type=Path, help="draw the results instead")
@@ -244,7 +249,7 @@ def main() -> None:
     results = [json.loads(line) for line in lines]
     if options.figure:
         return draw(results, options.figure)
-    by = "cleanlab" if options.cleanlab else "dense" if options.dense else "hilltop"
+    by = options.by
     for size in options.sizes:
         about = {"size": size, "features": options.features, "by": by, "part": options.part}
         if any(about.items() <= one.items() for one in results):
@@ -261,8 +266,8 @@ def main() -> None:
         parts = options.parts / f"{size}x{options.features}-{by}-{options.part}"
         found = (
             measure_cleanlab(*given, parts)
-            if options.cleanlab
-            else measure(*given, options.dense, options.part, parts)
+            if by == "cleanlab"
+            else measure(*given, by, options.part, parts)
         )
         with options.out.open("a") as file:
             print(json.dumps({**about, **found}), file=file)

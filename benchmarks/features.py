@@ -1,94 +1,160 @@
-"""How much time of the processor does it take to turn an image into features?
+"""How much time of the processor does it take to turn a folder of images into features?
 
-From a folder and from a tar file, beside a plain loop of timm (PIL, its own transform, batches of
-64), the same loop with ONNX Runtime, and ONNX Runtime alone on pixels that are in memory already,
-which is the least that any reading could take. The photographs are generated, 500 x 375 JPEG; the
-network has random weights, and looks at 224 pixels. Ways take turns; the best of three rounds
-counts, with the time of processes that decode.
-Run it with: python benchmarks/features.py [--images N] [--network NAME]
+Each way is a process of its own, and everything that it does counts: importing, decoding, writing.
+
+- a plain loop of timm: PIL, timm's own transform, batches of 64;
+- the same loop with ONNX Runtime, on a file that was exported before;
+- ``hilltop features`` on the folder and on a tar file, with ONNX Runtime where it is installed. The
+  first command of a network exports it and is shown by itself.
+
+Photographs are generated, 500 x 375 JPEG, and the network has random weights, unless ``--folder``
+and ``--weights`` name others. It looks at 224 pixels. ``--results FILE`` keeps what is measured
+there, and goes on where it was stopped.
+Run it with: OMP_NUM_THREADS=1 python benchmarks/features.py [--images N] [--network NAME]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import resource
+import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
-import timm
-import torch
-from PIL import Image
-from safetensors.torch import save_file
-from timm.data import create_transform, resolve_data_config
-from torch import Tensor
-
-from hilltop.inputs.backbone import BATCH, Backbone, FeatureExtractor
-from hilltop.inputs.images import ImageInputs
-from hilltop.inputs.streams import image_streams
-from input_path import write_images
-
-SIZE, ROUNDS = 224, 3
+SIZE, BATCH = 224, 64
 
 
-def plain_loop(files: list[Path], name: str, model: Callable[[Tensor], Tensor]) -> None:
+def plain_loop(files: list[Path], network: str, weights: Path, onnx: Path | None) -> None:
     """What people write."""
-    config = resolve_data_config({"input_size": (3, SIZE, SIZE)}, model=timm.create_model(name))
-    transform = create_transform(**config)
+    import numpy as np
+    import torch
+    from PIL import Image
+    from timm.data import create_transform
+
+    torch.set_num_threads(1)
+    transform = create_transform((3, SIZE, SIZE), interpolation="bicubic")
+    if onnx is None:
+        model = built(network, weights)
+    else:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = onnxruntime.InferenceSession(onnx, options, providers=["CPUExecutionProvider"])
+    found = []
     with torch.inference_mode():
         for first in range(0, len(files), BATCH):
             images = (Image.open(file).convert("RGB") for file in files[first : first + BATCH])
-            model(torch.stack([transform(image) for image in images]))
+            pixels = torch.stack([transform(image) for image in images])
+            if onnx is None:
+                found.append(model(pixels).numpy())
+            else:
+                found.append(session.run(None, {"pixels": pixels.numpy()})[0])
+    print(np.concatenate(found).shape)
 
 
-def seconds() -> float:
-    """Time of the processor so far, of this process and of those that it waited for."""
-    found = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in found)
+def built(network: str, weights: Path) -> Any:
+    """The network without its classifier."""
+    from hilltop.models import build_image_model  # finds the names that a file of weights has
+
+    model = build_image_model(network, 1, weights=str(weights), image_size=SIZE).eval()
+    model.reset_classifier(0)
+    return model
+
+
+def export(network: str, weights: Path, path: Path) -> None:
+    """Write the network for ONNX Runtime."""
+    import torch
+
+    from hilltop.inputs.onnx_backbone import _export
+
+    with torch.inference_mode():
+        _export(built(network, weights), SIZE, path)
+
+
+def seconds(command: list[str], **environment: str) -> float:
+    """Time of the processor of a command and of all that it starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(given: argparse.Namespace, folder: Path) -> dict[str, float]:
+    """Seconds of each way, one after the other."""
+    images = given.folder or folder / "photos"
+    if given.folder is None:
+        from input_path import write_images
+
+        images.mkdir()
+        write_images(images, given.images, width=500, height=375)
+    few = folder / "few"
+    few.mkdir()
+    for file in sorted(images.iterdir())[: given.images]:
+        shutil.copy(file, few / file.name)
+    with tarfile.open(folder / "photos.tar", "w") as archive:
+        for file in sorted(few.iterdir()):
+            archive.add(file, file.name)
+    weights = given.weights or folder / "weights.safetensors"
+    if given.weights is None:
+        import timm
+        from safetensors.torch import save_file
+
+        save_file(timm.create_model(given.network).state_dict(), weights)
+    cache, network = str(folder / "cache"), ["--backbone", given.network, "--weights", str(weights)]
+    command = [sys.executable, "-m", "hilltop", "features", *network, "--image-size", str(SIZE)]
+    loop = [sys.executable, __file__, "--network", given.network, "--weights", str(weights)]
+    loop += ["--way", str(few)]
+    ways = {
+        "hilltop, first command": [*command, str(few), "--out", str(folder / "first.npz")],
+        "hilltop, folder": [*command, str(few), "--out", str(folder / "folder.npz")],
+        "hilltop, tar file": [
+            *command, str(folder / "photos.tar"), "--out", str(folder / "tar.npz")
+        ],
+        "export": [*loop, "--export", str(folder / "network.onnx")],
+        "timm loop, ONNX Runtime": [*loop, "--onnx", str(folder / "network.onnx")],
+        "timm loop": loop,
+    }  # fmt: skip
+    known: dict[str, float] = {}
+    if given.results is not None and given.results.is_file():
+        known = json.loads(given.results.read_text())
+    for way, words in ways.items():
+        if way not in known or way in ("hilltop, first command", "export"):
+            known[way] = seconds(words, XDG_CACHE_HOME=cache)
+            print(f"{way:24} {known[way]:7.1f} s", flush=True)
+            if given.results is not None:
+                given.results.write_text(json.dumps(known))
+    return known
 
 
 def main() -> None:
-    """Measure each way; the network is exported for ONNX Runtime before."""
+    """Measure each way."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--images", type=int, default=256)
+    parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--network", default="resnet50", help="timm name")
+    parser.add_argument("--folder", type=Path, help="photographs")
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--results", type=Path, help="where times are kept")
+    for hidden in ("--way", "--onnx", "--export"):
+        parser.add_argument(hidden, type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    number, network = given.images, given.network
+    if given.export is not None:
+        export(given.network, given.weights, given.export)
+        return
+    if given.way is not None:
+        plain_loop(sorted(given.way.iterdir()), given.network, given.weights, given.onnx)
+        return
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name, "photos")
-        folder.mkdir()
-        files = write_images(folder, number, width=500, height=375)
-        with tarfile.open(Path(name, "photos.tar"), "w") as archive:
-            for file in files:
-                archive.add(file, file.name)
-        weights = Path(name, "weights.safetensors")
-        save_file(timm.create_model(network).state_dict(), weights)
-        extractor = FeatureExtractor(Backbone(network, str(weights), SIZE), images=1000)
-        options = {"workers": 2, "skip_broken": False, "say": print}
-        ids = pa.array([file.name for file in files])
-        reading = {"size": SIZE, "augment": "none", "seed": 0, "workers": 0, "skip_broken": False}
-        inputs = ImageInputs(folder, ids[:BATCH], **reading)
-        ((_, pixels),) = inputs.loader([range(min(BATCH, number))], None)
-        (stream,) = image_streams(f"{name}/photos.tar", BATCH)
-        eager = timm.create_model(network, num_classes=0).eval()
-        works: dict[str, Callable[[], object]] = {
-            "timm loop": lambda: plain_loop(files, network, eager),
-            "the same, ONNX Runtime": lambda: plain_loop(files, network, extractor.model),
-            "hilltop, folder": lambda: extractor(folder, ids, **options),
-            "hilltop, tar file": lambda: extractor.over(stream, **options),
-            "ONNX Runtime alone": lambda: [extractor.model(pixels) for _ in range(number // BATCH)],
-        }
-        best = dict.fromkeys(works, float("inf"))
-        for _ in range(ROUNDS):
-            for way, work in works.items():
-                began = seconds()
-                work()
-                best[way] = min(best[way], seconds() - began)
-        for way, spent in best.items():
-            ratio = spent / best["ONNX Runtime alone"]
-            print(f"{way:24} {1e3 * spent / number:7.1f} ms an image  {ratio:5.2f}", flush=True)
+        spent = measure(given, Path(name))
+    for way, one in spent.items():
+        ratio = one / spent["timm loop, ONNX Runtime"]
+        print(f"{way:24} {1e3 * one / given.images:7.1f} ms an image  {ratio:5.2f}")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,7 @@ from lost_labels import Array, Cell
 
 from hilltop.metrics import classification_report, fit_thresholds
 from hilltop.missing import Calibrator
-from hilltop.training.folds import cross_validate
-from hilltop.training.heads import fit_head
+from hilltop.training.heads import cross_validate, fit_head
 from hilltop.training.learner import head_loss
 
 BINS = 15

@@ -30,7 +30,7 @@ from timm.data import ImageNetInfo
 from hilltop.audit import find_missing_labels
 from hilltop.inputs.extra_scores import read_extra_scores
 from hilltop.missing import combine_scores
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from hilltop.training.learner import head_loss
 
 COCO = """person;bicycle;car;motorcycle;airplane;bus;train;truck;boat;traffic light;fire hydrant;

@@ -31,7 +31,7 @@ from hilltop.data import (
     lose_by_size,
 )
 from hilltop.data.simulation import Thinned, keep_with
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from hilltop.training.learner import head_loss
 
 Array = npt.NDArray[Any]

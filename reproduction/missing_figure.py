@@ -23,7 +23,7 @@ from hilltop.missing import MissingLabelModel
 from hilltop.missing.frequency import LOG_FREQUENCIES, coarsening
 from hilltop.missing.model import Calibration
 from hilltop.missing.priors import MIN_LOGLIK_GAIN
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from hilltop.training.learner import head_loss
 
 IMAGES, FEATURES, CLASSES, FREQUENCY = 3000, 20, 8, 0.4

@@ -28,7 +28,7 @@ from hilltop.data import LabelTable, State, drop_positives
 from hilltop.missing import MissingLabelModel, WrongLabelModel
 from hilltop.missing.priors import MIN_WRONG_LABELS
 from hilltop.studies.compare.level import parse_levels
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from hilltop.training.learner import head_loss
 
 CLEANLAB = {

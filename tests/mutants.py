@@ -121,8 +121,8 @@ MUTANTS = (
     ),
     Mutant(
         "studies/reproduce/tables.py",
-        "for row, spread in found if not row.complete]",
-        "for row, spread in found]",
+        "for row in recipe.rows if not row.complete]",
+        "for row in recipe.rows]",
         "tests/studies/reproduce/test_reproduce.py",
     ),
     Mutant(

@@ -13,8 +13,9 @@ from hilltop.errors import ArgumentError, ArgumentTypeError
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'hill'?"`` for the nearest known word, or an empty string."""
-    plain = {one.lstrip("-"): one for one in known}  # dashes make all options look alike
-    near = difflib.get_close_matches(word.lstrip("-"), list(plain), n=1, cutoff=0.6)
+    # Dashes make all options look alike.
+    plain = {one.lstrip("-").lower(): one for one in known}
+    near = difflib.get_close_matches(word.lstrip("-").lower(), list(plain), n=1, cutoff=0.6)
     return f" Did you mean {plain[near[0]]!r}?" if near else ""
 
 
@@ -41,7 +42,10 @@ def check_number(
     """
     if not isinstance(value, numbers.Real):
         raise ArgumentTypeError(f"{name} must be a number, but got {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number with hundreds of digits
+        number = math.inf if value > 0 else -math.inf
     above = number > low if low_open else number >= low
     if not (above and number <= high and math.isfinite(number)):
         bounds = []
@@ -107,11 +111,22 @@ def invalid_targets_message(example: float, *, soft: bool = True) -> str:
     return message
 
 
-def pluralize(count: int, one: str, many: str) -> str:
-    """Return a count with the words that go with it.
+def listed(names: Iterable[str]) -> str:
+    """Write names as a sentence does.
 
     Example:
-        >>> pluralize(1, "answer is", "answers are"), pluralize(1200, "answer is", "answers are")
-        ('1 answer is', '1,200 answers are')
+        >>> listed(["VOC", "COCO", "NUS-WIDE"])
+        'VOC, COCO and NUS-WIDE'
     """
-    return f"{count:,} {one if count == 1 else many}"
+    *most, last = [*names] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def pluralize(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with the words that go with it; without ``many`` an s is put behind ``one``.
+
+    Example:
+        >>> pluralize(1, "answer is", "answers are"), pluralize(1200, "answer")
+        ('1 answer is', '1,200 answers')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"

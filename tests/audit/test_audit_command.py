@@ -163,6 +163,39 @@ def test_wrong_usage_is_told_in_words(
     assert not (tmp_path / "audit").exists()
 
 
+@pytest.mark.parametrize("fault", ["complete", "extra scores", "memory"])
+def test_faults_are_said_before_heads_are_trained(
+    simulated: Simulated,
+    labels: Path,
+    tmp_path: Path,
+    fault: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = np.array(simulated.labels.images.to_pylist())
+    np.savez(tmp_path / "f.npz", ids=ids, X=simulated.features.numpy())
+    words = ["--features", str(tmp_path / "f.npz")]
+    words += ["--extra-scores", str(tmp_path / "other.npz")]
+    message = "other.npz: there is no such file"
+    if fault == "complete":
+        words, message = words[:2], "No pair is unknown"
+        shape = len(simulated.labels), len(simulated.labels.classes)
+        names = simulated.labels.images, simulated.labels.classes
+        every = LabelTable.from_coo(
+            *names, *np.indices(shape).reshape(2, -1), State.PRESENT, unlisted=State.UNKNOWN
+        )
+        labels = tmp_path / "labels.parquet"
+        write_labels(every, labels, format="hilltop")
+    elif fault == "memory":
+        monkeypatch.setattr("hilltop.cli.audit._COMBINED_BYTES", 1 << 50)
+        message = "GiB of memory"
+    assert run(labels, tmp_path / "audit", *words) == 1
+    told = capsys.readouterr()
+    assert message in told.err
+    assert "training" not in told.out
+    assert not (tmp_path / "audit").exists()
+
+
 def test_a_folder_with_other_files_is_left_alone(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ def test_two_processes_killed_and_resumed_find_what_one_does(tmp_path: Path) -> 
     parts = shared / "parts"
     ended = fork(WORKER, parts, "heads-*", *words, "--out", shared, processes=2)
     assert ended[1].code == -9
-    kept = len(list(parts.iterdir()))
+    kept = len(list(parts.glob("heads-*")))  # one may be in the middle of a file
     assert 1 <= kept <= 2  # those of the first process
     assert not (shared / "audit.json").exists()
     both = fork(WORKER, parts, "", *words, "--out", shared, processes=2)

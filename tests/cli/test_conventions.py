@@ -51,6 +51,9 @@ def test_a_wrong_option_is_told_in_one_line_with_the_way_to_help(
         (["inspect"], ("inspect needs LABELS.",)),
         (["predict", "x", "--out", "y", "--wich", "last"], ("--wich", "Did you mean '--which'?")),
         (["train", "--epochs", "x"], ("--epochs", '"x"', "int")),
+        (["train", "--epochs", "2.5"], ("--epochs must be a whole number, but got '2.5'.",)),
+        (["audit", "l", "--out", "o", "--top=1e1.5"], ("--top must be a whole number",)),
+        (["train", "--LR", "1"], ("--LR", "Did you mean '--lr'?")),
         (["train", "--learning-rate", "x"], ("--learning-rate", '"x"', "float")),
         (["train", "--labels", "x", "y"], ("train has no place for 'y'",)),
         (["export", "x", "--out", "y", "--to", "z"], ("--to", '"z"', '"onnx", "hub-folder"')),
@@ -134,6 +137,25 @@ def test_quiet_leaves_an_answer_and_nothing_else(
     assert (said.out, said.err) == ("", "")
     assert main(["inspect", str(labels), *how]) == 0
     assert "images" in capsys.readouterr().out
+
+
+def test_a_missing_ratio_out_of_bounds_is_told_by_its_option(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["simulate", str(labels), "--out", str(tmp_path / "o.csv"), "--missing-ratio", "2"]
+    assert main(words) == 2
+    assert "--missing-ratio must be at least 0 and at most 1, but got 2.0." in (
+        capsys.readouterr().err
+    )
+
+
+def test_quiet_json_is_the_result_and_nothing_else(
+    labels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(labels), "--unlisted", "unknown", "--quiet", "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["images"] == 2
+    assert said.err == ""
 
 
 def test_options_of_every_command_may_stand_before_or_behind_others(

@@ -70,6 +70,40 @@ def test_costs_in_two_sizes_are_told_apart_and_never_shrink() -> None:
     assert whole.disk == 7
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError(
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 6997850100"
+        ),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    ],
+)
+def test_memory_that_ran_out_is_a_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("hilltop.cli.main._run", fail)
+    assert main(["audit"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("hilltop: There is not enough memory")
+    assert said.count("\n") == 1
+    with pytest.raises(type(error)):
+        main(["audit", "--debug"])
+
+
+def test_another_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr("hilltop.cli.main._run", fail)
+    with pytest.raises(RuntimeError, match="something else"):
+        main(["audit"])
+
+
 def test_an_error_of_the_command_is_the_error_of_the_dry_run() -> None:
     with pytest.raises(HilltopError, match="this cannot be done"):
         cost_of_images(Fails, 10)

@@ -184,5 +184,8 @@ def test_an_audit_takes_no_folder_with_features_of_somebody_else(tmp_path: Path)
     (tmp_path / "features.npz").write_text("precious")
     with pytest.raises(DataError, match="this folder holds other files"):
         check_out(tmp_path)
-    (tmp_path / "features.json").write_text("{}")
+    np.savez(tmp_path / "features.npz", ids=["a"], X=[[1.0]])
+    with pytest.raises(DataError, match="this folder holds other files"):
+        check_out(tmp_path)
+    np.savez(tmp_path / "features.npz", ids=["a"], X=[[1.0]], left_out="[]")
     check_out(tmp_path)

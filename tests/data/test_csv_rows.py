@@ -86,9 +86,9 @@ def test_a_table_that_is_none_gives_a_sentence(content: bytes, tmp_path: Path) -
             read(path)
 
 
-def test_a_short_line_has_empty_cells_and_a_long_one_is_cut(tmp_path: Path) -> None:
+def test_a_short_line_has_empty_cells(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
-    path.write_text(format_rows(["a", "b"], [[1], [1, 2, 3]]))
+    path.write_text(format_rows(["a", "b"], [[1], [1, 2]]))
     assert read_rows(path, ["a"]) == [(2, {"a": "1", "b": ""}), (3, {"a": "1", "b": "2"})]
 
 
@@ -141,3 +141,19 @@ def test_a_configuration_of_brackets_gives_a_sentence(tmp_path: Path) -> None:
 def test_a_device_that_never_ends_is_not_read() -> None:
     with pytest.raises(DataError, match=r"/dev/zero: this is a device\. Name a file"):
         read_rows(Path("/dev/zero"), ["image"])
+
+
+def test_cells_behind_the_last_column_are_not_left_out_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("image,comment\na.jpg,a toy, see page 3\n")
+    with pytest.raises(DataError, match=r"line 2.*' see page 3' stands behind the last column"):
+        read_rows(path, ["image"])
+    path.write_text("image,comment\na.jpg,a toy,,\n")  # as spreadsheets fill lines up
+    assert read_rows(path, ["image"]) == [(2, {"image": "a.jpg", "comment": "a toy"})]
+
+
+def test_a_column_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("image,answer,answer,,\na.jpg,yes,no,,\n")
+    with pytest.raises(DataError, match="the column 'answer' stands twice"):
+        read_rows(path, ["image"])

@@ -55,17 +55,38 @@ def test_a_network_is_exported_once_and_other_weights_anew(
     said: list[str] = []
     pixels = torch.rand(3, 3, 32, 32)
     with torch.inference_mode():
-        run = ours.onnx_backbone(network, 32, said.append)
+        run = ours.onnx_backbone(lambda: network, "", 32, said.append)
         np.testing.assert_allclose(run(pixels), network(pixels), atol=1e-4)
         assert run(pixels[:1]).shape == (1, 512)
         (kept,) = cache.iterdir()
-        assert ours._digest(network, pixels) == ours._digest(network, pixels)
+        assert ours._digest("", 32, network) == ours._digest("", 32, network)
         other = timm.create_model("resnet10t", num_classes=0).eval()
-        assert ours._digest(network, pixels) != ours._digest(other, pixels)
+        assert ours._digest("", 32, network) != ours._digest("", 32, other)
+        assert ours._digest("one", 32, None) != ours._digest("other", 32, None)
         monkeypatch.setattr(ours, "_export", None)  # would raise
-        assert ours.onnx_backbone(network, 32, said.append) is not network
+        assert ours.onnx_backbone(lambda: network, "", 32, said.append) is not network
     assert kept.suffix == ".onnx"
     assert said == []
+
+
+def test_a_network_whose_weights_are_known_is_built_for_its_export_alone(
+    network: nn.Module, cache: Path
+) -> None:
+    said: list[str] = []
+    pixels = torch.rand(3, 3, 32, 32)
+
+    def never() -> nn.Module:
+        raise AssertionError("its export is there")
+
+    with torch.inference_mode():
+        ours.onnx_backbone(lambda: network, "resnet10t abc", 32, said.append)
+        run = ours.onnx_backbone(never, "resnet10t abc", 32, said.append)
+        np.testing.assert_allclose(run(pixels), network(pixels), atol=1e-4)
+        (kept,) = cache.iterdir()
+        kept.write_bytes(b"cut")  # damaged: torch does it, and says so
+        assert ours.onnx_backbone(lambda: network, "resnet10t abc", 32, said.append) is network
+    assert len(said) == 1
+    assert "ONNX Runtime cannot" in said[0]
 
 
 class Odd(nn.Module):
@@ -84,13 +105,14 @@ class Unusual(nn.Module):
 
 @pytest.mark.parametrize(("model", "told"), [(Odd(), "differ"), (Unusual(), "cannot")])
 def test_what_onnx_runtime_does_otherwise_or_not_at_all_torch_does(
-    model: nn.Module, told: str
+    model: nn.Module, told: str, cache: Path
 ) -> None:
     said: list[str] = []
     with torch.inference_mode():
-        assert ours.onnx_backbone(model.eval(), 8, said.append) is model
+        assert ours.onnx_backbone(model.eval, "", 8, said.append) is model
     assert len(said) == 1
     assert told in said[0]
+    assert not list(cache.iterdir()), "nothing that differs is kept"
 
 
 def test_without_onnx_runtime_torch_does_it(
@@ -98,7 +120,7 @@ def test_without_onnx_runtime_torch_does_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     said: list[str] = []
-    assert ours.onnx_backbone(network, 32, said.append) is network
+    assert ours.onnx_backbone(lambda: network, "", 32, said.append) is network
     assert "[onnx]" in said[0]
 
 
@@ -109,5 +131,5 @@ def test_a_cache_that_cannot_be_written_does_not_stop_it(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     said: list[str] = []
     with torch.inference_mode():
-        assert ours.onnx_backbone(network, 32, said.append) is network
+        assert ours.onnx_backbone(lambda: network, "", 32, said.append) is network
     assert len(said) == 1

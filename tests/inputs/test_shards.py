@@ -151,6 +151,11 @@ def test_other_weights_under_the_same_name_give_no_part_of_the_features(tmp_path
     assert made == [False, False]
 
 
+def test_weights_of_the_hub_are_not_looked_for_in_the_package_timm() -> None:
+    backbone = Backbone("resnet50", "timm", 224)
+    assert backbone.with_digest() == backbone
+
+
 def test_a_network_whose_weights_changed_looks_at_nothing(tmp_path: Path) -> None:
     weights = tmp_path / "w.pt"
     weights.write_bytes(b"one")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
-from hilltop.losses import LOSSES, build
+from hilltop.losses import LOSSES, build, hill
 from tests.losses.conftest import batch
 
 
@@ -102,3 +102,25 @@ def test_splc_over_a_finished_loss_takes_no_further_options() -> None:
 def test_a_name_cannot_be_registered_twice() -> None:
     with pytest.raises(ArgumentError, match="'hill' is registered already"):
         LOSSES.register("hill")(lambda: build("bce"))
+
+
+# These look at values, or keep a table that lies where ``prepare`` put it.
+NOT_ON_META = {"count_likelihood", "em_apl", "ll_cp", "role"}
+
+
+@pytest.mark.parametrize("name", sorted(set(LOSSES) - NOT_ON_META))
+def test_a_loss_need_not_be_moved_to_the_device_of_the_logits(name: str) -> None:
+    """As ``BCEWithLogitsLoss``; the meta device stands for all but the CPU."""
+    loss = build(name, epochs=3) if name == "gr" else build(name)
+    logits = torch.zeros(16, 5, device="meta", requires_grad=True)
+    for _ in range(3):
+        loss(logits, torch.zeros(16, 5, device="meta")).backward()
+    assert logits.grad is not None
+
+
+def test_validation_with_gradients_is_not_watched() -> None:
+    loss = hill(safe_start=False).eval()
+    for _ in range(10):
+        loss(torch.full((8, 40), 6.0, requires_grad=True), torch.zeros(8, 40))
+    assert loss.watch is not None
+    assert loss.watch.steps == 0

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, ArgumentTypeError, HilltopError
 from hilltop.losses import (
     LOSSES,
     LabelStats,
@@ -212,6 +212,63 @@ class TestHeads:
         exec(line, {"model": model, "torch": torch})
         expected = self.start(model)
         torch.testing.assert_close(model[1]["score"].bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_auxiliary_heads_start_with_the_main_one(self) -> None:
+        models = pytest.importorskip("torchvision").models
+        model = models.googlenet(num_classes=5, init_weights=False, aux_logits=True)
+        expected = self.start(model)
+        for head in (model.fc, model.aux1.fc2, model.aux2.fc2):
+            torch.testing.assert_close(head.bias.detach(), expected, rtol=0, atol=0.03)
+        layers = {"classifier": nn.Conv2d(8, 5, 1), "aux_classifier": nn.Conv2d(4, 5, 1)}
+        self.start(nn.ModuleDict(layers))
+        for layer in layers.values():
+            torch.testing.assert_close(layer.bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_a_head_that_does_not_know_its_inputs_is_told_how_to(self) -> None:
+        model = nn.Sequential(nn.Flatten(), nn.LazyLinear(5))
+        with pytest.raises(ArgumentError, match="'1' does not know its inputs yet"):
+            init_head(model, bce(), self.targets)
+        model(torch.zeros(2, 3))
+        self.start(model)
+
+    def test_a_convolution_of_three_dimensions_is_a_head(self) -> None:
+        head = nn.Conv3d(4, 5, 1)
+        expected = self.start(head)
+        torch.testing.assert_close(head.bias.detach(), expected, rtol=0, atol=0.03)
+
+    def test_targets_of_any_kind_of_matrix(self) -> None:
+        sparse = pytest.importorskip("scipy.sparse")
+        expected = init_head(nn.Linear(4, 5), bce(), self.targets).bias.detach()
+        for targets in (
+            self.targets.numpy(),
+            self.targets.tolist(),
+            self.targets.bool(),
+            self.targets.to_sparse(),
+            sparse.csr_matrix(self.targets.numpy()),
+        ):
+            head = init_head(nn.Linear(4, 5), bce(), targets)  # type: ignore[arg-type]
+            assert torch.equal(head.bias, expected)
+
+    @pytest.mark.parametrize(
+        ("targets", "message"),
+        [
+            (torch.ones(5), r"shape \(images, classes\), but got \(5,\)"),
+            (torch.ones(0, 5), r"shape \(images, classes\), but got \(0, 5\)"),
+            (torch.full((2, 5), math.nan), "all NaN"),
+            (["cat", "dog"], "array of numbers, .* but got list"),
+            (object(), "array of numbers, .* but got object"),
+        ],
+    )
+    def test_targets_that_are_no_matrix(self, targets: object, message: str) -> None:
+        head = nn.Linear(4, 5)
+        before = head.bias.detach().clone()
+        with pytest.raises(HilltopError, match=message):
+            init_head(head, bce(), targets)  # type: ignore[arg-type]
+        assert torch.equal(head.bias, before)
+
+    def test_what_is_no_model(self) -> None:
+        with pytest.raises(ArgumentTypeError, match="model must be a Module, but got int"):
+            init_head(3, bce(), self.targets)  # type: ignore[arg-type]
 
     def test_what_was_done_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
         model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 5))

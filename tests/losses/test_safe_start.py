@@ -117,6 +117,31 @@ def informed(labelled: int = 3, *, above_half: int = 0, top: float = 0.5) -> tup
     return logits, targets
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+def test_another_training_with_the_same_loss_begins_anew(prepared: bool) -> None:
+    loss = hill()
+    assert loss.safe_start is not None
+    assert loss.watch is not None
+    if prepared:  # the head of both trainings is at the label rate
+        loss.safe_start.skip()
+    else:
+        finish(loss, *informed())
+    loss.set_epoch(0)
+    loss.set_epoch(7)
+    assert loss.safe_start.over, "epochs that follow change nothing"
+    loss.set_epoch(0)
+    assert loss.safe_start.over == prepared
+    logits, targets = sample()
+    slopes = gradient(loss, logits, targets)
+    assert loss.watch.steps == 1
+    expected = gradient(hill(safe_start=False) if prepared else nn.BCEWithLogitsLoss(), *sample())
+    assert torch.equal(slopes, expected)
+    resumed = hill()
+    resumed.load_state_dict(loss.state_dict())
+    resumed.set_epoch(0)
+    assert resumed.safe_start.over == prepared
+
+
 @pytest.mark.parametrize("name", sorted(set(SATURATING) - NEVER))
 def test_where_labels_are_missing_the_loss_becomes_its_equation_to_the_bit(name: str) -> None:
     loss, equation = (trained(name, safe_start=choice, watch=False) for choice in (True, False))

@@ -24,7 +24,6 @@ from hilltop.report.paper_figures import (
     draw_focal_margin_gradients,
     draw_histogram_panels,
     draw_negative_gradients,
-    draw_probability_histograms,
     draw_pseudo_labels_by_epoch,
     render_figure,
 )
@@ -52,7 +51,7 @@ DRAWN: dict[str, Callable[[], Figure]] = {
     "negative": draw_negative_gradients,
     "margin": draw_focal_margin_gradients,
     "asl": draw_asl_gradients,
-    "histogram": lambda: draw_probability_histograms(GROUPS, title="BCE"),
+    "histogram": lambda: draw_histogram_panels({"BCE": GROUPS}),
     "panels": lambda: draw_histogram_panels({f"loss {number}": GROUPS for number in range(8)}),
     "recovered": lambda: draw_pseudo_labels_by_epoch(FOUND, PSEUDO),
     "examples": lambda: draw_examples([PHOTO] * 5),
@@ -60,7 +59,7 @@ DRAWN: dict[str, Callable[[], Figure]] = {
 
 
 def test_histogram_shows_the_counts_that_were_given() -> None:
-    axes = draw_probability_histograms(GROUPS, title="BCE").axes[0]
+    axes = draw_histogram_panels({"BCE": GROUPS}).axes[0]
     steps = {patch.get_label(): patch for patch in axes.patches if isinstance(patch, StepPatch)}
     assert list(steps) == list(GROUPS)
     assert steps["positives"].get_data().values.tolist() == [3, 40]
@@ -239,9 +238,9 @@ def test_drawing_leaves_pyplot_and_the_settings_as_they_were(name: str) -> None:
 @pytest.mark.parametrize("kind", ["pdf", "png"])
 def test_rendering_is_reproducible_and_leaves_the_settings(kind: Literal["pdf", "png"]) -> None:
     before = dict(mpl.rcParams)
-    first = render_figure(draw_probability_histograms(GROUPS), kind=kind)
+    first = render_figure(draw_histogram_panels({"": GROUPS}), kind=kind)
     assert dict(mpl.rcParams) == before
-    assert first == render_figure(draw_probability_histograms(GROUPS), kind=kind)
+    assert first == render_figure(draw_histogram_panels({"": GROUPS}), kind=kind)
     assert b"CreationDate" not in first
 
 
@@ -264,12 +263,12 @@ def test_png_has_300_points_an_inch() -> None:
     ("draw", "message"),
     [
         (
-            lambda: draw_probability_histograms({"positives": (EDGES, [1, 2, 3])}),
+            lambda: draw_histogram_panels({"": {"positives": (EDGES, [1, 2, 3])}}),
             "The group 'positives' must have one more edge than counts,"
             " but got 3 edges and 3 counts.",
         ),
         (
-            lambda: draw_probability_histograms({}, title="BCE"),
+            lambda: draw_histogram_panels({"BCE": {}}),
             "The panel 'BCE' must hold at least one group, but is empty.",
         ),
         (lambda: draw_histogram_panels({}), "panels must hold at least one panel, but is empty."),

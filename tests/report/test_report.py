@@ -15,11 +15,18 @@ from PIL import Image
 from hilltop.data import LabelTable, State, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.errors import DataError
+from hilltop.missing import Interval
 from hilltop.report import DemoMethod, DemoPairs, write_demo_report, write_run_report
-from hilltop.report.demo_audit import DemoAudit
-from hilltop.report.demo_report import gap_closed, highest_unlabelled, result_rows, share_found
+from hilltop.report.demo_report import DemoAudit, gap_closed
 
-AUDIT = DemoAudit(np.array([True, False]), 5, 1.4, 0.0, 3.0, Path("demo/audit"))
+AUDIT = DemoAudit(
+    rows=np.array([0, 2, 1]),
+    columns=np.array([1, 0, 2]),
+    probs=np.array([0.9, 0.6, 0.2]),
+    right=np.array([True, False, True]),
+    missing=Interval(1.6, 0.0, 3.0),
+    folder=Path("demo/audit"),
+)
 EVIL = "<script>alert('x')</script>"
 VOID = {"meta", "img", "br"}
 
@@ -101,10 +108,11 @@ def demo(tmp_path: Path) -> tuple[DemoMethod, list[DemoMethod], DemoPairs]:
     bad = np.where(missing, 0.2, np.where(known, 0.8, 0.3))
     pairs = DemoPairs(files, ["sun", EVIL, "moon", "cup"], known, missing)
     methods = [
-        DemoMethod("BCE", *judged(0.401), bad),
-        DemoMethod("Hill", *judged(0.502), good),
+        DemoMethod("BCE", "takes it for absent", *judged(0.401), bad),
+        DemoMethod("Hill", "trusts it less", *judged(0.502), good),
     ]
-    return DemoMethod("BCE, complete labels", *judged(0.603), good), methods, pairs
+    ceiling = DemoMethod("BCE, complete labels", "knows", *judged(0.603), good)
+    return ceiling, methods, pairs
 
 
 def write_demo(path: Path, demo: tuple[DemoMethod, list[DemoMethod], DemoPairs]) -> Path:
@@ -123,11 +131,10 @@ def write_demo(path: Path, demo: tuple[DemoMethod, list[DemoMethod], DemoPairs])
 def test_the_audit_is_judged_by_the_candidates_in_their_order() -> None:
     right = np.array([True] * 90 + [False] * 10 + [True] * 30 + [False] * 870)
     audit = replace(AUDIT, right=right)
-    assert audit.truly_missing == 120
-    assert audit.rows() == [
-        (100, pytest.approx(0.9), pytest.approx(90 / 120), pytest.approx(0.12)),
-        (120, pytest.approx(110 / 120), pytest.approx(110 / 120), pytest.approx(0.12)),
-    ]
+    assert audit.looked() == [(100, 90), (120, 110)]
+    assert audit.looked()[0].precision == 0.9
+    assert audit.an_hour() == (120, 110)
+    assert replace(AUDIT, right=np.ones(5000, dtype=bool)).an_hour() == (1200, 1200)
 
 
 def test_the_run_report_needs_nothing_but_itself(tmp_path: Path) -> None:
@@ -176,7 +183,7 @@ def test_a_method_below_the_baseline_is_named(
 ) -> None:
     ceiling, (bce, hill), pairs = demo
     assert "Below" not in write_demo(tmp_path / "a.html", demo).read_text(encoding="utf-8")
-    worse = DemoMethod("worse", *judged(0.3), bce.train_probs)
+    worse = DemoMethod("worse", "why", *judged(0.3), bce.train_probs)
     text = write_demo(tmp_path / "b.html", (ceiling, [bce, hill, worse], pairs)).read_text()
     assert "Below BCE in this run: worse." in text
     assert "\N{MINUS SIGN}50%" in text
@@ -222,23 +229,33 @@ def test_the_numbers_in_the_table_are_those_given(
         ["BCE", "20%", "32%", "10%", "24%"],  # tags
         ["Hill", "25%", "40%", "13%", "30%"],
         ["BCE, complete labels", "30%", "48%", "15%", "36%"],
-        ["BCE", "40.1", "0%", "0%"],  # methods
-        ["Hill", "50.2", "50%", "100%"],
-        ["BCE, complete labels", "60.3", "100%", ""],
-        ["1", "100%", "1", "100%", "50%"],  # of the review
+        ["BCE", "40.1", "0%", "takes it for absent"],  # methods
+        ["Hill", "50.2", "50%", "trusts it less"],
+        ["BCE, complete labels", "60.3", "100%", "knows"],
+        ["2", "50%", "1", "80%"],  # of the review: 3 labels of 5 were left
     ]
     assert "1,234" in text
     assert "57 seconds" in text
 
 
-def test_examples_show_known_and_found_labels_with_probabilities(
+def test_examples_show_known_labels_and_what_the_audit_found_and_missed(
     demo: tuple[DemoMethod, list[DemoMethod], DemoPairs], tmp_path: Path
 ) -> None:
-    text = write_demo(tmp_path / "report.html", demo).read_text(encoding="utf-8")
-    gallery = text[text.index('<ul class="gallery">') :]
-    assert gallery.count("<li>") == 2, "only images from which a label was removed"
-    assert '<span class="tag known">sun</span>' in gallery
-    assert '<span class="tag found">moon 0.90</span>' in gallery
+    def shown(path: Path, missing: float) -> list[tuple[str, str]]:
+        ceiling, methods, pairs = demo
+        audit = replace(AUDIT, missing=Interval(missing, 0.0, 3.0))
+        write_demo_report(
+            path, ceiling=ceiling, methods=methods, pairs=pairs, audit=audit, test_images=9,
+            seconds=1.0,
+        )  # fmt: skip
+        gallery = path.read_text(encoding="utf-8").partition('<ul class="gallery">')[2]
+        assert gallery.count("<li>") == 2, "only images from which a label was removed"
+        return re.findall(r'<span class="tag (\w+)">([a-z. 0-9]+)</span>', gallery)
+
+    two = shown(tmp_path / "two.html", 1.6)  # candidates, as many as are missing
+    assert ("known", "sun") in two
+    assert ("missed", "moon") in two
+    assert ("found", "moon 0.20") in shown(tmp_path / "three.html", 3.0)
 
 
 def test_the_gap_is_none_where_the_ceiling_is_not_above_the_baseline(
@@ -247,23 +264,3 @@ def test_the_gap_is_none_where_the_ceiling_is_not_above_the_baseline(
     ceiling, methods, pairs = demo
     assert gap_closed(methods[1], ceiling, methods[0]) is None
     write_demo(tmp_path / "report.html", (methods[0], [ceiling, methods[1]], pairs))
-
-
-def test_as_many_pairs_are_found_as_labels_were_removed_and_none_is_known(
-    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs],
-) -> None:
-    _, (bad, good), pairs = demo
-    for method in (bad, good):
-        found = highest_unlabelled(method.train_probs, pairs)
-        assert found.sum() == pairs.missing.sum() == 2
-        assert not (found & pairs.known).any()
-    assert (share_found(bad, pairs), share_found(good, pairs)) == (0.0, 1.0)
-
-
-def test_the_ceiling_is_not_said_to_find_labels_it_was_shown(
-    demo: tuple[DemoMethod, list[DemoMethod], DemoPairs],
-) -> None:
-    rows = result_rows(*demo)
-    assert rows[-1][0] == "BCE, complete labels"
-    assert rows[-1][3] is None
-    assert all(found is not None for *_, found in rows[:-1])

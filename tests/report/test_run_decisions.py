@@ -17,7 +17,7 @@ from hilltop.data import LabelTable, write_labels
 from hilltop.data.scores import ScoreTable
 from hilltop.missing import MissingLabelModel
 from hilltop.report import RunMeaning, write_run_report
-from hilltop.report.run_report import class_section, decision_section, next_steps
+from hilltop.report.run_report import next_steps
 
 CLASSES = ("cat", "dog", "<b>sofa</b>")
 
@@ -93,18 +93,23 @@ def test_without_photographs_there_are_no_examples(folder: Path, truth: MissingL
     assert "Examples" not in text_of(page)
 
 
-def test_of_many_classes_the_worst_stand_first() -> None:
+def test_of_many_classes_the_worst_stand_first(folder: Path) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = 5 * torch.randn(600, 30, generator=generator)
     true = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
     model = MissingLabelModel.fit(logits, true.float())
-    names = [f"class {number}" for number in range(30)]
+    names = tuple(f"class {number}" for number in range(30))
     labels = LabelTable.from_lists(["a"], [["class 1"]], names, unlisted="unknown")
-    text = class_section(model, labels)
-    worst = text[: text.index("found best")]
-    values = [int(value) for value in re.findall(r">(\d+)%</td></tr>", worst)]
-    assert len(values) == 8
-    assert values == sorted(values)
+    write_labels(labels, folder / "val_labels.parquet")
+    ScoreTable(pa.array(["a"]), names, np.full((1, 30), 0.5)).save(folder / "last_val_scores.npy")
+    text = write_run_report(folder, RunMeaning(model, "last")).read_text(encoding="utf-8")
+    worst, best, every = re.split("found worst:|found best:|All classes", text)[1:]
+    shown = [
+        [int(value) for value in re.findall(r">(\d+)%</td></tr>", part)] for part in (worst, best)
+    ]
+    assert [len(values) for values in shown] == [8, 8]
+    assert shown == [sorted(shown[0]), sorted(shown[1], reverse=True)]
+    assert every.count("<tr><td>class ") == 30
 
 
 def test_an_image_that_could_not_be_read_takes_no_part(
@@ -116,12 +121,13 @@ def test_an_image_that_could_not_be_read_takes_no_part(
     assert "nan" not in text_of(page)
 
 
-def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing() -> None:
+def test_an_aim_that_no_class_reaches_is_not_called_a_precision_of_nothing(folder: Path) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = 0.2 * torch.randn(200, 3, generator=generator) - 2
     kept = torch.rand(logits.shape, generator=generator) < torch.sigmoid(logits)
-    text = re.sub(r"<[^>]+>", " ", decision_section(MissingLabelModel.fit(logits, kept.float())))
-    assert re.search("precision 90%\\s+not reached\\s+\N{EN DASH}\\s+\N{EN DASH}\\s+0\\.0", text)
+    truth = MissingLabelModel.fit(logits, kept.float())
+    text = text_of(write_run_report(folder, RunMeaning(truth, "last")))
+    assert "precision 90% not reached \N{EN DASH} \N{EN DASH} 0.0" in text
 
 
 def test_an_audit_of_the_same_labels_beside_the_run_is_the_next_thing_to_review(

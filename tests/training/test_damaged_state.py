@@ -147,6 +147,17 @@ def test_a_state_of_another_size_never_reaches_a_fused_optimiser(tmp_path: Path)
         load_state(path, {"model": model}, optimizer, {})
 
 
+def test_a_state_of_steps_is_no_end_of_a_head_that_is_solved(tmp_path: Path) -> None:
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    states = {"cpu": rng_state()["cpu"].unsqueeze(0)}
+    for number, kept in enumerate((optimizer, None)):
+        save_state(tmp_path / f"{number}", {"model": model}, kept, {}, Progress(epoch=3), states)
+    with pytest.raises(DataError, match=r"an earlier release wrote it\. Remove the file"):
+        load_state(tmp_path / "0", {"model": model}, None, {})
+    assert load_state(tmp_path / "1", {"model": model}, None, {}).epoch == 3
+
+
 def test_more_epochs_than_were_planned_are_said(
     run_copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

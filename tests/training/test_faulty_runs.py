@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hilltop.cli.main import main
+from hilltop.data import read_labels, write_labels
 from hilltop.training.run_folder import RunFolder
 from tests.training.conftest import command, finish
 
@@ -140,3 +141,28 @@ def test_a_cut_file_of_a_run_is_named(
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     assert main(["resume", str(run_copy)]) != 0
     assert name in capsys.readouterr().err
+
+
+def test_one_validation_image_is_enough(problem: Path, tmp_path: Path) -> None:
+    """A tensor of one row number is a plain number to numpy."""
+    val = read_labels(problem / "val.parquet")
+    one = val.select(np.flatnonzero(val.labels_per_image())[:1])
+    write_labels(one, tmp_path / "val.parquet")
+    words = ["--val-labels", tmp_path / "val.parquet", "--epochs", 1, "--loss", "hill"]
+    assert main(command(problem, tmp_path / "run", *words)) == 0
+    assert RunFolder(tmp_path / "run").val_scores.is_file()
+
+
+def test_a_question_on_validation_labels_is_settled_by_an_option_for_them(
+    problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A test file is mostly complete, whatever the training labels are."""
+    val = read_labels(problem / "val.parquet")
+    write_labels(val, tmp_path / "val.json", format="coco")
+    words = command(problem, tmp_path / "run", "--val-labels", tmp_path / "val.json", "--epochs", 1)
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "val.json: This format does not say" in said
+    assert "--val-unlisted absent" in said
+    assert " --unlisted" not in said
+    assert main([*words, "--val-unlisted", "absent"]) == 0

@@ -131,6 +131,39 @@ def test_a_run_killed_at_any_moment_resumes_to_the_same_end(
     assert_same_run(unbroken, out)
 
 
+@pytest.mark.parametrize("moments", [(60, 90), (130, 150)])
+def test_a_solved_head_killed_in_any_step_resumes_to_the_same_end(
+    problem: Path, solved: Path, tmp_path: Path, moments: tuple[int, int]
+) -> None:
+    out, again = tmp_path / "killed", ["resume", str(tmp_path / "killed")]
+    for words, files in zip((solved_words(problem, out), again), moments, strict=True):
+        code, errors = stop(words, "SIGKILL", steps=0, files=files)
+        assert code == -signal.SIGKILL, errors
+    finish(again)
+    assert_same_run(solved, out)
+    for name in ("out_of_fold.npy", "last.truth.safetensors", "resume.safetensors"):
+        assert (out / name).read_bytes() == (solved / name).read_bytes()
+    kinds = [json.loads(line)["event"] for line in (out / "events.jsonl").read_text().splitlines()]
+    assert kinds[-1] == "end"
+
+
+def solved_words(problem: Path, out: Path) -> list[str]:
+    """Words of a run whose head is solved: no learning rate, no penalty."""
+    words = command(problem, out, "--loss", "auto")
+    for option in ("--learning-rate", "--weight-decay"):
+        at = words.index(option)
+        del words[at : at + 2]
+    return words
+
+
+@pytest.fixture(scope="module")
+def solved(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that solves its head, never stopped, in a process of its own."""
+    out = tmp_path_factory.mktemp("runs") / "solved"
+    finish(solved_words(problem, out))
+    return out
+
+
 def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_exits_with_130(
     problem: Path, tmp_path: Path
 ) -> None:

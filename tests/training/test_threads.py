@@ -11,8 +11,7 @@ import torch
 from hilltop.cli.main import main
 from hilltop.losses import bce
 from hilltop.training import learner, logistic
-from hilltop.training.folds import cross_validate
-from hilltop.training.heads import fit_head
+from hilltop.training.heads import cross_validate, fit_head
 from hilltop.training.learner import SMALL_STEP, step_threads
 from hilltop.training.recipe import Recipe
 from tests.processes import run

@@ -14,6 +14,7 @@ from hilltop.data.data_errors import ErrorCollector, data_error
 from hilltop.data.files import atomic_write
 from hilltop.data.layout import RENAMED_OPTIONS
 from hilltop.data.review_record import provenance_path
+from hilltop.data.small_files import parse_json
 from hilltop.training.config import build_dataclass
 
 VERSION = 1
@@ -182,8 +183,7 @@ class AuditFolder:
     @classmethod
     def _parse(cls, path: Path, about: Path) -> AuditFolder:
         try:
-            content = json.loads(about.read_text(encoding="utf-8"))
-            json.dumps(content, ensure_ascii=False).encode()  # half a character is no text
+            content = parse_json(about.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             raise data_error(about, "this is not valid JSON. Run `hilltop audit` again.") from None
         if not isinstance(content, dict):

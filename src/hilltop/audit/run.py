@@ -15,12 +15,13 @@ from hilltop.audit.decisions.store import Answer, DecisionStore
 from hilltop.audit.find.candidates import Candidates, candidate_rows, write_candidates
 from hilltop.audit.find.estimate import Estimate, write_estimates
 from hilltop.audit.find.pca import write_pca
-from hilltop.audit.find.ranking import Assumption, fit_ranking, rank_all
+from hilltop.audit.find.ranking import Assumption, fit_ranking, open_pairs, rank_all
 from hilltop.audit.find.score_blocks import LogitBlocks, Scored, blocks_of
 from hilltop.audit.find.suspects import WrongLabels, wrong_labels
 from hilltop.audit.folder import AuditFolder
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, Layout, ReadOptions, State, detect, read, write_labels
+from hilltop.data.array_files import read_npz_texts
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import holding_alone
 from hilltop.data.formats import named_table, open_source
@@ -163,8 +164,8 @@ def check_out(out: Path, *, update: bool = True) -> None:
     if out.is_file():
         raise data_error(out, "this is a file; --out names a folder.")
     check_shard_folder(out / PARTS)
-    if (out / "features.json").is_file() or (out / PARTS).is_dir():  # of an audit that was stopped
-        kept |= {"features.npz", "features.json"}
+    if (out / PARTS).is_dir() or _keeps_features(out):  # of an audit that was stopped
+        kept.add("features.npz")
     stopped = AuditFolder(out, labels=Path(), format="")
     if stopped.unfinished.is_file():
         kept |= {path.name for path in (stopped.unfinished, *stopped.files)}
@@ -183,6 +184,13 @@ def check_out(out: Path, *, update: bool = True) -> None:
             raise data_error(
                 out, f"this folder holds other files, such as {others[0]!r}; choose a new one."
             )
+
+
+def _keeps_features(out: Path) -> bool:
+    """Whether an audit computed features here, which it notes in them."""
+    with contextlib.suppress(DataError):
+        return "left_out" in read_npz_texts(out / "features.npz", ("left_out",))
+    return False
 
 
 def _answers(folder: AuditFolder) -> int:
@@ -244,12 +252,16 @@ def fold_logits(
         seed: The same seed gives the same logits.
         say: Takes a sentence for the user.
         parts: Several processes that share the heads; all of them call this.
+
+    Raises:
+        DataError: There are too few images, no pair that could be missing, or too many pairs.
     """
     if len(features) < 2 * folds:
         are = pluralize(len(features), "image is", "images are")
         raise DataError(
             f"{are} too few for {folds} folds, which need {2 * folds}; use fewer with --folds."
         )
+    open_pairs(table)  # a fault of the labels is said before hours of work
     pairs = len(rows) * len(table.classes)
     repeats = REPEATS if pairs <= REPEATED_PAIRS else 1
     heads = fit_fold_heads(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from cyclopts import Parameter
 
@@ -158,7 +159,8 @@ class Audit:
         records = read_provenance(self.labels)
         before, known = self._before(table, records), with_answers(table, records)
         parts = Parts(self.out.resolve() / PARTS, ranks)
-        scored = self._with_opinion(known, self._scored(known, parts))
+        extra = self._read_extra(table)
+        scored = self._with_extra(known, self._scored(known, parts), extra)
         ranks.wait()
         options: dict[str, Any] = {"given": given, "top": self.top, "before": before}
         found = audit(known, scored, parts=parts, shard=self.shard, **options)
@@ -258,25 +260,31 @@ class Audit:
         )
         return Scored(logits, rows, values)
 
-    def _with_opinion(self, table: LabelTable, scored: Scored) -> Scored:
-        """Combine our scores with the extra ones, if there are any."""
+    def _read_extra(self, table: LabelTable) -> npt.NDArray[np.float32] | None:
+        """Extra scores of all images, if there are any; faults are said before heads are fitted."""
         if self.extra_scores is None:
+            return None
+        from hilltop.data.array_files import check_memory
+        from hilltop.inputs.extra_scores import read_extra_scores, read_names
+
+        check_memory(self.extra_scores, _COMBINED_BYTES * len(table) * len(table.classes))
+        known = read_names(self.extra_names)
+        return read_extra_scores(self.extra_scores, table.images, table.classes, names=known)
+
+    def _with_extra(
+        self, table: LabelTable, scored: Scored, extra: npt.NDArray[np.float32] | None
+    ) -> Scored:
+        """Combine our scores with the extra ones, if there are any."""
+        if extra is None:
             return scored
         import torch
 
         from hilltop.audit.find.score_blocks import blocks_of, label_block
-        from hilltop.data.array_files import check_memory
-        from hilltop.inputs.extra_scores import read_extra_scores, read_names
         from hilltop.missing.extra_scores import combine_scores, describe_weights
 
-        pairs = len(scored.rows) * len(table.classes)
-        check_memory(self.extra_scores, _COMBINED_BYTES * pairs)
-        names = table.images.take(pa.array(scored.rows))
-        known = read_names(self.extra_names)
-        extra = read_extra_scores(self.extra_scores, names, table.classes, names=known)
         own = scored.logits(0, len(scored.rows)).numpy()
         targets = label_block(table, scored.rows)[0].numpy()
-        combined, weights = combine_scores([own, extra], targets, primary=True)
+        combined, weights = combine_scores([own, extra[scored.rows]], targets, primary=True)
         print(f"{self.extra_scores}: {describe_weights(weights)}")
         return replace(scored, logits=blocks_of(torch.from_numpy(combined).float()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -100,10 +100,10 @@ class Compare:
         failed = failed_runs(results.all)
         if failed:
             raise HilltopError(failed)
-        return {"out": self.out, "runs": [_run_row(result) for result in results.all]}
+        return {"out": self.out, "runs": [run_row(result) for result in results.all]}
 
 
-def _run_row(result: Result) -> dict[str, Any]:
+def run_row(result: Result) -> dict[str, Any]:
     """A run as JSON has it."""
     cell = result.cell
     return {
@@ -124,14 +124,12 @@ def settings_of_runs(path: Path) -> TrainConfig:
 def check_common(command: str, options: TrainConfig) -> None:
     """Raise if an option is given that the command sets for each run by itself."""
     usual = TrainConfig()
-    for name in (item.name for item in fields(usual)):
+    for name, instead in SET_HERE.items():
         if name == "loss_options" and options.loss_options.keys() <= {"safe_start"}:
             continue  # every method takes it, and recipes/paper.yaml sets it
-        if name in SET_HERE and getattr(options, name) != getattr(usual, name):
+        if getattr(options, name) != getattr(usual, name):
             option = name.replace("_", "-")
-            raise ArgumentError(
-                f"{command} sets --{option} for each run by itself; {SET_HERE[name]}."
-            )
+            raise ArgumentError(f"{command} sets --{option} for each run by itself; {instead}.")
     if options.val_labels is None:
         raise ArgumentError(f"{command} needs --val-labels: labels to judge by.")
 

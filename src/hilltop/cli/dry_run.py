@@ -206,7 +206,7 @@ def _run(command: Command, constants: dict[str, int], answer: Connection) -> Non
 def tell(cost: Cost, out: Path, *, total: int, measured: int) -> dict[str, Any]:
     """Print what a command will take, and return it for ``--json``."""
     print(cost.describe(out))
-    images = pluralize(total, "image", "images")
+    images = pluralize(total, "image")
     print(f"Measured on {measured:,} of {images}, and prolonged. Nothing was written.")
     return {"seconds": cost.seconds, "memory_bytes": cost.memory, "disk_bytes": cost.disk}
 

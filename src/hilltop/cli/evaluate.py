@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Evaluation,
         Interval,
         ModelComparison,
+        PlannedPairs,
         SampledAnswers,
     )
 
@@ -84,7 +85,7 @@ class Evaluate:
 
     def run(self) -> dict[str, Any]:
         """Join by name, measure, print."""
-        from hilltop.metrics import classification_report
+        from hilltop.metrics import classification_report, fit_thresholds
 
         if self.incomplete:
             return self._run_incomplete()
@@ -93,7 +94,10 @@ class Evaluate:
         table = self._scored_part(table, [scores])
         values = scores.aligned(table.images, table.classes)
         targets = table.eval_targets()
-        threshold, source = self._threshold(scores, values, targets, table)
+        threshold, source = self._threshold(scores, table)
+        if self.fit:
+            threshold = fit_thresholds(values, targets)
+            source = "fitted to these labels, which is optimistic"
         report = classification_report(
             values, targets, threshold, cf1=self.cf1, class_names=table.classes
         )
@@ -113,20 +117,47 @@ class Evaluate:
         return {**found, "thresholds": source, "unknown": treated}
 
     def _run_incomplete(self) -> dict[str, Any]:
+        """Print estimates of all metrics, and how two models compare; or what to ask next."""
         if self.fit:
             raise ArgumentError("--fit needs complete labels; leave it out with --incomplete.")
         if self.out is not None:
             check_written(self, self.out)
         table = read_labels(self.labels, format=self.format, options=self._open_reading())
-        scores = (self.scores,) if self.against is None else (self.scores, self.against)
-        models = tuple(read_scores(path) for path in scores)
-        table = self._scored_part(table, models)
-        request = IncompleteRequest(
-            scores, models, self.answers, self.threshold, self.cf1 == "harmonic"
-        )
+        paths = (self.scores,) if self.against is None else (self.scores, self.against)
+        models = [read_scores(path) for path in paths]
+        table, test = self._test(self._scored_part(table, models), models)
         if self.plan is not None:
-            return request.plan(table, self.plan, self.out, seed=self.seed)
-        return request.evaluate(table)
+            return write_plan(test.plan(self.plan, seed=self.seed), table, self.out)
+        reports = [test.report(number) for number in range(len(models))]
+        compared = test.compare() if len(models) == 2 else None
+        _print(test, paths, reports, compared)
+        return _as_dict(test, reports, compared, table.classes)
+
+    def _test(
+        self, table: LabelTable, models: Sequence[ScoreTable]
+    ) -> tuple[LabelTable, Evaluation]:
+        """Join by name, leave out images without scores, and find out what is probably true."""
+        if table.unlisted == State.ABSENT:
+            raise ArgumentError(
+                "With --incomplete, pairs that are not listed are not known to be absent."
+                " Say --unlisted unknown."
+            )
+        probs = [scores.aligned(table.images, table.classes) for scores in models]
+        readable = ~np.isnan(np.concatenate(probs, axis=1)).any(axis=1)
+        if not readable.all():
+            table, probs = table.select(np.flatnonzero(readable)), [one[readable] for one in probs]
+            ends = "image has no scores and takes", "images have no scores and take"
+            print(f"{pluralize(int((~readable).sum()), *ends)} no part.", file=sys.stderr)
+        targets, observed = table.batch()
+        test = missing.Evaluation(
+            probs,
+            targets,
+            verified=observed,
+            answers=read_answers(self.answers, table),
+            thresholds=[self._threshold(scores, table)[0] for scores in models],
+            harmonic=self.cf1 == "harmonic",
+        )
+        return table, test
 
     def _scored_part(self, table: LabelTable, models: Sequence[ScoreTable]) -> LabelTable:
         """The labels of images and classes that all models have scores of.
@@ -140,7 +171,7 @@ class Evaluate:
             columns &= np.isin(table.classes, scores.classes)
         if rows.all() and columns.all():
             return table
-        images = pluralize(int((~rows).sum()), "image", "images")
+        images = pluralize(int((~rows).sum()), "image")
         names = [name for name, there in zip(table.classes, columns, strict=True) if not there]
         told = images if not rows.all() else ""
         if names:
@@ -158,20 +189,15 @@ class Evaluate:
             return self.reading
         return replace(self.reading, unlisted="unknown")
 
-    def _threshold(
-        self, scores: ScoreTable, values: Any, targets: Any, table: LabelTable
-    ) -> tuple[Any, str]:
-        """Thresholds, and where they come from."""
-        from hilltop.metrics import fit_thresholds
-
-        if self.fit:
-            return fit_thresholds(values, targets), "fitted to these labels, which is optimistic"
+    def _threshold(self, scores: ScoreTable, table: LabelTable) -> tuple[Any, str]:
+        """Thresholds of the classes of a table, and where they come from."""
         if self.threshold is not None:
             return self.threshold, f"{self.threshold:g}, as asked"
         if scores.thresholds is None:
             return 0.5, "0.5; scores do not say which suit them"
         of_class = dict(zip(scores.classes, scores.thresholds, strict=True))
-        return [of_class[name] for name in table.classes], "those that stand with the scores"
+        found = np.array([of_class[name] for name in table.classes], dtype=np.float64)
+        return found, "those that stand with the scores"
 
 
 LETTERS = """\
@@ -277,91 +303,20 @@ class Export:
         return {"out": self.out, "model": trained.config.model.model, "classes": trained.classes}
 
 
-@dataclass(frozen=True)
-class IncompleteRequest:
-    """What was asked of an incomplete test.
-
-    Attributes:
-        paths: Files with scores of one model or two.
-        models: The scores.
-        answers: Files with answers, one for each sample, or the folder of an audit that was given
-            plans.
-        threshold: Above it is a prediction; None for those that stand with the scores, or 0.5.
-        harmonic: Whether CF1 is the harmonic mean of CP and CR.
-    """
-
-    paths: tuple[Path, ...]
-    models: tuple[ScoreTable, ...]
-    answers: tuple[Path, ...]
-    threshold: float | None
-    harmonic: bool
-
-    def _joined(self, table: LabelTable) -> tuple[LabelTable, Evaluation]:
-        """Join by name, leave out images without scores, and find out what is probably true."""
-        if table.unlisted == State.ABSENT:
-            raise ArgumentError(
-                "With --incomplete, pairs that are not listed are not known to be absent."
-                " Say --unlisted unknown."
-            )
-        probs = [scores.aligned(table.images, table.classes) for scores in self.models]
-        readable = ~np.isnan(np.concatenate(probs, axis=1)).any(axis=1)
-        if not readable.all():
-            table, probs = table.select(np.flatnonzero(readable)), [one[readable] for one in probs]
-            ends = "image has no scores and takes", "images have no scores and take"
-            print(f"{pluralize(int((~readable).sum()), *ends)} no part.", file=sys.stderr)
-        targets, observed = table.batch()
-        test = missing.Evaluation(
-            probs,
-            targets,
-            verified=observed,
-            answers=read_answers(self.answers, table),
-            thresholds=[self._threshold(scores, table) for scores in self.models],
-            harmonic=self.harmonic,
-        )
-        return table, test
-
-    def _threshold(self, scores: ScoreTable, table: LabelTable) -> Any:
-        if self.threshold is not None or scores.thresholds is None:
-            return 0.5 if self.threshold is None else self.threshold
-        of_class = dict(zip(scores.classes, scores.thresholds, strict=True))
-        return np.array([of_class[name] for name in table.classes], dtype=np.float64)
-
-    def evaluate(self, table: LabelTable) -> dict[str, Any]:
-        """Print estimates of all metrics, and how two models compare."""
-        table, test = self._joined(table)
-        reports = [test.report(number) for number in range(len(self.models))]
-        compared = test.compare() if len(self.models) == 2 else None
-        _print(test, self.paths, reports, compared)
-        return _as_dict(test, reports, compared, table.classes)
-
-    def plan(
-        self, table: LabelTable, number: int, out: Path | None, *, seed: int
-    ) -> dict[str, Any]:
-        """Write the pairs to ask about next, or print them."""
-        table, test = self._joined(table)
-        pairs = test.plan(number, seed=seed)
-        if out is None:
-            rows = missing.planned_rows(pairs, table)
-            print(format_rows(missing.PLAN_COLUMNS, rows), end="")
-            return {
-                "pairs": [
-                    {
-                        "image": image,
-                        "class": name,
-                        "probability": float(prob),
-                        "sampled_with": float(sampled),
-                    }
-                    for image, name, prob, sampled in rows
-                ]
-            }
-        missing.write_planned_pairs(pairs, table, out)
-        written = pluralize(len(pairs.rows), "pair", "pairs")
-        print(
-            f"{out}: {written} to ask about. Write yes, no or unsure into a column 'answer', and"
-            f" pass the file to --answers; or answer them in a page, with `hilltop review AUDIT"
-            f" --queue {out}`, and pass the folder AUDIT."
-        )
-        return {"out": out, "pairs": len(pairs.rows)}
+def write_plan(pairs: PlannedPairs, table: LabelTable, out: Path | None) -> dict[str, Any]:
+    """Write the pairs to ask about next, or print them."""
+    if out is None:
+        rows = missing.planned_rows(pairs, table)
+        print(format_rows(missing.PLAN_COLUMNS, rows), end="")
+        cells = [(image, name, float(prob), float(drawn)) for image, name, prob, drawn in rows]
+        return {"pairs": [dict(zip(missing.PLAN_COLUMNS, row, strict=True)) for row in cells]}
+    missing.write_planned_pairs(pairs, table, out)
+    print(
+        f"{out}: {pluralize(len(pairs.rows), 'pair')} to ask about. Write yes, no or unsure into a"
+        f" column 'answer', and pass the file to --answers; or answer them in a page, with"
+        f" `hilltop review AUDIT --queue {out}`, and pass the folder AUDIT."
+    )
+    return {"out": out, "pairs": len(pairs.rows)}
 
 
 def read_answers(paths: tuple[Path, ...], table: LabelTable) -> SampledAnswers:
@@ -412,7 +367,7 @@ def _print(
     reports: list[EstimatedReport],
     compared: ModelComparison | None,
 ) -> None:
-    answers = pluralize(len(test.answers), "answer", "answers")
+    answers = pluralize(len(test.answers), "answer")
     print(test.describe())
     print(f"Estimates of the true values, with 90% intervals, from labels and {answers}:")
     if compared is None:
@@ -438,5 +393,5 @@ def _verdict(names: list[str], compared: ModelComparison) -> str:
         return sentence
     if compared.answers_needed is None:
         return f"{sentence} The models are too much alike to tell."
-    more = pluralize(compared.answers_needed, "more answer", "more answers")
+    more = pluralize(compared.answers_needed, "more answer")
     return f"{sentence} About {more} would make it 95%; --plan chooses what to ask."

@@ -95,7 +95,7 @@ class Features:
                 shape = self._computed(self._shards(), ranks)
         images, numbers = shape
         if ranks.first:
-            counts = pluralize(images, "image", "images"), pluralize(numbers, "number", "numbers")
+            counts = pluralize(images, "image"), pluralize(numbers, "number")
             print(f"{self.out}: {counts[0]}, {counts[1]} each")
         return {"out": self.out, "images": images, "numbers": numbers}
 

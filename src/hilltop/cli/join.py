@@ -112,7 +112,7 @@ def _looked_for(one: LabelSet) -> str:
 def _remarks(table: LabelTable) -> Iterator[str]:
     beyond = int(table.not_looked_for().sum())
     share = beyond / max(1, len(table) * len(table.classes))
-    pairs = pluralize(beyond, "pair", "pairs")
+    pairs = pluralize(beyond, "pair")
     yield (
         f"{pairs} ({share:.0%}) nobody looked for; they take no part"
         if beyond

@@ -166,11 +166,11 @@ def count_states(table: LabelTable) -> dict[str, int]:
 def describe_counts(table: LabelTable) -> str:
     """Say in one line what a table holds."""
     said = [
-        pluralize(len(table), "image", "images"),
+        pluralize(len(table), "image"),
         pluralize(len(table.classes), "class", "classes"),
-        pluralize(table.count(State.PRESENT), "label", "labels"),
+        pluralize(table.count(State.PRESENT), "label"),
     ]
     absent = table.count(State.ABSENT)
     if absent:
-        said.append(pluralize(absent, "confirmed absent", "confirmed absents"))
+        said.append(pluralize(absent, "confirmed absent"))
     return ", ".join(said)

@@ -60,6 +60,10 @@ LEAST = {
 }  # fmt: skip
 """Least values of whole numbers that commands take."""
 TOO_LARGE = 2**63
+OUT_OF_MEMORY = (
+    "There is not enough memory for this. Free some, or use a machine with more; --dry-run of"
+    " audit, features and train says how much they take."
+)
 HELP_WIDTH = 100
 """Columns of the help, where a terminal is not narrower."""
 RENAMED = {
@@ -156,7 +160,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         room = " Make room on the disk." if error.errno == errno.ENOSPC else ""
         print(f"hilltop: {named}{error.strerror or error}.{room}", file=sys.stderr)
         return FAILED
+    except (MemoryError, RuntimeError) as error:
+        if given.debug or not _is_out_of_memory(error):
+            raise
+        print(f"hilltop: {OUT_OF_MEMORY}", file=sys.stderr)
+        return FAILED
     return OK
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out; torch says so by a RuntimeError, of a GPU or of the machine."""
+    words = ("out of memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(one in str(error) for one in words)
 
 
 def _command_to_try(error: HilltopError, words: Sequence[str]) -> str:
@@ -212,9 +227,10 @@ def _run(given: CommonOptions) -> None:
         width = min(HELP_WIDTH, shutil.get_terminal_size((HELP_WIDTH, 24)).columns)
         print(render_help(command, name, labels="--help-labels" in rest, width=width), end="")
     else:
-        aside = getattr(load_command(name), "prints_answer", False)
-        with shown(quiet=given.quiet, json=given.json, aside=aside, debug=given.debug):
-            result = run_command(given.words, quiet=given.quiet)
+        answers = getattr(load_command(name), "prints_answer", False)
+        silent = given.quiet and (given.json or not answers)
+        with shown(quiet=given.quiet, json=given.json, aside=answers, debug=given.debug):
+            result = run_command(given.words, silent=silent)
         if given.json and result is not None:
             print(json.dumps(result, indent=2, default=str))
 
@@ -316,17 +332,18 @@ def use_device(device: str) -> None:
             raise ArgumentError(f"--device {device}: torch finds no such GPU. Drop it, or use cpu.")
 
 
-def run_command(words: Sequence[str], *, quiet: bool = False) -> dict[str, Any] | None:
+def run_command(words: Sequence[str], *, silent: bool = False) -> dict[str, Any] | None:
     """Run a command and return what it found; None from all processes but the first.
 
     Args:
         words: What stands behind ``hilltop`` on its command line.
-        quiet: Print nothing, unless the command is there to print an answer.
+        silent: Print nothing.
     """
     command = parse(words)
     check_options(command)
     use_device(getattr(command, "device", "auto"))
-    if not quiet or getattr(command, "prints_answer", False):
-        return command.run()  # type: ignore[no-any-return]
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+    with contextlib.ExitStack() as stack:
+        if silent:
+            nowhere = stack.enter_context(open(os.devnull, "w"))
+            stack.enter_context(contextlib.redirect_stdout(nowhere))
         return command.run()  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ import inspect
 import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts import (
     App,
@@ -74,6 +74,11 @@ def parse_words(command: type, words: Sequence[str], *, name: str, base: Any = N
 
     def note_given(app: App, commands: tuple[str, ...], arguments: Any) -> None:
         given.update(one.field_info.name for one in arguments if one.tokens)
+        for token in (token for one in arguments if _is_whole(one.hint) for token in one.tokens):
+            if "." in token.value:  # cyclopts would round it
+                raise ArgumentError(
+                    f"{token.keyword} must be a whole number, but got {token.value!r}."
+                )
 
     app = _app(command, name, config=note_given)
     try:
@@ -88,6 +93,11 @@ def parse_words(command: type, words: Sequence[str], *, name: str, base: Any = N
     if base is None and hasattr(parsed, "base"):
         base = parsed.base()
     return parsed if base is None else _merged(base, parsed, given)
+
+
+def _is_whole(hint: Any) -> bool:
+    """Whether an option takes a whole number."""
+    return hint is int or int in get_args(hint)
 
 
 def _with_dashes(words: Sequence[str]) -> Iterator[str]:

@@ -112,7 +112,7 @@ class Predict:
         promised = None
         if self.promise is not None:
             promised, thresholds = self._promised(scored)
-        images = pluralize(len(probs.images), "image", "images")
+        images = pluralize(len(probs.images), "image")
         found: dict[str, Any] = {"out": self.out, "images": len(probs.images)}
         if promised is not None:
             found["promise"] = promised.as_dict()

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hilltop import missing
 from hilltop.checks import check_number, pluralize
-from hilltop.cli.evaluate import read_answers
+from hilltop.cli.evaluate import read_answers, write_plan
 from hilltop.data import LabelTable, State, read_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
@@ -200,7 +200,7 @@ class Asked:
         expected, now = test.at_present(case)
         tags = int((scored.scores.values > expected).sum())
         outlook = test.outlook(case) if self.per == "pair" else {}
-        said = pluralize(tags, "tag", "tags")
+        said = pluralize(tags, "tag")
         if not found.answers:
             print(
                 f"The model expects a {self.metric} of {self.wanted:g} from scores above"
@@ -270,15 +270,10 @@ class Asked:
         """Write what to ask next."""
         test, table = self.test(scored), scored.table()
         pairs = test.plan(number, answers=read_answers(answers, table), per=self.per)
-        missing.write_planned_pairs(pairs, table, out)
-        print(
-            f"{out}: {pluralize(len(pairs.rows), 'pair', 'pairs')} to ask about. Write yes, no or"
-            " unsure into a column 'answer' of every line, or answer them in the page of an audit"
-            f" of these images, with `hilltop review AUDIT --queue {out}`."
-        )
+        found = write_plan(pairs, table, out)
         given = " ".join(map(str, (*answers, out)))
         print(f"next: hilltop predict {source} {self.words} --answers {given} --out tags.csv")
-        return {"out": out, "pairs": len(pairs.rows)}
+        return found
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from cyclopts import Parameter
 
-from hilltop.cli.compare import SET_HERE, check_common, parse_seeds, settings_of_runs
+from hilltop.cli.compare import SET_HERE, check_common, parse_seeds, run_row, settings_of_runs
 from hilltop.cli.outputs import check_written
 from hilltop.cli.parser import Device, Out
 from hilltop.cli.train import GROUPS, RunOptions
@@ -46,7 +46,7 @@ class Reproduce:
     """
 
     names: tuple[str, ...] = ()
-    """Short names of tables and figures, see --list; voc or nus is that column of voc-nus."""
+    """Short names of tables and figures, or "Table 3", see --list; voc or nus is that column."""
     _: KW_ONLY
     every: Annotated[bool, Parameter(name="--all")] = False
     """Make all of them."""
@@ -66,7 +66,8 @@ class Reproduce:
     reduced: tuple[str, ...] = ()
     """Reduced label files as LEVEL=FILE, for example 0.4=coco_train_0.4left.txt."""
     methods: str | None = None
-    """Make the runs of these methods alone, with commas between them, such as hill,bce."""
+    """Make the runs of these methods alone, with commas between them, such as hill,bce; one that
+    the paper has not gets a row of its own."""
     keep: str | None = None
     """Make the runs on these labels alone: complete, 0.75, 0.4, single."""
     seeds: str = "0,1,2"
@@ -118,6 +119,7 @@ class Reproduce:
             check_weights,
             describe_plan,
             plan_jobs,
+            with_own_rows,
         )
         from hilltop.studies.reproduce.recipe import choose_recipes, read_recipes, unnamed_data
         from hilltop.studies.reproduce.report import write_reproduction_report
@@ -127,7 +129,7 @@ class Reproduce:
         if self.show:
             width = max(map(len, recipes))
             for recipe in recipes.values():
-                print(f"{recipe.name:{width}}  {recipe.kind:10}  {recipe.title}")
+                print(f"{recipe.name:{width}}  {recipe.number:9}  {recipe.title}")
             return {"recipes": {recipe.name: recipe.title for recipe in recipes.values()}}
         if self.every == bool(self.names):
             raise ArgumentError("Give names of tables and figures, or --all; see --list.")
@@ -136,6 +138,7 @@ class Reproduce:
         unnamed = unnamed_data(self.names, recipes)
         sources = self._sources(chosen, unnamed)
         only = self._selection()
+        chosen = with_own_rows(chosen, sources, () if only is None else only.methods)
 
         def planned(seeds: Sequence[int]) -> list[Job]:
             return plan_jobs(chosen, sources, self.out, seeds, only=only)
@@ -165,12 +168,14 @@ class Reproduce:
         for name, why in missing.items():
             print(f"{name}: {why}")
         print(f"{made.seconds:.0f} s; {page}, tables and figures beside it")
-        for result in made.results if only is not None else ():
+        results = [one for one in made.results if only is not None and only.has(one.cell)]
+        for result in results:
             print(f"{result.cell}: {result.folder}")
         if made.failed:
             raise HilltopError(made.failed)
         made_names = [item.recipe.name for item in made.items]
-        return {"report": page, "made": made_names, "missing": missing}
+        runs = [run_row(result) for result in results]
+        return {"report": page, "made": made_names, "missing": missing, "runs": runs}
 
     def _selection(self) -> Selection | None:
         """Which runs to make; None for all."""
@@ -190,6 +195,13 @@ class Reproduce:
         needed = [recipe.data_sets for recipe in recipes if recipe.data_sets]
         if not needed:
             return {}
+        own = self.run_options.labels != Path() or self.run_options.val_labels is not None
+        both = self.source is not None and self.root is not None
+        if both or not (self.source or self.root or own):
+            raise ArgumentError(
+                "Give one source: --root DIR with the paper's data sets, --source embedded, or"
+                " --labels and --val-labels with --features or --images of your own."
+            )
         if self.source is not None:
             self._check_embedded()
             return {EVERY: embedded_source(self.out / "embedded")}

@@ -93,7 +93,7 @@ class Review:
         if self.queue is not None:
             from hilltop.audit.review.queues import keep_plan
 
-            pairs = pluralize(keep_plan(folder, self.queue), "pair", "pairs")
+            pairs = pluralize(keep_plan(folder, self.queue), "pair")
             print(f"{self.queue}: {pairs} in the view `Planned sample`", flush=True)
         if self.import_ is not None:
             count = _import(folder, self.import_, force=self.force)
@@ -111,7 +111,7 @@ class Review:
                 purpose=self.for_,
                 classes=self.classes,
             )
-            pairs = pluralize(count, "pair", "pairs")
+            pairs = pluralize(count, "pair")
             print(f"{self.static}: {pairs}; take its answers in with --import")
             return {"page": self.static, "pairs": count}
         return {"decisions": folder.decisions, "events": self._serve(folder)}
@@ -149,11 +149,13 @@ class Review:
         plan = Assignment.from_words(self.assign, classes, overlap=self.overlap)
         with closing(DecisionStore(folder.decisions)) as store:
             plan.keep(store, "command line")
+        if plan.remark:
+            print(f"--assign: {plan.remark}")
 
     def _ready(self, address: str, review: RunningReview) -> None:
         from hilltop.audit.review.security import is_loopback
 
-        images = pluralize(len(review.index.images()), "image", "images")
+        images = pluralize(len(review.index.images()), "image")
         print(f"{pluralize(len(review.index), 'candidate', 'candidates')} in {images}")
         if review.pictures is None:
             print("no folder of images is known: the page shows names only; pass --images")
@@ -215,7 +217,7 @@ def _import(folder: AuditFolder, path: Path, *, force: bool) -> int:
     new = pluralize(done.new, "new answer or undo", "new answers and undos")
     print(f"{folder.decisions}: {new} from {path}")
     if done.foreign:
-        gone = pluralize(done.foreign, "answer", "answers")
+        gone = pluralize(done.foreign, "answer")
         print(f"{gone} left out: about pairs that the audit of today does not list")
     _tell_people(folder)
     return done.new
@@ -270,7 +272,7 @@ class Apply:
             candidates=self.candidates,
             image_prefix=self.image_prefix,
         )
-        absents = pluralize(done.absent, "confirmed absent", "confirmed absents")
+        absents = pluralize(done.absent, "confirmed absent")
         struck = f", {pluralize(done.struck, 'wrong one', 'wrong ones')} struck"
         recorded = (struck if done.struck else "") + (f", {absents}" if done.absent else "")
         print(f"{done.path}: {pluralize(done.added, 'label', 'labels')} added{recorded}")

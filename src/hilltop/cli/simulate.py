@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from hilltop.checks import pluralize
+from hilltop.checks import check_exact, pluralize
 from hilltop.cli.labels import (
     ReadFormat,
     WriteFormat,
@@ -44,6 +45,10 @@ from hilltop.data.small_files import read_rows
 from hilltop.errors import ArgumentError
 
 By = Literal["class", "batch", "annotator", "clarity", "size"]
+_BLIND: dict[str, Callable[..., Thinned]] = {
+    "class": lose_by_class, "batch": lose_by_batch, "annotator": lose_by_annotator,
+}  # fmt: skip
+"""Ways in which people lose labels whatever the picture shows."""
 
 
 @dataclass(frozen=True)
@@ -117,18 +122,15 @@ class Simulate:
         if self.single:
             return single_positive(table, seed=self.seed)
         if self.missing_ratio is not None:
-            return drop_positives(table, self.missing_ratio, seed=self.seed)
+            ratio = check_exact("--missing-ratio", self.missing_ratio, low=0, high=1)
+            return drop_positives(table, ratio, seed=self.seed)
         if self.keep is not None:
             return keep_each(table, _keep(self.keep), seed=self.seed)
         return self._as_people(table)
 
     def _as_people(self, table: LabelTable) -> Thinned:
-        if self.by == "class":
-            return lose_by_class(table, seed=self.seed)
-        if self.by == "batch":
-            return lose_by_batch(table, seed=self.seed)
-        if self.by == "annotator":
-            return lose_by_annotator(table, seed=self.seed)
+        if self.by is not None and self.by in _BLIND:
+            return _BLIND[self.by](table, seed=self.seed)
         if self.by == "size":
             return lose_by_size(table, self._sizes(table), seed=self.seed)
         if self.scores is None:

@@ -92,7 +92,7 @@ class StartLabels:
                 f"there is not one label of the {len(table):,} photos in it. If another column"
                 " has the labels, say so with --label-columns.",
             )
-        labels = pluralize(table.count(State.PRESENT), "label", "labels")
+        labels = pluralize(table.count(State.PRESENT), "label")
         classes = pluralize(len(table.classes), "class", "classes")
         say(f"{self.labels}: {labels} of {classes} for {len(table):,} names of photos")
         told = [*likely_mistakes(table), *notes]
@@ -326,10 +326,9 @@ class Start:
 
     def _said(self) -> list[str]:
         """What the user has said of anything but the label file's cells, as words of a command."""
-        usual = {"format": None, "weights": None, "backbone": None, "out": Start.out}
-        given = {name: getattr(self, name) for name in usual}
-        chosen = [name for name, value in given.items() if value != usual[name]]
-        return [word for name in chosen for word in (f"--{name}", str(given[name]))]
+        given = {name: getattr(self, name) for name in ("format", "weights", "backbone", "out")}
+        chosen = {name: value for name, value in given.items() if value != getattr(Start, name)}
+        return [word for name, value in chosen.items() for word in (f"--{name}", str(value))]
 
     def _steps(self, reading: ReadOptions) -> list[list[str]]:
         """The commands, in order."""
@@ -403,23 +402,19 @@ class Start:
         return words
 
     def _finish(self, steps: list[list[str]], seconds: float) -> dict[str, Any]:
-        made = {
-            "tags": self.out / _TAGS,
-            "report": self.out / "run" / "report.html",
-            "forgotten": self.out / "audit" / "review.html",
-        }
-        said = {
-            "tags": "tags of every photo, with probabilities",
-            "report": "how good they are; open it in a browser",
-            "forgotten": "tags that were probably forgotten; open it in a browser",
+        told = {
+            "tags": (_TAGS, "tags of every photo, with probabilities"),
+            "report": ("run/report.html", "how good they are; open it in a browser"),
         }
         audited = any(words[0] == "audit" for words in steps)
-        if not audited:
-            del made["forgotten"]
+        if audited:
+            forgotten = "tags that were probably forgotten; open it in a browser"
+            told["forgotten"] = ("audit/review.html", forgotten)
+        made = {name: self.out / file for name, (file, _) in told.items()}
         width = max(len(str(path)) for path in made.values())
         say(f"\nDone in {clock_time(seconds)}.")
         for name, path in made.items():
-            say(f"  {path!s:{width}}  {said[name]}")
+            say(f"  {path!s:{width}}  {told[name][1]}")
         commands = [shlex.join(["hilltop", *words]) for words in steps]
         say("\nThe same in single commands:")
         for command in commands:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +24,7 @@ _FAULTS = (
 )  # fmt: skip
 """What numpy and zipfile raise for damaged files."""
 _GIB = 1 << 30
+_DIGEST_BYTES = 1 << 24  # of an array that is mapped, at a time
 
 
 def read_npy(path: Path, *, mapped: bool = False) -> npt.NDArray[Any]:
@@ -77,6 +79,23 @@ def read_npz_texts(path: Path, names: tuple[str, ...]) -> dict[str, str]:
             return {name: str(content[name]) for name in held}
     except _FAULTS as error:
         raise _unreadable(path, error) from None
+
+
+def digest_of(settings: Iterable[object], arrays: Iterable[npt.NDArray[Any]]) -> str:
+    """Return a name for settings and for all that arrays hold, which may be mapped.
+
+    Example:
+        >>> one, other = np.arange(3), np.array([0, 1, 3])
+        >>> digest_of(["a"], [one]) == digest_of(["a"], [one.copy()]) != digest_of(["a"], [other])
+        True
+    """
+    digest = hashlib.blake2b(f"{list(settings)}".encode(), digest_size=8)
+    for array in arrays:
+        rows = max(1, _DIGEST_BYTES // max(1, array[:1].nbytes))
+        for first in range(0, len(array), rows):
+            part = np.ascontiguousarray(array[first : first + rows])
+            digest.update(part.view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def check_memory(path: Path, size: int) -> None:

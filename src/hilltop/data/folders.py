@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 from hilltop.checks import did_you_mean
@@ -164,7 +165,10 @@ class FolderTree:
         return _fitting(self._folders, ending)
 
     def file(self, *endings: str) -> Path | None:
-        """A file whose path ends so: in the first of several ways of which there is one."""
+        """A file whose path ends so: in the first of several ways of which there is one.
+
+        A name that begins with ``*`` stands for all that end like it.
+        """
         return next((path for ending in endings for path in _fitting(self._files, ending)), None)
 
     def _enter(self, folder: Path) -> list[Path]:
@@ -195,6 +199,8 @@ def has_image(folder: Path) -> bool:
 
 def _fitting(known: dict[str, list[Path]], ending: str) -> Iterator[Path]:
     parts = tuple(ending.casefold().split("/"))
+    if ending.startswith("*"):
+        yield from (path for name in known if fnmatch(name, parts[-1]) for path in known[name])
     for path in known.get(parts[-1], []):
         if tuple(part.casefold() for part in path.parts[-len(parts) :]) == parts:
             yield path

@@ -124,9 +124,8 @@ class ScoreTable:
             raise data_error(
                 _names_path(source), f"the names of scores cannot be read: {reason}."
             ) from None
-        values = read_npy(source, mapped=True)
-        _check_parts(source, images, classes, values)
-        return cls(images, classes, values, thresholds)
+        names = pa.array(classes, pa.string())
+        return _checked(source, images, names, read_npy(source, mapped=True), thresholds)
 
     def aligned(self, images: pa.Array, classes: Sequence[str]) -> Values:
         """Return the scores in the order of other images and classes, all of which must be here."""
@@ -149,21 +148,28 @@ def _parse_list(text: bytes, kind: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _check_parts(path: Path, images: pa.Array, classes: tuple[Any, ...], values: Any) -> None:
-    """Raise unless names are different texts and there is a row of numbers for each image."""
-    for kind, names in (("image", images), ("class", pa.array(map(str, classes), pa.string()))):
+def _checked(
+    path: Path,
+    images: pa.Array,
+    classes: pa.Array,
+    values: Any,
+    thresholds: tuple[float, ...] | None = None,
+) -> ScoreTable:
+    """Scores from a file, once names are different texts and there are numbers for each."""
+    for kind, names in (("image", images), ("class", classes)):
         if not pa.types.is_string(names.type) or names.null_count:
-            raise data_error(_names_path(path), f"the {kind} names must be text, one each.")
+            raise data_error(path, f"the {kind} names must be text, one each.")
         if len(names.unique()) < len(names):
-            raise data_error(_names_path(path), f"some {kind} names stand more than once.")
+            raise data_error(path, f"some {kind} names stand more than once.")
     shape = getattr(values, "shape", None)
     if shape != (len(images), len(classes)) or values.dtype.kind not in "fiu":
         kind = getattr(values, "dtype", type(values).__name__)
         raise data_error(
             path,
             f"expected numbers for {len(images)} images and {len(classes)} classes, as the names"
-            f" beside it say, but got {kind} of shape {shape}.",
+            f" say, but got {kind} of shape {shape}.",
         )
+    return ScoreTable(images, tuple(classes.to_pylist()), values, thresholds)
 
 
 def _remove_other_names(path: Path, names: pa.Table) -> None:
@@ -212,13 +218,8 @@ def read_scores(path: Path) -> ScoreTable:
         raise data_error(path, "there is no such file.")
     if suffix == ".npz":
         ids, classes, values = read_npz(path, ("ids", "classes", "scores"))
-        if values.shape != (ids.size, classes.size) or values.dtype.kind not in "fiu":
-            raise data_error(
-                path,
-                f"scores must be numbers, {ids.size} ids by {classes.size} classes, but are"
-                f" {values.dtype} of shape {values.shape}.",
-            )
-        return _table(path, ids.astype(str).tolist(), classes.astype(str).tolist(), values)
+        images, names = (pa.array(one.astype(str).tolist()) for one in (ids, classes))
+        return _checked(path, images, names, values)
     return _from_columns(path, _columns(path, suffix))
 
 
@@ -248,17 +249,11 @@ def _from_columns(path: Path, table: pa.Table) -> ScoreTable:
             " hilltop predict RUN --images DIR --out scores.npy",
         )
     for name, column in zip(names[1:], table.columns[1:], strict=True):
-        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        kinds = (pa.types.is_floating, pa.types.is_integer, pa.types.is_null)  # null: all blank
+        if not any(is_kind(column.type) for is_kind in kinds):
             raise data_error(
                 path, f"the column {name!r} is not of numbers; a table of scores has {TABLE}."
             )
         numbers.append(column.cast(pa.float64()).to_numpy())
-    ids = table.column(0).cast(pa.string()).to_pylist()
-    return _table(path, ids, names[1:], np.stack(numbers, axis=1))
-
-
-def _table(path: Path, ids: Sequence[str], classes: Sequence[str], values: Values) -> ScoreTable:
-    for kind, found in (("image", ids), ("class", classes)):
-        if None in found or len(set(found)) < len(found):
-            raise data_error(path, f"some {kind} names are blank, or stand more than once.")
-    return ScoreTable(pa.array(ids, pa.string()), tuple(classes), values)
+    ids = table.column(0).cast(pa.string()).combine_chunks()
+    return _checked(path, ids, pa.array(names[1:]), np.stack(numbers, axis=1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,18 @@ def format_rows(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
+def parse_json(text: str | bytes) -> Any:
+    """Return what JSON says.
+
+    Raises:
+        ValueError: It is not JSON, or holds half a character, which no file and no reply can.
+        RecursionError: It is nested too deeply.
+    """
+    content = json.loads(text)
+    json.dumps(content, ensure_ascii=False).encode()
+    return content
+
+
 def read_rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
     """Return the lines of a table with their numbers; what a line lacks is an empty cell.
 
@@ -72,10 +85,17 @@ def parse_rows(path: Path, text: str, needed: Sequence[str]) -> list[tuple[int, 
                 f"the column {missing[0]!r} is missing; expected {', '.join(needed)}.",
                 line=1,
             )
-        return [
-            (reader.line_num, {name: unmark_cell(cells[name]) for name in names})
-            for cells in reader
-        ]
+        repeated = [name for name, count in Counter(names).items() if name and count > 1]
+        if repeated:
+            raise data_error(path, f"the column {repeated[0]!r} stands twice.", line=1)
+        found = []
+        for cells in reader:
+            further = "".join(cells.pop(None, ()))  # what has no column
+            if further:
+                problem = f"{further!r} stands behind the last column. Put quotes around cells"
+                raise data_error(path, f"{problem} with commas.", line=reader.line_num)
+            found.append((reader.line_num, {name: unmark_cell(cells[name]) for name in names}))
+        return found
     except csv.Error as error:
         raise data_error(path, f"this is not a CSV file: {error}.") from None
 

@@ -49,8 +49,10 @@ class Backbone:
         """Return the backbone with the checksum of its weights; as it is where they are no file."""
         from hilltop.models.weights import find_weights
 
+        if self.weights == "timm":  # also the name of a package, which holds none
+            return self
         file = find_weights(self.weights)
-        if self.weights == "timm" or not file.is_file():
+        if not file.is_file():
             return self
         with file.open("rb") as content:
             return replace(self, digest=hashlib.file_digest(content, "sha256").hexdigest()[:32])
@@ -123,10 +125,20 @@ class FeatureExtractor:
         if torch.cuda.is_available():
             own = int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count()
             self.device = torch.device("cuda", own)
-        self.model: Callable[[Tensor], Tensor] = _frozen(backbone).to(self.device)
+        known = backbone.with_digest()
+        if backbone.digest not in (None, known.digest):
+            raise DataError(
+                f"{backbone.weights}: these are not the weights that the features were made with."
+                " Put those back, or compute the features anew and train on them."
+            )
         if self.device.type == "cpu" and images >= LEAST_IMAGES:
+            key = f"{backbone.name} {known.digest}" if known.digest is not None else ""
             with torch.inference_mode():
-                self.model = onnx_backbone(self.model, self.image_size, say)
+                self.model: Callable[[Tensor], Tensor] = onnx_backbone(
+                    lambda: _frozen(backbone), key, self.image_size, say
+                )
+        else:
+            self.model = _frozen(backbone).to(self.device)
 
     def __call__(
         self,
@@ -197,11 +209,6 @@ def _frozen(backbone: Backbone) -> nn.Module:
     """The backbone without its classifier."""
     from hilltop.models import build_image_model
 
-    if backbone.digest is not None and backbone.with_digest().digest != backbone.digest:
-        raise DataError(
-            f"{backbone.weights}: these are not the weights that the features were made with. Put"
-            " those back, or compute the features anew and train on them."
-        )
     with warnings.catch_warnings():
         # That the classifier starts anew does not matter where none is used.
         warnings.simplefilter("ignore", HilltopWarning)
@@ -223,11 +230,12 @@ def write_features(
     *,
     backbone: Backbone | None = None,
     folder: Path | None = None,
+    left_out: str | None = None,
 ) -> None:
     """Write features as :func:`hilltop.inputs.features.read_features` reads them.
 
     With the network that made them a run on these features scores images, too; with the folder of
-    the images its report shows some.
+    the images its report shows some; ``left_out`` names images that could not be read, as JSON.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {"ids": np.array(images.to_pylist(), dtype=str), "X": values.numpy()}
@@ -235,5 +243,7 @@ def write_features(
         arrays["backbone"] = np.array(json.dumps(backbone.as_dict()))
     if folder is not None:
         arrays["images"] = np.array(str(folder.resolve()))
+    if left_out is not None:
+        arrays["left_out"] = np.array(left_out)
     with replacing(path) as temporary:
         np.savez(temporary, **arrays)

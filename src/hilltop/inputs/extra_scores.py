@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hilltop.data.array_files import read_npz
 from hilltop.data.data_errors import data_error
-from hilltop.data.scores import ScoreTable
+from hilltop.data.scores import read_scores
 from hilltop.data.small_files import read_cells
 
 _CLOSEST = 1e-6
@@ -24,8 +23,8 @@ def read_extra_scores(
     """Read extra scores as logits for some images and classes; NaN where there are none.
 
     Args:
-        path: ``.npz`` with ids, classes and scores, or scores as written by predict. Scores that
-            all lie between 0 and 1 are probabilities, others logits.
+        path: What :func:`~hilltop.data.scores.read_scores` reads. Scores that all lie between 0
+            and 1 are probabilities, others logits.
         images: Image ids.
         classes: Class names.
         names: Our name for classes that are called something else there. Where several of theirs
@@ -34,7 +33,7 @@ def read_extra_scores(
     Raises:
         DataError: The file cannot be read, or is about none of the images or classes.
     """
-    table = _read_npz(path) if path.suffix == ".npz" else ScoreTable.load(path)
+    table = read_scores(path)
     rows = pc.index_in(images, value_set=table.images).fill_null(-1).to_numpy()
     theirs: dict[str, list[int]] = {}
     for place, name in enumerate(table.classes):
@@ -44,9 +43,12 @@ def read_extra_scores(
         what = "images" if (rows < 0).all() else "classes; name them with --extra-names"
         raise data_error(path, f"these scores are about none of the {what}.")
     there = table.values[rows[rows >= 0]]
-    given = np.stack([there[:, theirs[classes[column]]].max(axis=1) for column in known], axis=1)
+    columns = [np.fmax.reduce(there[:, theirs[classes[one]]], axis=1) for one in known]
+    given = np.stack(columns, axis=1)
     given = given.astype(np.float32)
-    if given.min() >= 0 and given.max() <= 1:
+    if np.isinf(given).any() or np.isnan(given).all():
+        raise data_error(path, "scores of these images and classes must be finite numbers.")
+    if np.nanmin(given) >= 0 and np.nanmax(given) <= 1:
         clipped = np.clip(given, _CLOSEST, 1 - _CLOSEST)
         given = np.log(clipped) - np.log1p(-clipped)
     values = np.full((len(rows), len(classes)), np.nan, dtype=np.float32)
@@ -64,16 +66,3 @@ def read_names(path: Path | None) -> dict[str, str]:
             raise data_error(path, f"expected their name and ours, but got {cells!r}.", line=line)
         found[cells[0]] = cells[1]
     return found
-
-
-def _read_npz(path: Path) -> ScoreTable:
-    ids, classes, values = read_npz(path, ("ids", "classes", "scores"))
-    if values.dtype.kind not in "fiu" or ids.ndim != 1 or classes.ndim != 1:
-        raise data_error(path, "expected lists of ids and classes, and a table of numbers, scores.")
-    if values.shape != (len(ids), len(classes)) or not np.isfinite(values).all():
-        raise data_error(
-            path,
-            f"scores must be finite, {len(ids)} ids by {len(classes)} classes, but have the shape"
-            f" {values.shape}.",
-        )
-    return ScoreTable(pa.array(ids.astype(str)), tuple(map(str, classes)), values)

@@ -33,21 +33,7 @@ def matching_rows(
     Raises:
         DataError: Rows have no input and that is not allowed, or none has one.
     """
-    found, names, note = _find(images, source)
-    if note:
-        say(f"{source}: {note}")
-    missing = images.filter(pc.is_null(found))
-    what = "image" if source.is_dir() else "row of features"
-    if len(missing):
-        rows = pluralize(len(images), "labelled image", "labelled images")
-        have = pluralize(len(missing), f"of {rows} has", f"of {rows} have")
-        text = f"{have} no {what} here, the first is {missing[0].as_py()!r}."
-        if len(missing) == len(images):
-            raise data_error(source, f"{text} Names here look like {names[0].as_py()!r}.")
-        if not allow_missing:
-            raise data_error(source, f"{text} Go on without such rows with --allow-missing.")
-        say(f"{source}: {text} Such rows are left out.")
-    _say_unused(names.filter(pc.invert(pc.is_in(names, found))), source, say)
+    found = _checked(images, source, allow_missing=allow_missing, say=say)
     return np.flatnonzero(~np.asarray(pc.is_null(found)))
 
 
@@ -56,9 +42,34 @@ def labelled_inputs(
 ) -> pa.StringArray:
     """Return the names of the inputs of the images in a label file, as the source spells them."""
     table = read_labels(labels, unlisted="unknown", minus_one="unknown")
-    rows = matching_rows(table.images, source, allow_missing=allow_missing, say=say)
-    found, *_ = _find(table.images, source)
-    return found.take(pa.array(rows))
+    found: pa.StringArray = _checked(table.images, source, allow_missing=allow_missing, say=say)
+    return found.drop_null()
+
+
+def _checked(
+    images: pa.StringArray, source: Path, *, allow_missing: bool, say: Callable[[str], None]
+) -> pa.StringArray:
+    """The name of each image's input, null where there is none and that is allowed."""
+    found, names, note = _find(images, source)
+    if note:
+        say(f"{source}: {note}")
+    missing = images.filter(pc.is_null(found))
+    kinds = ("image", "images") if source.is_dir() else ("row", "rows")
+    if len(missing):
+        what = "image" if source.is_dir() else "row of features"
+        rows = pluralize(len(images), "labelled image", "labelled images")
+        have = pluralize(len(missing), f"of {rows} has", f"of {rows} have")
+        text = f"{have} no {what} here, the first is {missing[0].as_py()!r}."
+        if len(missing) == len(images):
+            raise data_error(source, f"{text} Names here look like {names[0].as_py()!r}.")
+        if not allow_missing:
+            raise data_error(source, f"{text} Go on without such rows with --allow-missing.")
+        say(f"{source}: {text} Such rows are left out.")
+    unused = names.filter(pc.invert(pc.is_in(names, found)))
+    if len(unused):
+        have = f"{pluralize(len(unused), *kinds)} {'has' if len(unused) == 1 else 'have'}"
+        say(f"{source}: {have} no labels, the first is {unused[0].as_py()!r}.")
+    return found
 
 
 def _find(images: pa.StringArray, source: Path) -> tuple[pa.StringArray, pa.StringArray, str]:
@@ -69,10 +80,3 @@ def _find(images: pa.StringArray, source: Path) -> tuple[pa.StringArray, pa.Stri
     features = read_features(source)
     rows, note = features.match(images)
     return features.images.take(rows), features.images, note
-
-
-def _say_unused(unused: pa.StringArray, source: Path, say: Callable[[str], None]) -> None:
-    if len(unused):
-        kinds = ("image", "images") if source.is_dir() else ("row", "rows")
-        have = f"{pluralize(len(unused), *kinds)} {'has' if len(unused) == 1 else 'have'}"
-        say(f"{source}: {have} no labels, the first is {unused[0].as_py()!r}.")

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,14 @@ TOLERANCE = 1e-3
 Run = Callable[[Tensor], Tensor]
 
 
-def onnx_backbone(model: nn.Module, image_size: int, say: Callable[[str], None]) -> Run:
-    """Return a function that computes the features of pixels as ``model`` does, if possible faster.
+def onnx_backbone(
+    make: Callable[[], nn.Module], key: str, image_size: int, say: Callable[[str], None]
+) -> Run:
+    """Return a function that computes the features of pixels as a network does, if possible faster.
 
     Args:
-        model: A frozen network on the CPU.
+        make: Builds the network, frozen and on the CPU: not called where its export is cached.
+        key: Says which network and weights these are; empty where only the network itself tells.
         image_size: Side of its images, in pixels.
         say: Takes the sentence that says why torch computes them after all.
     """
@@ -42,35 +46,44 @@ def onnx_backbone(model: nn.Module, image_size: int, say: Callable[[str], None])
             "features: torch computes them; ONNX Runtime is about three times as fast on a CPU:"
             f" {install_command('onnx')}"
         )
-        return model
-    example = torch.rand(2, 3, image_size, image_size, generator=torch.Generator().manual_seed(0))
+        return make()
+    model = None if key else make()
+    path = cache_folder() / f"{_digest(key, image_size, model)}.onnx"
     try:
-        session = _session(onnxruntime, model, example)
-        found, expected = session.run(None, {"pixels": example.numpy()})[0], model(example).numpy()
+        if not path.is_file():
+            model = model or make()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary:
+                _export(model, image_size, temporary)
+                _check_alike(model, image_size, _session(onnxruntime, temporary))
+        session = _session(onnxruntime, path)
     except Exception as error:  # exporter and runtime raise what they like for unusual networks
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         say(f"features: torch computes them, since ONNX Runtime cannot ({reason})")
-        return model
-    if np.abs(found - expected).max() > TOLERANCE * np.abs(expected).max():
-        say("features: torch computes them, since those of ONNX Runtime differ for this network")
-        return model
+        return model or make()
     return lambda pixels: torch.from_numpy(
         session.run(None, {"pixels": np.ascontiguousarray(pixels.numpy())})[0]
     )
 
 
-def _session(onnxruntime: Any, model: nn.Module, example: Tensor) -> Any:
+def _session(onnxruntime: Any, path: Path) -> Any:
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = min(torch.get_num_threads(), usable_cores())
     settings.log_severity_level = 3
     # Threads that spin while they wait take the cores from the processes that decode images.
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    path = cache_folder() / f"{_digest(model, example)}.onnx"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as temporary:
-            _export(model, example, temporary)
     return onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+
+
+def _check_alike(model: nn.Module, image_size: int, session: Any) -> None:
+    example = _example(image_size)
+    found, expected = session.run(None, {"pixels": example.numpy()})[0], model(example).numpy()
+    if np.abs(found - expected).max() > TOLERANCE * np.abs(expected).max():
+        raise ValueError("its features differ from those of torch")
+
+
+def _example(image_size: int) -> Tensor:
+    return torch.rand(2, 3, image_size, image_size, generator=torch.Generator().manual_seed(0))
 
 
 def cache_folder() -> Path:
@@ -79,15 +92,16 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "hilltop" / "onnx"
 
 
-def _digest(model: nn.Module, example: Tensor) -> str:
+def _digest(key: str, image_size: int, model: nn.Module | None) -> str:
     """A name that changes with everything the exported file depends on."""
-    made = hashlib.sha256(f"{torch.__version__} {example.shape} {model}".encode())
-    for name, value in sorted(model.state_dict().items()):
+    versions = f"{torch.__version__} {version('timm')} {image_size}"
+    made = hashlib.sha256(f"{versions} {key} {model}".encode())
+    for name, value in sorted(model.state_dict().items() if model is not None else ()):
         made.update(name.encode() + value.numpy().tobytes())
     return made.hexdigest()[:32]
 
 
-def _export(model: nn.Module, example: Tensor, path: Path) -> None:
+def _export(model: nn.Module, image_size: int, path: Path) -> None:
     with (
         warnings.catch_warnings(),
         open(os.devnull, "w") as nowhere,
@@ -96,7 +110,7 @@ def _export(model: nn.Module, example: Tensor, path: Path) -> None:
         warnings.simplefilter("ignore")  # the exporter's own deprecations
         torch.onnx.export(
             model,
-            (example,),
+            (_example(image_size),),
             path,
             input_names=["pixels"],
             output_names=["features"],

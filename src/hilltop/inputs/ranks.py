@@ -13,13 +13,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.distributed as dist
 
+from hilltop.data.files import replacing
 from hilltop.errors import HilltopError, MissingExtra
 from hilltop.progress import ProgressLog, say
 
 T = TypeVar("T")
+Arrays = tuple[npt.NDArray[Any], ...]
 _ANSWER_S = 10.0
 _PATIENCE = timedelta(days=7)  # one rank may have a day more to do than another
 
@@ -116,20 +120,13 @@ class Parts:
         return files
 
     def make(
-        self,
-        names: Sequence[str],
-        make: Callable[[int], T],
-        save: Callable[[T, Path], None],
-        load: Callable[[Path], T],
-        what: str,
-    ) -> Iterator[T]:
+        self, names: Sequence[str], make: Callable[[int], Arrays], what: str
+    ) -> Iterator[Arrays]:
         """Yield the parts of all numbers in order, in every process.
 
         Args:
             names: Names of the files.
-            make: Makes the part of a number.
-            save: Writes a part to a file, completely or not at all.
-            load: Reads it.
+            make: Makes the part of a number, a few arrays.
             what: What is being done.
         """
         if self.folder is None or (self.ranks.world == 1 and len(names) == 1):
@@ -138,8 +135,14 @@ class Parts:
                     yield make(number)
                     progress.update(number + 1)
             return
-        for file in self.write(names, lambda number, file: save(make(number), file), what):
-            yield load(file)
+
+        def write(number: int, file: Path) -> None:
+            with replacing(file) as temporary:
+                np.savez(temporary, *make(number))
+
+        for file in self.write(names, write, what):
+            with np.load(file, allow_pickle=False) as content:
+                yield tuple(content.values())
         self.ranks.wait()  # or one process would remove what another still reads
 
 

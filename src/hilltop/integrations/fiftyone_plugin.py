@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -181,8 +181,9 @@ class _HilltopOperator(foo.Operator):  # type: ignore[misc]  # untyped
         outputs.list("table", types.Object(), view=table)
         return types.Property(outputs, view=types.View(label=self.label))
 
-    def result(self, ctx: Any, summary: str, table: list[dict[str, Any]]) -> dict[str, Any]:
+    def result(self, ctx: Any, summary: str, rows: Iterable[Sequence[Any]]) -> dict[str, Any]:
         """What the App shows; the dataset keeps it in ``info["hilltop"]``."""
+        table = [dict(zip(self.columns, row, strict=True)) for row in rows]
         shown = {"summary": summary, "table": table}
         kept = {**ctx.dataset.info.get("hilltop", {}), self.method: shown}
         ctx.dataset.info["hilltop"] = kept
@@ -208,13 +209,7 @@ class EstimateMissingLabels(_HilltopOperator):
         scores = read_scores(view, ctx.params["scores"], labels.classes)
         found = find_missing_labels(labels, top=top, **scores)
         rows = [
-            dict(
-                zip(
-                    self.columns,
-                    (one.class_name, one.labelled, *map(round, _ends(one.missing))),
-                    strict=True,
-                )
-            )
+            (one.class_name, one.labelled, *map(round, _ends(one.missing)))
             for one in sorted(found.estimates, key=lambda one: -one.missing.value)
         ]
         return found, self.result(ctx, found.describe(), rows)
@@ -266,9 +261,7 @@ class EvaluateIncomplete(_HilltopOperator):
         threshold = 0.5 if threshold is None else threshold
         test = Evaluation([probs], labels.batch()[0], threshold=threshold)
         rows = [
-            dict(
-                zip(self.columns, (name, *(round(100 * end, 1) for end in _ends(one))), strict=True)
-            )
+            (name, *(round(100 * end, 1) for end in _ends(one)))
             for name, one in test.report().metrics.items()
         ]
         return self.result(ctx, test.describe(), rows)

@@ -111,11 +111,8 @@ def _controls(setup: str) -> tuple[str, str, str]:
 def build_backend(predictions: Predictions) -> Starlette:
     """The application that Label Studio asks."""
 
-    def health(request: Request) -> JSONResponse:
-        return JSONResponse({"status": "UP", "model_class": "Hilltop"})
-
-    async def setup(request: Request) -> JSONResponse:
-        return JSONResponse({"model_version": predictions.version})
+    def always(path: str, reply: Mapping[str, Any], method: str = "POST") -> Route:
+        return Route(path, lambda _: JSONResponse(reply), methods=[method])
 
     async def predict(request: Request) -> JSONResponse:
         asked = await request.json()
@@ -123,21 +120,16 @@ def build_backend(predictions: Predictions) -> Starlette:
         results = [predictions.of(task, asked["label_config"]) for task in tasks]
         return JSONResponse({"results": results, "model_version": predictions.version})
 
-    def versions(request: Request) -> JSONResponse:
-        return JSONResponse({"versions": [predictions.version]})
-
-    async def ignore(request: Request) -> JSONResponse:
-        return JSONResponse({})
-
     def refused(request: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"error": str(error)}, status_code=400)
 
     routes = [
-        Route("/health", health),
-        Route("/setup", setup, methods=["POST"]),
         Route("/predict", predict, methods=["POST"]),
-        Route("/versions", versions),
-        *(Route(path, ignore, methods=["POST"]) for path in ("/train", "/webhook")),
+        always("/health", {"status": "UP", "model_class": "Hilltop"}, "GET"),
+        always("/versions", {"versions": [predictions.version]}, "GET"),
+        always("/setup", {"model_version": predictions.version}),
+        always("/train", {}),
+        always("/webhook", {}),
     ]
     refusals = {ArgumentError: refused, KeyError: refused, ValueError: refused}
     return Starlette(routes=routes, exception_handlers=refusals)

@@ -28,7 +28,7 @@ class Evidence:
     """What out-of-fold scores say about missing labels.
 
     Attributes:
-        weight: How much each unlabelled pair counts ``(N, C)``: 0 for a probable missing label and
+        weight: How much each unlabelled entry counts ``(N, C)``: 0 for a probable missing label and
             1 for all others; None if no labels seem to be missing.
         sentence: The finding in words.
     """
@@ -78,7 +78,7 @@ class PairBatch(NamedTuple):
     """A batch of (image, class) pairs.
 
     Attributes:
-        logits: Raw model output.
+        logits: Raw model output, in float64 if it came in float64 and in float32 otherwise.
         targets: 1 for labelled, 0 for not labelled, NaN for "leave out"; soft values too.
         verified: True where a person verified the target; None where nobody did.
         index: Row numbers of the images in the data set, if they were given.
@@ -115,7 +115,7 @@ class Loss(nn.Module):
 
     Subclasses write :meth:`entries`. Checks, the safe start, the watch and reduction are here. The
     other methods are there for losses that change over time, learn from the labels as a whole, or
-    turn unlabelled pairs into labels.
+    turn unlabelled entries into labels.
 
     Args:
         reduction: ``"mean"`` over entries, ``"sum"``, ``"batchmean"`` (sum over classes, mean over
@@ -200,7 +200,7 @@ class Loss(nn.Module):
             verified = observed
         batch = self.batch(logits, targets, verified, index)
         start = self.safe_start
-        if self.watch is not None:
+        if self.watch is not None and self.training:
             self.watch.step(logits, targets, start)
         if start is None or start.over:
             return self.evaluate(batch)
@@ -215,6 +215,8 @@ class Loss(nn.Module):
     ) -> PairBatch:
         """Return the pairs as one value, if their types, shapes and devices agree."""
         _check_inputs(logits, targets, verified)
+        if logits.dtype not in (torch.float32, torch.float64):
+            logits = logits.float()
         epoch = self._buffers["epoch"]  # for a small batch, attribute look-ups count
         assert epoch is not None
         return PairBatch(logits, targets, verified, index, epoch)
@@ -222,10 +224,10 @@ class Loss(nn.Module):
     def evaluate(self, batch: PairBatch) -> Tensor:
         """Return the reduced loss by its equation, without safe start and watch."""
         batch = batch._replace(complete=self.check_targets(batch.targets))
-        return self.reduce(self.entries(batch), batch).to(compute_dtype(batch.logits))
+        return self.reduce(self.entries(batch), batch).to(batch.logits.dtype)
 
     def entries(self, batch: PairBatch) -> Tensor:
-        """Return the loss of every pair, differentiable; 0 where the target is NaN.
+        """Return the loss of every entry, differentiable; 0 where the target is NaN.
 
         This is what a subclass writes.
         """
@@ -258,12 +260,13 @@ class Loss(nn.Module):
             if self.check:
                 torch._assert_async(self.are_valid(targets).all(), "A target is out of range.")
             return False
-        if not has_values(targets):
-            return False
-        if not targets.is_cpu and not self.check:
-            if targets.device in self._checked_devices:
+        if not targets.is_cpu or type(targets) is not Tensor:
+            if not has_values(targets):
                 return False
-            self._checked_devices.add(targets.device)
+            if not targets.is_cpu and not self.check:
+                if targets.device in self._checked_devices:
+                    return False
+                self._checked_devices.add(targets.device)
         values = _unwrapped(targets).detach()
         if not values.dtype.is_floating_point:
             values = values.long()  # torch cannot compare some unsigned types
@@ -284,11 +287,19 @@ class Loss(nn.Module):
         return inside | (targets != targets)
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell the loss which epoch begins, counting from 0. Some corrections wait for it."""
-        self.epoch.fill_(check_whole("epoch", epoch, low=0))
+        """Tell the loss which epoch begins, counting from 0. Some corrections wait for it.
+
+        An earlier epoch than before begins another training, and with it another safe start.
+        """
+        check_whole("epoch", epoch, low=0)
         self._checked_devices.clear()
-        if self.safe_start is not None:
+        if self.watch is not None and epoch < int(self.epoch):
+            self.watch.steps = 0
+            if self.safe_start is not None:
+                self.safe_start.restart()
+        elif self.safe_start is not None:
             self.safe_start.read_stage()
+        self.epoch.fill_(epoch)
 
     def class_weights(self, logits: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """Return factors for each class on both terms and on the positive term, or None."""
@@ -338,11 +349,6 @@ class Loss(nn.Module):
     def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return what :meth:`pseudo_labels` does; losses that correct labels write it."""
         return torch.zeros_like(batch.targets, dtype=torch.bool)
-
-
-def compute_dtype(logits: Tensor) -> torch.dtype:
-    """Losses are computed in float64 for float64 logits and in float32 for all others."""
-    return torch.float64 if logits.dtype == torch.float64 else torch.float32
 
 
 def check_device(name: str, tensor: Tensor, logits: Tensor) -> None:

@@ -20,7 +20,6 @@ from hilltop.losses.base import (
     PairBatch,
     Reduction,
     check_one_for_each_class,
-    compute_dtype,
 )
 from hilltop.losses.corrections import Correction, EmaTeacher, SelectiveCorrection
 from hilltop.losses.engine import kernel
@@ -152,7 +151,6 @@ class MultiLabelLoss(Loss):
         """Return True for unlabelled entries that count as labels more than as negatives."""
         if self.correction is None:
             return super().find_pseudo_labels(batch)
-        batch = batch.with_logits(batch.logits.to(compute_dtype(batch.logits)))
         keep, pseudo = self.correction(batch, self.negative(batch.logits))
         found: Tensor = (pseudo > keep) & (batch.targets == 0)
         return found
@@ -160,14 +158,13 @@ class MultiLabelLoss(Loss):
     def entries(self, batch: PairBatch) -> Tensor:
         """Return the equation, entry by entry; unknown entries are 0."""
         class_weight, pos_weight = self.class_weights(batch.logits)
-        logits = batch.logits.to(compute_dtype(batch.logits))
-        targets = batch.targets.to(logits.dtype)
+        logits, targets = batch.logits, batch.targets.to(batch.logits.dtype)
         known = None  # False for NaN; compiled code takes longer for isnan and nan_to_num
         if not batch.complete and batch.targets.dtype.is_floating_point:
             known = targets >= 0
             if logits.is_cpu and not traced():
                 logits = torch.where(known, logits, 0.0)
-        given = PairBatch(logits, targets, *batch[2:])
+        given = batch._replace(logits=logits, targets=targets)
         targets = functional.smooth_targets(targets, self.label_smoothing)
         if known is not None:
             targets = torch.where(known, targets, 0.0)
@@ -207,13 +204,13 @@ class MultiLabelLoss(Loss):
             return super().evaluate(batch)
         form, weights = described
         needs_grad = torch.is_grad_enabled() and logits.requires_grad
-        plain, labels = logits.float().contiguous(), targets.float().contiguous()
+        plain, labels = logits.contiguous(), targets.float().contiguous()
         selected, correction = None, self._modules.get("correction")
         if isinstance(correction, SelectiveCorrection):
             limit = correction.limit(batch.epoch)
             if limit is None:
                 self.check_targets(targets)  # or wrong targets would be remembered
-                given = PairBatch(plain.detach(), labels, *batch[2:])
+                given = batch._replace(logits=plain, targets=labels)
                 selected = correction.selected(given, learning=needs_grad).contiguous()
                 form.adds_pseudo_labels = correction.adds_pseudo_labels
             else:

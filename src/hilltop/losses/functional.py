@@ -25,9 +25,9 @@ def focal_negative(logits: Tensor, gamma: float, detach_weight: bool) -> Tensor:
     if gamma == 0:
         return loss
     weighed = logits.detach() if detach_weight else logits
-    if gamma == 2:  # the gradient of a product takes less time than that of a power
+    if gamma == 2:  # the gradient of products takes less time than that of a power
         probs = torch.sigmoid(weighed)
-        return probs * probs * loss
+        return probs * (probs * loss)
     if gamma >= 1:
         return torch.sigmoid(weighed) ** gamma * loss
     # The gradient of a power below 1 is infinite where the sigmoid underflows to zero.

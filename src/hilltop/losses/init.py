@@ -10,8 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from hilltop.checks import check_kind
 from hilltop.deprecation import renamed_arguments
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, ArgumentTypeError
 from hilltop.losses.base import Loss
 
 _LOG = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ _RAREST = 1 / (1 + math.exp(10.0))  # share of labels that a class has at the le
 
 @torch.no_grad()
 def best_constant(loss: Loss, targets: Tensor, *, verified: Tensor | None = None) -> float:
-    r"""Return the logit that, given to every pair, makes the loss on these labels least.
+    r"""Return the logit that, given to every entry, makes the loss on these labels least.
 
     .. math:: b = \arg\min_x \sum_{i,c} L(x, y_{ic})
 
@@ -130,13 +131,13 @@ def init_head(
     Args:
         model: A module with a linear or convolution layer that gives the logits. The classifier of
             timm models is asked for; in torchvision, Hugging Face and other models it is the last
-            layer with one output for each class, and others like it right before.
+            layer with one output for each class, others like it right before, and auxiliary heads.
         loss: The loss it will be trained with.
         targets: The training targets ``(N, C)``, or as many of their rows as are convenient.
         verified: True where a person verified the target.
 
     Raises:
-        ArgumentError: There is no such layer, or it has no bias.
+        ArgumentError: There is no such layer, it has no bias, or the targets are no such matrix.
 
     Example:
         >>> from hilltop.losses import bce
@@ -145,7 +146,9 @@ def init_head(
         Parameter containing:
         tensor([ 1.0986, -1.0986], requires_grad=True)
     """
-    heads = find_heads(model, targets.shape[-1])
+    check_kind("model", model, nn.Module)
+    targets = _as_matrix(targets)
+    heads = find_heads(model, targets.shape[1])
     start = head_start(loss, targets, verified=verified)
     for head in heads.values():
         assert head.bias is not None
@@ -156,13 +159,34 @@ def init_head(
     _LOG.info(
         "init_head: the bias of %s (%d classes) now starts at %.2f on average (%.2f to %.2f).",
         " and ".join(repr(name) if name else "the model" for name in heads),
-        targets.shape[-1],
+        targets.shape[1],
         *(float(number) for number in (start.mean(), start.min(), start.max())),
     )
     return model
 
 
-Head = nn.Linear | nn.Conv1d | nn.Conv2d
+def _as_matrix(targets: Any) -> Tensor:
+    """Return training targets as a dense tensor ``(N, C)`` in which at least one is known."""
+    if hasattr(targets, "toarray"):  # a sparse matrix of scipy
+        targets = targets.toarray()
+    try:
+        dense = torch.as_tensor(targets)
+    except (TypeError, ValueError, RuntimeError):
+        raise ArgumentTypeError(
+            "targets must be a tensor or an array of numbers, (images, classes), but got"
+            f" {type(targets).__name__}."
+        ) from None
+    dense = dense.to_dense() if dense.layout != torch.strided else dense
+    if dense.ndim != 2 or not dense.numel():
+        raise ArgumentError(
+            f"targets must have the shape (images, classes), but got {tuple(dense.shape)}."
+        )
+    if not bool((dense == dense).any()):
+        raise ArgumentError("targets are all NaN, so that nothing says where to start.")
+    return dense
+
+
+Head = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 def find_heads(model: nn.Module, classes: int) -> dict[str, Head]:
@@ -172,6 +196,12 @@ def find_heads(model: nn.Module, classes: int) -> dict[str, Head]:
         ArgumentError: No layer has one output for each class, or it has no bias.
     """
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, Head)}
+    for name, layer in layers.items():
+        if isinstance(layer.weight, nn.parameter.UninitializedParameter):
+            raise ArgumentError(
+                f"The layer {name!r} does not know its inputs yet. Call the model once, on any"
+                " batch, before init_head."
+            )
     fitting = {name: layer for name, layer in layers.items() if _outputs(layer) == classes}
     if not fitting:
         last = next(reversed(layers), None)
@@ -180,15 +210,18 @@ def find_heads(model: nn.Module, classes: int) -> dict[str, Head]:
             f"The model needs a linear or convolution layer with {classes} outputs, one for each"
             f" class, but {found}. Replace the classification head first."
         )
-    heads = _named_heads(model, fitting) or _last_heads(layers, fitting)
-    without = [name for name, head in heads.items() if head.bias is None]
-    if without:
-        raise ArgumentError(
-            f"The classification head {without[0]!r} has no bias to start from. Give it one before"
-            f" the optimizer is made, model.get_submodule({without[0]!r}).bias ="
-            f" torch.nn.Parameter(torch.zeros({classes})), or leave init_head out: the loss then"
-            " begins with its safe start."
-        )
+    auxiliary = {name: layer for name, layer in fitting.items() if "aux" in name.lower()}
+    main = {name: layer for name, layer in fitting.items() if name not in auxiliary} or auxiliary
+    heads = _named_heads(model, main) or _last_heads(layers, main)
+    heads |= auxiliary
+    for name, head in heads.items():
+        if head.bias is None:
+            raise ArgumentError(
+                f"The classification head {name!r} has no bias to start from. Give it one before"
+                f" the optimizer is made, model.get_submodule({name!r}).bias ="
+                f" torch.nn.Parameter(torch.zeros({classes})), or leave init_head out: the loss"
+                " then begins with its safe start."
+            )
     return heads
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
+from collections import namedtuple
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,6 +35,13 @@ _CLOSE = 0.5  # shift at which the head counts as being at the label rate
 _MOST_ABOVE_HALF = 2.0  # unlabelled entries above one half there, in label rates
 _WAITING, _SHIFTED, _EQUATION, _CROSS_ENTROPY = range(4)
 _LOG = logging.getLogger(__name__)
+
+# What is remembered; `above` is the moving share of unlabelled entries above one half.
+_Sums = namedtuple("_Sums", "labels known shift above top_labels top_probs top steps")
+# What a batch adds to it: numbers of entries, and sums of logits and of shifted probabilities.
+_Counts = namedtuple(
+    "_Counts", "labels known unlabelled above logits probs top_labels top_probs top"
+)
 
 
 class SafeStart(nn.Module):
@@ -82,9 +90,7 @@ class SafeStart(nn.Module):
         """Begin with the first training step."""
         super().__init__()
         self.register_buffer("stage", torch.tensor(_WAITING))
-        # Labels, known entries, shift, moving share of unlabelled entries above one half; of the
-        # top: labels, probabilities, entries; steps.
-        self.register_buffer("sums", torch.zeros(8))
+        self.register_buffer("sums", torch.zeros(len(_Sums._fields)))
         self.known_stage = _WAITING  # as stage, without waiting for a device
         self.register_load_state_dict_pre_hook(_over_if_unknown)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_post_hook(_read_stage)  # type: ignore[no-untyped-call]
@@ -118,10 +124,12 @@ class SafeStart(nn.Module):
         """Note the stage, so that no step needs to ask for it, and log what was decided."""
         before, self.known_stage = self.known_stage, int(self.stage)
         if self.known_stage == _CROSS_ENTROPY != before:
+            sums = _Sums(*self.sums.tolist())
             _LOG.warning(
                 "Of the most confident predictions, whose mean probability is %.0f%%, %.0f%% are"
                 " labelled: this loss stays with cross-entropy. safe_start=False is its equation.",
-                *(100 * float(self.sums[part] / self.sums[6].clamp(min=1)) for part in (5, 4)),
+                100 * sums.top_probs / max(1, sums.top),
+                100 * sums.top_labels / max(1, sums.top),
             )
 
     def forward(self, loss: Loss, batch: PairBatch) -> Tensor:
@@ -129,42 +137,49 @@ class SafeStart(nn.Module):
         logits = batch.logits
         if not (self.training and learns_from(logits) and logits.numel()):
             return loss.evaluate(batch)
+        if self.sums.device != logits.device:  # as BCEWithLogitsLoss, a loss need not be moved
+            self.stage, self.sums = self.stage.to(logits.device), self.sums.to(logits.device)
         batch = batch._replace(complete=loss.check_targets(batch.targets))
         if self.known_stage == _CROSS_ENTROPY:
             return cross_entropy(loss, batch)
-        rate = self._advance(loss, batch)
+        rate, shift = self._advance(loss, batch)
         if logits.is_cpu and not torch.compiler.is_compiling():
             self.read_stage()
             if self.over:
                 return loss.evaluate(batch)
             if self.known_stage == _SHIFTED:
-                return self._shifted(loss, batch, rate)
+                return _shifted(loss, batch, rate, shift)
             return cross_entropy(loss, batch)
         start = torch.where(
-            self.stage == _SHIFTED, self._shifted(loss, batch, rate), cross_entropy(loss, batch)
+            self.stage == _SHIFTED,
+            _shifted(loss, batch, rate, shift),
+            cross_entropy(loss, batch),
         )
         return torch.where(self.stage == _EQUATION, loss.evaluate(batch), start)
 
     @torch.no_grad()
-    def _advance(self, loss: Loss, batch: PairBatch) -> Tensor:
-        """Count a batch, move to the next stage if it is time, and return the label rate."""
-        labels, known, shift, above, labelled, probs, top, steps = self.sums.unbind()
-        first, counts = known == 0, summed(_count(batch, shift))
-        labels, known = labels + counts[0], known + counts[1]
+    def _advance(self, loss: Loss, batch: PairBatch) -> tuple[Tensor, Tensor]:
+        """Count a batch, move to the next stage if it is time; return label rate and shift."""
+        before = _Sums(*self.sums.unbind())
+        now = _Counts(*summed(_count(batch, before.shift)).unbind())
+        first, entries = before.known == 0, now.known.clamp(min=1)
+        labels, known = before.labels + now.labels, before.known + now.known
         rate = (labels / known.clamp(min=1)).clamp(1e-6, 1 - 1e-6)
-        end, count = torch.logit(rate), counts[1].clamp(min=1)
+        end = torch.logit(rate)
         # A fixed point whose steps never overshoot, from where all logits are the same.
-        step = _FOLLOW * (torch.logit(counts[5] / count, eps=1e-6) - end)
-        now = torch.where(first, counts[4] / count - end, shift + step)
-        shift = torch.where(counts[1] > 0, now, shift)
-        share = counts[3] / counts[2].clamp(min=1)
-        above = torch.where(first, share, above + 0.1 * (share - above))
-        kept = torch.exp(-counts[8] / _WINDOW)
-        labelled, probs, top = kept * self.sums[4:7] + counts[6:9]
-        steps = steps + 1
-        self.sums.copy_(torch.stack([labels, known, shift, above, labelled, probs, top, steps]))
+        step = _FOLLOW * (torch.logit(now.probs / entries, eps=1e-6) - end)
+        shift = torch.where(first, now.logits / entries - end, before.shift + step)
+        shift = torch.where(now.known > 0, shift, before.shift)
+        above = now.above / now.unlabelled.clamp(min=1)
+        above = torch.where(first, above, before.above + 0.1 * (above - before.above))
+        fade = torch.exp(-now.top / _WINDOW)
+        top_labels = fade * before.top_labels + now.top_labels
+        top_probs, top = fade * before.top_probs + now.top_probs, fade * before.top + now.top
+        steps = before.steps + 1
+        sums = _Sums(labels, known, shift, above, top_labels, top_probs, top, steps)
+        self.sums.copy_(torch.stack(sums))
 
-        share, confidence = labelled / top, probs / top
+        share, confidence = top_labels / top, top_probs / top
         missing = (share < _MISSING) & (share > _LEAST_LIFT * rate)
         missing &= confidence < share + _OVERCONFIDENT
         down = (shift.abs() < _CLOSE) & (above <= _MOST_ABOVE_HALF * rate)
@@ -175,14 +190,15 @@ class SafeStart(nn.Module):
         stage = torch.where(slow, _SHIFTED, self.stage)
         stage = torch.where((steps > _PATIENCE) & down & (begun | ~missing), found, stage)
         self.stage.copy_(torch.where(self.stage >= _EQUATION, self.stage, stage))
-        return rate
+        return rate, shift
 
-    def _shifted(self, loss: Loss, batch: PairBatch, rate: Tensor) -> Tensor:
-        """Return the equation of the class, reduced."""
-        end, shift = torch.logit(rate), self.sums[2]
-        strength = torch.minimum(torch.sigmoid(end + shift) - rate, _PUSH * rate)
-        push = strength * (_mean_logit(batch) - end)
-        return cross_entropy(loss, batch, shift=shift, push=push)
+
+def _shifted(loss: Loss, batch: PairBatch, rate: Tensor, shift: Tensor) -> Tensor:
+    """Return the equation of :class:`SafeStart`, reduced."""
+    known, end = batch.targets == batch.targets, torch.logit(rate)  # NaN differs from itself
+    mean_logit = torch.where(known, batch.logits, 0.0).sum() / known.sum().clamp(min=1)
+    strength = torch.minimum(torch.sigmoid(end + shift) - rate, _PUSH * rate)
+    return cross_entropy(loss, batch, shift=shift, push=strength * (mean_logit - end))
 
 
 def cross_entropy(
@@ -196,7 +212,7 @@ def cross_entropy(
         shift: Subtracted from all logits.
         push: Added to every entry.
     """
-    logits = batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+    logits = batch.logits
     targets = functional.smooth_targets(batch.targets.to(logits.dtype), loss.label_smoothing)
     weight, pos_weight = loss.class_weights(logits)
     if batch.complete and shift is None and loss.reduction == "mean":  # as in torch, to the bit
@@ -218,32 +234,24 @@ def _count(batch: PairBatch, shift: Tensor) -> Tensor:
     labels, lowest = torch.where(known, targets, 0).float(), torch.where(known, logits, -math.inf)
     most = max(1, logits.numel() // (max(1, logits.shape[-1] if logits.ndim else 1) * _TOP))
     top = lowest.flatten().topk(most)
-    return torch.stack([
-        labels.sum(),
-        known.sum(),
-        unlabelled.sum(),
-        (unlabelled & (logits > 0)).sum(),
-        torch.where(known, logits, 0.0).sum(),
-        torch.sigmoid(lowest - shift).sum(),
-        labels.flatten()[top.indices].sum(),
-        torch.sigmoid(top.values).sum(),
-        torch.full((), most, device=logits.device),
-    ])  # fmt: skip
-
-
-def _mean_logit(batch: PairBatch) -> Tensor:
-    """Return the mean logit of known entries, differentiable."""
-    logits = batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
-    if batch.complete:
-        return logits.mean()
-    known = batch.targets == batch.targets
-    return torch.where(known, logits, 0.0).sum() / known.sum().clamp(min=1)
+    counts = _Counts(
+        labels=labels.sum(),
+        known=known.sum(),
+        unlabelled=unlabelled.sum(),
+        above=(unlabelled & (logits > 0)).sum(),
+        logits=torch.where(known, logits, 0.0).sum(),
+        probs=torch.sigmoid(lowest - shift).sum(),
+        top_labels=labels.flatten()[top.indices].sum(),
+        top_probs=torch.sigmoid(top.values).sum(),
+        top=torch.full((), most, device=logits.device),
+    )
+    return torch.stack(counts)
 
 
 def _over_if_unknown(module: nn.Module, state: dict[str, Tensor], prefix: str, *_: object) -> None:
     """Take a safe start that a saved state does not know of for over: training was under way."""
     state.setdefault(f"{prefix}stage", torch.tensor(_EQUATION))
-    state.setdefault(f"{prefix}sums", torch.zeros(8))
+    state.setdefault(f"{prefix}sums", torch.zeros(len(_Sums._fields)))
 
 
 def _read_stage(module: nn.Module, _: object) -> None:

@@ -1,4 +1,4 @@
-"""Figures as PNG: curves by epoch and histograms of probabilities. No global state is touched."""
+"""Figures of a run as PNG: curves by epoch, and calibration. No global state is touched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from hilltop.metrics.epochs import is_estimated
 
@@ -21,7 +21,6 @@ Probs = npt.NDArray[np.floating[Any]]
 INK, SOFT, LINE = "#1d2530", "#5c6773", "#e1e5ea"
 SERIES = ("#2464a8", "#d9730d", "#1a8a7d", "#8a4fb0", "#b3261e", "#6b7a12")
 REFERENCE = "#5c6773"
-KINDS = {"present": "#1d7a46", "missing": "#b3261e", "absent": "#9aa5b1"}
 
 _DPI = 160
 _PANEL = (4.7, 3.0)  # inches; small, so that the text can be read on a phone too
@@ -47,29 +46,6 @@ def metric_curves(rows: Rows) -> bytes:
     left, right = sheet.subplots(1, 2)
     _draw_metrics(left, rows)
     _draw_loss(right, rows)
-    return _png(sheet)
-
-
-def probability_histogram(title: str, kinds: Mapping[str, Probs]) -> bytes:
-    """Probabilities by kind of pair: present, missing, absent.
-
-    Every kind is drawn as a share of its own pairs, because absent ones outnumber the others.
-    """
-    sheet = _sheet(_PANEL)
-    axes = sheet.subplots()
-    edges = np.linspace(0, 1, 26)
-    for kind, probs in kinds.items():
-        counts, _ = np.histogram(probs, edges)
-        share = 100 * counts / max(1, len(probs))
-        axes.stairs(share, edges, fill=True, alpha=0.16, color=KINDS[kind])
-        axes.stairs(share, edges, lw=1.8, color=KINDS[kind], label=f"{kind} ({len(probs):,})")
-    _frame(axes, title, "probability")
-    axes.set_yscale("function", functions=(np.sqrt, np.square))
-    axes.set_ylim(0, 100)
-    axes.set_yticks([1, 5, 20, 50, 100])
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}%"))
-    axes.set_xlim(0, 1)
-    axes.legend(frameon=False, fontsize=9.5, labelcolor=INK, loc="upper center")
     return _png(sheet)
 
 
@@ -121,12 +97,9 @@ def _curve(
     values: Sequence[float],
     name: str,
     colour: str,
-    *,
-    dashed: bool = False,
 ) -> None:
-    style = "--" if dashed else "-"
     mark = "o" if len(epochs) <= 40 else ""
-    axes.plot(epochs, values, style, marker=mark, ms=3.5, lw=1.9, color=colour, label=name)
+    axes.plot(epochs, values, marker=mark, ms=3.5, lw=1.9, color=colour, label=name)
 
 
 def _frame(axes: Axes, title: str, below: str) -> None:

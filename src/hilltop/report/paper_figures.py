@@ -13,7 +13,6 @@ from hilltop.report.gradient_figures import (
 from hilltop.report.paper_style import render_figure
 from hilltop.report.run_figures import (
     draw_histogram_panels,
-    draw_probability_histograms,
     draw_pseudo_labels_by_epoch,
 )
 
@@ -24,7 +23,6 @@ __all__ = [
     "draw_focal_margin_gradients",
     "draw_histogram_panels",
     "draw_negative_gradients",
-    "draw_probability_histograms",
     "draw_pseudo_labels_by_epoch",
     "gradient_by_logit",
     "render_figure",

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import EngFormatter, FixedLocator, MaxNLocator, NullLocator
 
 from hilltop.errors import ArgumentError
 from hilltop.report.paper_style import (
@@ -48,38 +48,26 @@ _OTHERS = ("#0072b2", "#cc79a7", "#e69f00", "#56b4e9")  # far from green, red an
 _FLOOR = 0.5  # below a single pair, where the logarithmic scale begins
 
 
-def draw_probability_histograms(groups: Groups, *, title: str = "") -> Figure:
-    """Distributions of probabilities for kinds of pairs, in one panel.
+def draw_histogram_panels(panels: Mapping[str, Groups]) -> Figure:
+    """Distributions of probabilities side by side, as in the paper's Fig. 2 and 5.
 
     The number of pairs is on a logarithmic scale: where the curve of missing labels is above that
     of true negatives, a threshold finds missing labels with a precision of more than one half, and
     curves of equal shape are equal distributions.
 
     Args:
-        groups: For each kind of pair the edges of the bins and the number of pairs in each bin.
-            Names with colours of their own: positives, missing labels, true negatives, negatives.
-        title: Name of the panel.
-
-    Raises:
-        ArgumentError: There is no group, or its edges and counts do not fit together.
-
-    Example:
-        >>> bins = {"positives": ([0.0, 0.5, 1.0], [3, 40]), "negatives": ([0.0, 0.5, 1.0], [900, 5])}
-        >>> draw_probability_histograms(bins, title="Hill").axes[0].get_ylabel()
-        'number of pairs'
-    """  # noqa: E501 (one value is one line)
-    return draw_histogram_panels({title: groups})
-
-
-def draw_histogram_panels(panels: Mapping[str, Groups]) -> Figure:
-    """Distributions of probabilities side by side, as in the paper's Fig. 2 and 5.
-
-    Args:
-        panels: Groups as :func:`draw_probability_histograms` takes them, for each title. Up to
-            four panels fill one column of a page, more fill both. All share their axes.
+        panels: For each title its groups: for each kind of pair the edges of the bins and the
+            number of pairs in each bin. Names with colours of their own: positives, missing labels,
+            true negatives, negatives. Up to four panels fill one column of a page, more fill both.
+            All share their axes.
 
     Raises:
         ArgumentError: There is no panel or group, or edges and counts do not fit together.
+
+    Example:
+        >>> bins = {"positives": ([0.0, 0.5, 1.0], [3, 40]), "negatives": ([0.0, 0.5, 1.0], [9, 5])}
+        >>> draw_histogram_panels({"Hill": bins}).axes[0].get_ylabel()
+        'number of pairs'
     """
     if not panels:
         raise ArgumentError("panels must hold at least one panel, but is empty.")
@@ -181,22 +169,9 @@ def _share_axes(axes: Axes, panels: Mapping[str, Groups]) -> None:
     step = 1 if top <= 4 else 2
     axes.yaxis.set_major_locator(FixedLocator([10.0**power for power in range(0, top + 1, step)]))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(value)))
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlim(0, 1)
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-
-
-def short_count(value: float) -> str:
-    """Write a power of ten in few letters.
-
-    Example:
-        >>> short_count(100), short_count(10_000), short_count(1_000_000)
-        ('100', '10k', '1M')
-    """
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= unit:
-            return f"{value / unit:g}{letter}"
-    return f"{value:g}"
 
 
 def _keys(colours: Mapping[str, str]) -> list[Line2D]:

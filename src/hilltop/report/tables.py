@@ -1,11 +1,11 @@
-"""A table of text, and how it looks in Markdown, LaTeX, HTML and a terminal."""
+"""A table of text, and how it looks in Markdown, LaTeX and a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,9 +16,6 @@ from rich.text import Text
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import format_rows
 from hilltop.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from hilltop.report.page import Html
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
@@ -108,22 +105,6 @@ class Sheet:
         lines += [r"\bottomrule", r"\end{tabular}"]
         lines += [rf"\par\footnotesize {escape_latex(note)}" for note in self.notes]
         return "\n".join([*lines, rf"\end{{{kind}}}", ""])
-
-    def html(self) -> Html:
-        """Return the table and its notes for a page."""
-        from hilltop.report.page import Html, paragraph, table
-
-        rows = [
-            [
-                Html("<b>{}</b>").format(cell) if (number, column) in self.strong else cell
-                for column, cell in enumerate(row)
-            ]
-            for number, row in enumerate(self.rows)
-        ]
-        shown = table(self.head, rows, text_columns=self.text_columns)
-        for note in self.notes:
-            shown = shown + paragraph(note)
-        return shown
 
     def rich(self) -> RichTable:
         """Return the table for a terminal."""

@@ -19,21 +19,27 @@ from hilltop.inputs.synthetic import write_dataset
 from hilltop.metrics import classification_report
 from hilltop.progress import say
 from hilltop.report import DemoMethod, DemoPairs, write_demo_report
-from hilltop.report.demo_audit import DemoAudit
-from hilltop.report.demo_report import result_rows
+from hilltop.report.demo_report import DemoAudit, gap_closed
 from hilltop.report.page import percent
+from hilltop.report.tables import Sheet
 from hilltop.training import ModelConfig, TrainConfig, train
 from hilltop.training.predict import load_run, predict_run, truth_probs
 
-BASELINE = "BCE"
-METHODS = ["bce", "hill", "splc_released", "auto"]
-"""Losses trained on the labels that are left; the others are compared with the first one."""
-TITLES = {
-    "bce": BASELINE,
-    "hill": "Hill",
-    "splc_released": "SPLC, as released",
-    "auto": "Auto (the default)",
+METHODS = {
+    "bce": ("BCE", "takes every missing label for an absent one"),
+    "hill": ("Hill", "reduces the gradient of pairs that the model is confident about"),
+    "splc_released": (
+        "SPLC, as released",
+        "turns confident scores into labels once the model can be asked",
+    ),
+    "auto": (
+        "auto (the default)",
+        "leaves out of the loss what cross-validated heads, on a description of the pictures that"
+        " never saw a label, find to be probably a missing label",
+    ),
 }
+"""Losses trained on the labels that are left: name, and what it does where there is no label."""
+_CEILING = ("BCE, complete labels", "knows that it is absent")
 
 OPTIONS = {"splc_released": {"start_epoch": 4}}
 """SPLC corrects once the model can be asked; of 3, 4, 6 and 9 on other draws of pictures."""
@@ -73,8 +79,10 @@ def run_demo(out: Path, *, size: DemoSize | None = None, seed: int = 0) -> Path:
     _clear(out)
     print(f"drawing {_pictures(chosen):,} pictures", flush=True)
     complete, left = _make_labels(out, chosen, seed)
-    ceiling = _train(out, "bce", "complete", "BCE, complete labels", chosen, seed, left)
-    methods = [_train(out, loss, "left", TITLES[loss], chosen, seed, left) for loss in METHODS]
+    ceiling = _train(out, "bce", "complete", _CEILING, chosen, seed, left)
+    methods = [
+        _train(out, loss, "left", told, chosen, seed, left) for loss, told in METHODS.items()
+    ]
     pairs = _pairs(out, complete, left)
     audited = _audit(out, left, pairs, chosen, seed)
     seconds = time.perf_counter() - began
@@ -87,36 +95,30 @@ def run_demo(out: Path, *, size: DemoSize | None = None, seed: int = 0) -> Path:
         test_images=chosen.test_images,
         seconds=seconds,
     )
-    print_table(ceiling, methods, pairs)
+    method_table(ceiling, methods).print()
     print_audit(audited)
     print(f"\n{seconds:.0f} s; the report with pictures is {page}", flush=True)
     return page
 
 
-def print_table(ceiling: DemoMethod, methods: list[DemoMethod], pairs: DemoPairs) -> None:
-    """Print what the report shows in its table."""
-    widths = (7, 7, 7, 11, 11)
-    names = zip(("mAP", "OF1", "CF1", "OF1 found", "CF1 found"), widths, strict=True)
-    head = "".join(f"{name:>{width}}" for name, width in names)
-    print(f"\n{'method':22}{head}{'gap closed':>12}{'found':>8}")
-    for name, values, closed, found in result_rows(ceiling, methods, pairs):
-        sized = zip(values, widths, strict=True)
-        numbers = "".join(f"{100 * value:{width}.1f}" for value, width in sized)
-        shares = "".join(
-            f"{'' if share is None else percent(share):>{width}}"
-            for share, width in ((closed, 12), (found, 8))
-        )
-        print(f"{name:22}{numbers}{shares}")
+def method_table(ceiling: DemoMethod, methods: list[DemoMethod]) -> Sheet:
+    """What the report shows of the methods."""
+    rows = []
+    for one in (*methods, ceiling):
+        shares = [one.metrics["mAP"], one.metrics["OF1"], one.tags["OF1"]]
+        shares += [one.metrics["CF1"], one.tags["CF1"]]
+        closed = gap_closed(one, methods[0], ceiling)
+        numbers = [f"{100 * share:.1f}" for share in shares]
+        rows.append((one.name, *numbers, "" if closed is None else percent(closed)))
+    head = ("method", "mAP", "OF1 at ½", "OF1 found", "CF1 at ½", "CF1 found", "gap closed")
+    return Sheet("", head, tuple(rows))
 
 
 def print_audit(audit: DemoAudit) -> None:
     """Print what the report shows of the audit."""
-    print(f"\nlabels missing: {audit.estimate} estimated, {audit.truly_missing:,} in truth")
-    for number, right, share, _ in audit.rows():
-        print(
-            f"the first {number:,} candidates: {percent(right)} right,"
-            f" {percent(share)} of all removed labels"
-        )
+    print(f"labels missing: {audit.missing.count()} estimated, {audit.right.sum():,} in truth")
+    for one in audit.looked():
+        print(f"the first {one.number:,} candidates: {percent(one.precision)} right")
     print(f"next: hilltop review {audit.folder}")
 
 
@@ -152,10 +154,16 @@ def _make_labels(out: Path, size: DemoSize, seed: int) -> tuple[LabelTable, Labe
 
 
 def _train(
-    out: Path, loss: str, labels: str, title: str, size: DemoSize, seed: int, train_set: LabelTable
+    out: Path,
+    loss: str,
+    labels: str,
+    told: tuple[str, str],
+    size: DemoSize,
+    seed: int,
+    train_set: LabelTable,
 ) -> DemoMethod:
     """Train one method, judge its last epoch on the test images, and score the training images."""
-    print(f"\n{title}", flush=True)
+    print(f"\n{told[0]}", flush=True)
     pictures = out / "pictures" / "images"
     config = TrainConfig(
         labels=out / f"{labels}.parquet",
@@ -184,7 +192,7 @@ def _train(
         cuts = trained.truth.thresholds().thresholds
         tags = classification_report(probs, truth, threshold=cuts).as_dict()
     return DemoMethod(
-        name=title,
+        *told,
         metrics=metrics,
         tags=tags or metrics,
         train_probs=scores.aligned(train_set.images, train_set.classes),
@@ -223,11 +231,13 @@ def _audit(out: Path, left: LabelTable, pairs: DemoPairs, size: DemoSize, seed: 
         images=pictures,
     )
     write_static_review(written, folder / "review.html")
+    candidates = found.candidates
+    rows, columns = candidates.rows(), candidates.columns()
     return DemoAudit(
-        right=pairs.missing[found.candidates.rows(), found.candidates.columns()],
-        labels=int(pairs.known.sum()),
-        missing=found.missing.value,
-        low=found.missing.low,
-        high=found.missing.high,
+        rows=rows,
+        columns=columns,
+        probs=candidates.probabilities(),
+        right=pairs.missing[rows, columns],
+        missing=found.missing,
         folder=folder,
     )

@@ -1,8 +1,8 @@
 from hilltop.training.config import ModelConfig as ModelConfig
 from hilltop.training.config import TrainConfig as TrainConfig
-from hilltop.training.folds import cross_validate as cross_validate
-from hilltop.training.folds import out_of_fold_logits as out_of_fold_logits
+from hilltop.training.heads import cross_validate as cross_validate
 from hilltop.training.heads import fit_head as fit_head
+from hilltop.training.heads import out_of_fold_logits as out_of_fold_logits
 from hilltop.training.predict import load_run as load_run
 from hilltop.training.predict import predict_run as predict_run
 from hilltop.training.recipe import Recipe as Recipe

@@ -116,14 +116,16 @@ def _by_folds(config: TrainConfig, task: Task, inputs: FeatureInputs) -> Missing
         task.initial_loss,
         seed=config.seed,
         recipe=task.recipe,
-        hidden=config.model.hidden if config.model.model == "mlp" else None,
+        hidden=config.model.hidden_width,
         evidence=task.evidence,
     )
 
 
 def _by_validation(task: Task, scores: Tensor) -> MissingLabelModel | None:
     readable = np.flatnonzero(~torch.isnan(scores).any(dim=1).numpy())
-    known = KnownLabels.of(lambda rows: training_batch(task.val, readable[rows]), len(readable))
+    known = KnownLabels.of(
+        lambda rows: training_batch(task.val, readable[rows.numpy()]), len(readable)
+    )
     if not known.can_calibrate:
         return None
     (targets, absent, _), extra = known, task.extra_scores[1]

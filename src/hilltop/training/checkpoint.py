@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import replacing
-from hilltop.training.logistic import LogisticSolver
 
 Tensors = dict[str, Tensor]
 _CHECKSUM = "sha256"
@@ -90,20 +89,21 @@ def check_weights_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def save_state(
     path: Path,
     modules: Mapping[str, nn.Module],
-    optimizer: torch.optim.Optimizer | LogisticSolver,
+    optimizer: torch.optim.Optimizer | None,
     others: Mapping[str, Any],
     progress: Progress,
     rng_states: Tensors,
 ) -> None:
     """Write everything that a resumed run needs to go on as if it had never stopped.
 
-    ``others`` have a ``state_dict`` of plain numbers: schedule, gradient scaler. ``rng_states``
-    has those of the random generators, a row for each rank.
+    A head that was solved has no optimizer. ``others`` have a ``state_dict`` of plain numbers:
+    schedule, gradient scaler. ``rng_states`` has those of the random generators, a row for each
+    rank.
     """
     tensors = {f"random.{name}": states for name, states in rng_states.items()}
     for name, module in modules.items():
         tensors |= {f"{name}.{key}": value for key, value in module.state_dict().items()}
-    state = optimizer.state_dict()
+    state = _optimizer_state(optimizer)
     for number, values in state["state"].items():
         for key, value in values.items():
             tensors[f"optimizer.{number}.{key}"] = torch.as_tensor(value)
@@ -118,7 +118,7 @@ def save_state(
 def load_state(
     path: Path,
     modules: Mapping[str, nn.Module],
-    optimizer: torch.optim.Optimizer | LogisticSolver,
+    optimizer: torch.optim.Optimizer | None,
     others: Mapping[str, Any],
     rank: int = 0,
 ) -> Progress:
@@ -131,7 +131,6 @@ def load_state(
                 check_weights_finite(path, saved)
             module.load_state_dict(saved)
         _load_optimizer(optimizer, _under(tensors, "optimizer."), note["groups"])
-        _match_memory_format(optimizer)
         for name, other in others.items():
             if name in note["others"]:  # a run of another precision has no scaler
                 own = _plain_state(other)
@@ -149,15 +148,23 @@ def load_state(
         raise data_error(path, f"this state does not fit the run: {reason}.") from None
 
 
-def _load_optimizer(
-    optimizer: torch.optim.Optimizer | LogisticSolver, tensors: Tensors, groups: Any
-) -> None:
+def _optimizer_state(optimizer: torch.optim.Optimizer | None) -> dict[str, Any]:
+    return {"state": {}, "param_groups": []} if optimizer is None else optimizer.state_dict()
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer | None, tensors: Tensors, groups: Any) -> None:
     """Put the state of an optimiser back, once every part of it was seen to fit.
 
     Optimisers do not look: a state of another size makes a fused one write beyond its memory.
     """
-    now = optimizer.state_dict()["param_groups"]
+    now = _optimizer_state(optimizer)["param_groups"]
     check_alike("groups", groups, now)
+    if optimizer is None:
+        if groups:
+            raise ValueError(
+                "an earlier release wrote it. Remove the file, and the head is solved anew"
+            )
+        return
     sizes = dict[int, torch.Size]()
     for group, own in zip(now, optimizer.param_groups, strict=True):
         sizes |= dict(zip(group["params"], (one.shape for one in own["params"]), strict=True))
@@ -179,6 +186,7 @@ def _load_optimizer(
         {**group, "params": own["params"]} for group, own in zip(groups, now, strict=True)
     ]
     optimizer.load_state_dict({"state": state, "param_groups": own_numbers})
+    _match_memory_format(optimizer)
 
 
 def _check_length(given: Mapping[str, Any], own: Mapping[str, Any]) -> None:
@@ -210,7 +218,7 @@ def check_alike(name: str, given: Any, like: Any) -> None:
         raise ValueError(f"{name} must be like {like!r}, but is {given!r}")
 
 
-def _match_memory_format(optimizer: torch.optim.Optimizer | LogisticSolver) -> None:
+def _match_memory_format(optimizer: torch.optim.Optimizer) -> None:
     """Lay out what an optimiser remembers of a parameter in memory as the parameter is.
 
     Fused Adam goes through both by address: with a filter that is channels-last and moments that

@@ -14,10 +14,8 @@ Reference:
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,9 +24,9 @@ import torch
 from torch import Tensor
 
 from hilltop.data import LabelTable, State
-from hilltop.data.files import replacing
+from hilltop.data.array_files import digest_of
 from hilltop.data.label_table import entries_of
-from hilltop.inputs.ranks import Parts
+from hilltop.inputs.ranks import Arrays, Parts
 from hilltop.models import FeatureHead, input_rows
 from hilltop.training.folds import assign_folds
 from hilltop.training.learner import step_threads
@@ -112,7 +110,7 @@ def fit_fold_heads(
     """Fit heads of cross-entropy on all folds but one, a block of classes at a time.
 
     Memory grows with the features and with the weights, ``folds * repeats * C * F`` numbers; not
-    with images x classes. Folds are those of :func:`~hilltop.training.folds.cross_validate`.
+    with images x classes. Folds are those of :func:`~hilltop.training.heads.cross_validate`.
 
     Args:
         features: One row for each of ``rows``.
@@ -145,33 +143,14 @@ def fit_fold_heads(
     bias = torch.empty(repeats * folds, classes)
     units = np.array_split(np.arange(len(blocks)), min(len(blocks), _MOST_PARTS))
 
-    def solve(number: int) -> _Solved:
+    def solve(number: int) -> Arrays:
         return learning.solve_all([blocks[at] for at in units[number]])
 
     names = [f"heads-{learning.digest}-{number:04}.npz" for number in range(len(units))]
-    made = parts.make(names, solve, _Solved.save, _Solved.load, "cross-validation")
-    for unit, solved in zip(units, made, strict=True):
+    for unit, solved in zip(units, parts.make(names, solve, "cross-validation"), strict=True):
         columns = np.concatenate([blocks[at] for at in unit])
-        weight[:, columns], bias[:, columns] = solved
+        weight[:, columns], bias[:, columns] = map(torch.from_numpy, solved)
     return FoldHeads(features, head, weight, bias, fold_of)
-
-
-class _Solved(NamedTuple):
-    """Weights ``(heads, classes, F)`` and biases of some classes."""
-
-    weight: Tensor
-    bias: Tensor
-
-    def save(self, path: Path) -> None:
-        """Write a file, completely or not at all."""
-        with replacing(path) as temporary:
-            np.savez(temporary, weight=self.weight.numpy(), bias=self.bias.numpy())
-
-    @classmethod
-    def load(cls, path: Path) -> _Solved:
-        """Read what :meth:`save` wrote."""
-        with np.load(path, allow_pickle=False) as content:
-            return cls(torch.from_numpy(content["weight"]), torch.from_numpy(content["bias"]))
 
 
 class _Sample(NamedTuple):
@@ -261,10 +240,10 @@ class _Learning:
             labelled = more
         yield np.array(block)
 
-    def solve_all(self, blocks: list[Ints]) -> _Solved:
-        """Fit the heads of some blocks."""
-        weights, biases = zip(*(self._solve(block) for block in blocks), strict=True)
-        return _Solved(torch.cat(weights, dim=1).float(), torch.cat(biases, dim=1).float())
+    def solve_all(self, blocks: list[Ints]) -> Arrays:
+        """Return weights ``(heads, classes, F)`` and biases of the heads of some blocks."""
+        solved = zip(*(self._solve(block) for block in blocks), strict=True)
+        return tuple(torch.cat(parts, dim=1).float().numpy() for parts in solved)
 
     def _solve(self, columns: Ints) -> tuple[Tensor, Tensor]:
         sample = self._sample(columns, self._background, self._labelled)
@@ -365,17 +344,13 @@ class _Learning:
 
     @property
     def digest(self) -> str:
-        """A name that follows from everything that the heads depend on, about."""
-        features, shape = self._features, tuple(self._features.shape)
-        how = f"{self._decay} {self._slope} {self._seed} {self._fold_of.shape} {self._folds}"
-        digest = hashlib.blake2b(f"{shape} {how} {self._block_entries}".encode(), digest_size=8)
-        some = features[:: max(1, len(features) // 4096)].contiguous()
-        arrays = [some.view(torch.uint8).numpy(), self._present.images, self._present.counts]
+        """A name that follows from everything that the heads depend on."""
+        features, deals = self._features, self._fold_of.shape
+        how = [self._decay, self._slope, self._seed, deals, self._folds, self._block_entries]
+        arrays = [features.numpy(), self._present.images, self._present.counts]
         if self._scopes is not None:
             arrays += [self._scopes.looked_for, self._scopes.of_image]
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-        return digest.hexdigest()
+        return digest_of([*how, features.shape], arrays)
 
 
 def _errors(logits: Tensor, entries: Entries) -> Tensor:

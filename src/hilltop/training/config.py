@@ -219,6 +219,11 @@ class ModelConfig:
     normalise: Annotated[bool | None, Parameter(negative="--no-normalise")] = None
     """Scale pixels as the weights expect (not in the paper); without this only if there are any."""
 
+    @property
+    def hidden_width(self) -> int | None:
+        """Width of the hidden layer of a head on features; None for a linear one."""
+        return self.hidden if self.model == "mlp" else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:

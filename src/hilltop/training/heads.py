@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hilltop.checks import check_whole, pluralize
+from hilltop.deprecation import warn_renamed
+from hilltop.errors import DataError
 from hilltop.losses import LabelStats, Loss, MultiLabelLoss
 from hilltop.losses.base import Evidence, Reduction
 from hilltop.losses.row_weights import RowWeighted
@@ -24,8 +27,8 @@ from hilltop.missing.extra_scores import combine_scores, describe_weights
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.priors import MIN_LOGLIK_GAIN
 from hilltop.models import FeatureHead, Features, input_rows, take_rows
-from hilltop.progress import say
-from hilltop.training.folds import CrossValidation, assign_folds, cross_validate, head_solver
+from hilltop.progress import ProgressLog, say
+from hilltop.training.folds import CrossValidation, assign_folds, head_solver, solve_folds
 from hilltop.training.learner import Learner, head_loss, start_head, step_threads
 from hilltop.training.logistic import entry_weights, is_cross_entropy
 from hilltop.training.recipe import HEADS, LabelBatch, Recipe
@@ -312,10 +315,9 @@ def fit_head(
         if entries is not None and recipe.uses_newton:
             asked = None if evidence is None else evidence.start_of(plain)
             solver = head_solver(head, learned, entries, recipe=recipe, heads=asked)
-            for _ in range(recipe.epochs):
-                losses.append(solver.step())
-                solver.set_bias()
-                if best.is_over() or bool(solver.done.all()):
+            for value in solver.passes(recipe.epochs):
+                losses.append(value)
+                if best.is_over():
                     break
         else:
             start_head(head, plain, batch_labels, rows, row_weight=weight)
@@ -398,8 +400,8 @@ def truth_of_head(
 ) -> MissingLabelModel | None:
     """Calibrate the scores of a head that was trained on these rows.
 
-    By out-of-fold scores of heads like it: linear ones learn side by side, those with a hidden
-    layer one after the other. Missing labels are judged by scores of cross-entropy, for any loss.
+    By out-of-fold scores of heads like it. Missing labels are judged by scores of cross-entropy,
+    for any loss.
 
     Args:
         features: One row an image ``(N, F)``.
@@ -433,20 +435,17 @@ def truth_of_head(
         if heads is None or asked.logits is heads.logits:
             return asked.model
         return asked.model.for_scores(heads.logits, asked.logits, targets, verified=absent)
-    loss = _reduced(loss, "sum" if row_weight is None else "none")
-    if hidden is None:
-        loss = loss if row_weight is None else RowWeighted(loss, row_weight)
-        logits = cross_validate(
-            features,
-            targets,
-            loss,
-            observed=labels(torch.arange(len(features)))[1],
-            recipe=recipe,
-            seed=seed,
-            start=heads if same_scaling else None,
-        ).logits
-    else:
-        logits = _fold_by_fold(features, labels, loss, seed, recipe, hidden, row_weight)
+    logits = cross_validate(
+        features,
+        targets,
+        _reduced(loss, "sum" if row_weight is None else "none"),
+        observed=labels(torch.arange(len(features)))[1],
+        recipe=recipe,
+        seed=seed,
+        start=heads if same_scaling else None,
+        hidden=hidden,
+        row_weight=row_weight,
+    ).logits
     return asked.model.for_scores(logits, asked.logits, targets, verified=absent)
 
 
@@ -457,37 +456,93 @@ def _reduced(loss: Loss, reduction: Reduction) -> Loss:
     return copied
 
 
-def _fold_by_fold(
+def cross_validate(
     features: Features,
-    labels: LabelBatch,
+    targets: Tensor,
     loss: Loss,
-    seed: int,
-    recipe: Recipe,
-    hidden: int,
-    row_weight: Tensor | None,
-) -> Tensor:
-    """Scores of heads with a hidden layer, each of the rows that it did not learn from.
+    *,
+    observed: Tensor | None = None,
+    folds: int = FOLDS,
+    repeats: int = 1,
+    recipe: Recipe = HEADS,
+    seed: int = 0,
+    start: CrossValidation | None = None,
+    hidden: int | None = None,
+    row_weight: Tensor | None = None,
+) -> CrossValidation:
+    """Train heads on all folds but one: each image is scored by heads that never saw its labels.
 
-    All are held back as firmly as the head itself: logits would be of another size otherwise.
+    Linear heads of cross-entropy are solved side by side, all others are trained by steps, one
+    after another. All labels together decide one number, how firmly heads are held back.
+
+    Args:
+        features: One row an image ``(N, F)``.
+        targets: 1 for labelled, 0 for not labelled ``(N, C)``.
+        loss: What the heads are trained with; reduction ``"none"`` where rows have weights.
+        observed: True where a person confirmed the target.
+        folds: Into how many parts the images are dealt; each is scored by the head of the others.
+        repeats: How often they are dealt anew; logits are averaged over the deals.
+        recipe: How the heads are trained.
+        seed: The same seed gives the same logits.
+        start: Heads on the same folds of the same rows.
+        hidden: Width of a hidden layer; None for linear heads.
+        row_weight: How much each row counts ``(N,)``.
+
+    Raises:
+        DataError: There are fewer images than folds.
+
+    Example:
+        >>> from hilltop.losses import bce
+        >>> features = torch.eye(2).repeat(20, 1)
+        >>> logits = cross_validate(features, features.clone(), bce(reduction="sum")).logits
+        >>> bool((logits[::2, 0] > logits[1::2, 0]).all())
+        True
     """
-    fold = assign_folds(len(features), FOLDS, torch.Generator().manual_seed(seed))
-    classes = labels(torch.arange(1))[0].shape[1]
-    whole = FeatureHead(features.shape[1], classes, hidden=None)
-    recipe = recipe.for_head(whole, features, labels, seed=seed, row_weight=row_weight)
-    logits = torch.empty(len(features), classes)
-    for number in range(FOLDS):
-        head = fit_head(
-            features,
-            labels,
-            copy.deepcopy(loss),
-            classes=classes,
-            seed=seed,
-            recipe=recipe,
-            hidden=hidden,
-            row_weight=row_weight,
-            learn_from=torch.nonzero(fold != number).squeeze(1),
-        ).head
-        rows = torch.nonzero(fold == number).squeeze(1)
-        with torch.no_grad():
-            logits[rows] = head(input_rows(features, rows)).float()
-    return logits
+    check_whole("folds", folds, low=2)
+    check_whole("repeats", repeats, low=1)
+    if len(features) < folds:
+        images = pluralize(len(features), "image", "images")
+        raise DataError(f"{images} cannot be dealt into {folds} folds; use fewer.")
+    generator = torch.Generator().manual_seed(seed)
+    deals = [assign_folds(len(features), folds, generator) for _ in range(repeats)]
+
+    def labels(rows: Tensor) -> tuple[Tensor, Tensor | None]:
+        return targets[rows], None if observed is None else observed[rows]
+
+    weighted = loss if row_weight is None else RowWeighted(loss, row_weight)
+    every, entries = torch.arange(len(features)), None
+    if hidden is None and recipe.uses_newton:
+        entries = entry_weights(weighted, targets, observed, every)
+    dtype = torch.float64 if features.dtype == torch.float64 else torch.float32
+    single = FeatureHead(features.shape[1], 1, hidden=None).to(dtype)
+    if recipe.weight_decay is None or (
+        entries is not None and (start is None or start.inputs is None)
+    ):
+        recipe = recipe.for_head(single, features, labels, seed=seed, row_weight=row_weight)
+    if entries is not None:
+        fold_of = torch.stack(deals, dim=1)
+        return solve_folds(features, single, entries, recipe, fold_of, folds=folds, start=start)
+    logits = torch.zeros(len(features), targets.shape[1])
+    with ProgressLog("cross-validation", folds * repeats, "heads") as said:
+        for number, (deal, fold) in enumerate(itertools.product(deals, range(folds)), start=1):
+            head = fit_head(
+                features,
+                labels,
+                copy.deepcopy(loss),
+                classes=targets.shape[1],
+                seed=seed,
+                recipe=recipe,
+                hidden=hidden,
+                row_weight=row_weight,
+                learn_from=torch.nonzero(deal != fold).squeeze(1),
+            ).head
+            for rows in torch.split(torch.nonzero(deal == fold).squeeze(1), 4096):
+                logits[rows] += head(input_rows(features, rows)).detach().float() / repeats
+            said.update(number)
+    return CrossValidation(logits, recipe)
+
+
+def out_of_fold_logits(features: Features, targets: Tensor, loss: Loss, **options: Any) -> Tensor:
+    """Return the logits of :func:`cross_validate`, whose deprecated form this is."""
+    warn_renamed("out_of_fold_logits", "cross_validate(...).logits")
+    return cross_validate(features, targets, loss, **options).logits

@@ -19,7 +19,6 @@ from hilltop.losses import LOSSES, Loss, build
 from hilltop.losses.init import head_start, last_bias
 from hilltop.losses.row_weights import RowWeighted
 from hilltop.models import FeatureHead
-from hilltop.training.logistic import LogisticSolver
 from hilltop.training.recipe import LabelBatch, Recipe
 
 if TYPE_CHECKING:
@@ -196,8 +195,8 @@ class Learner:
         loss: With reduction ``"sum"``.
         recipe: How it learns.
         rows: Number of training rows.
-        optimizer: Of the parameters of both, or the solver of a head of cross-entropy.
-        schedule: Of its learning rates; a solver has none.
+        optimizer: Of the parameters of both.
+        schedule: Of its learning rates.
         head: Parameters that learn alone in the first epochs, where the recipe says so.
         body: All other parameters of the model that learn.
         average: Moving average of the model, if there is one.
@@ -209,8 +208,8 @@ class Learner:
     loss: Loss
     recipe: Recipe
     rows: int
-    optimizer: Optimizer | LogisticSolver
-    schedule: OneCycleLR | None
+    optimizer: Optimizer
+    schedule: OneCycleLR
     head: Sequence[nn.Parameter] = ()
     body: Sequence[nn.Parameter] = ()
     average: ModelEmaV3 | None = None
@@ -273,8 +272,6 @@ class Learner:
             parameter.requires_grad_(not self.head_alone)
         if epoch == self.recipe.head_epochs and step == 0:
             steps = self.recipe.cycle_steps(self.rows, head_alone=False)
-            assert isinstance(self.optimizer, Optimizer)
-            assert self.schedule is not None
             fresh = build_schedule(self.optimizer, steps=steps, warmup=self.recipe.warmup)
             self.schedule.load_state_dict(fresh.state_dict())
 
@@ -310,8 +307,6 @@ class Learner:
         Raises:
             DivergenceError: The loss is not a finite number; nothing was learned from it.
         """
-        assert isinstance(self.optimizer, Optimizer)
-        assert self.schedule is not None
         loss = self.loss(logits, targets, verified=observed, index=index)
         self.optimizer.zero_grad()
         backward(loss)

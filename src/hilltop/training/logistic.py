@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -208,9 +208,13 @@ class LogisticSolver:
         self._penalty = penalty.to(weight).repeat(learns.shape[1])
         self._tolerance = tolerance
         self._tilt, self._surplus = torch.zeros_like(weight), torch.zeros_like(self._rows)
-        self.state: dict[Tensor, dict[str, Tensor]] = {weight: {}}
-        self.done = torch.zeros_like(self._rows, dtype=torch.bool)
+        self._begin()
         self._logits: Tensor | None = None
+
+    def _begin(self) -> None:
+        """Begin at the first direction, from where the weights are."""
+        self.done = torch.zeros_like(self._rows, dtype=torch.bool)
+        self._last: _Direction | None = None
 
     @property
     def _fit_logits(self) -> Tensor:
@@ -231,8 +235,7 @@ class LogisticSolver:
     def set_penalty(self, penalty: Tensor) -> None:
         """Go on to another penalty from the solution of this one."""
         self._penalty = penalty.to(self._penalty).repeat(len(self._rows) // len(penalty))
-        self.state[self.weight].clear()
-        self.done = torch.zeros_like(self.done)
+        self._begin()
 
     def tilt(self, gradient: Tensor, surplus: Tensor) -> None:
         """Go on from this solution with what its rows, a sample of more, miss of them.
@@ -243,33 +246,7 @@ class LogisticSolver:
             surplus: By how much the mean probability minus the share of labels is ``(heads * C,)``.
         """
         self._tilt, self._surplus = gradient, surplus
-        self.state[self.weight].clear()
-        self.done = torch.zeros_like(self.done)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether all classes are done, as far as the state tells: another step changes nothing."""
-        done = self.state[self.weight].get("done")
-        return done is not None and bool((done > 0).all())
-
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:
-        """Groups as optimisers have them, for checkpoints."""
-        return [{"lr": 1.0, "params": [self.weight]}]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps, as optimisers do."""
-        state = self.state[self.weight]
-        return {"state": {0: state} if state else {}, "param_groups": [{"lr": 1.0, "params": [0]}]}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint, after its weights were loaded."""
-        self.state = {self.weight: dict(state["state"].get(0, {}))}
-        self._logits = None
-
-    def recompute(self) -> None:
-        """Compute logits anew in the next step, as after a checkpoint."""
-        self._logits = None
+        self._begin()
 
     @torch.no_grad()
     def set_bias(self) -> None:
@@ -292,9 +269,7 @@ class LogisticSolver:
     @torch.no_grad()
     def step(self) -> float:
         """Make a step, and return the mean loss of a row before it."""
-        state = self.state[self.weight]
-        if state:
-            self.done = state["done"].squeeze(1) > 0
+        last = self._last
         value, errors = self._errors()
         going = _Columns(torch.nonzero(~self.done).flatten(), len(self.done))
         if not len(going.numbers):
@@ -310,10 +285,10 @@ class LogisticSolver:
         descent /= rows.unsqueeze(1)
         gain = (gradient * descent).sum(dim=1)
         direction = descent.neg()
-        if state:
-            before, reached = going.of(state["gradient"]), going.of(state["gain"]).squeeze(1)
+        if last is not None:
+            before, reached = going.of(last.gradient), going.of(last.gain)
             fresh = (gain - (before * descent).sum(dim=1)) / reached
-            direction += fresh.clamp(min=0).unsqueeze(1) * going.of(state["direction"])
+            direction += fresh.clamp(min=0).unsqueeze(1) * going.of(last.direction)
             uphill = (gradient * direction).sum(dim=1) >= 0
             direction[uphill] = -descent[uphill]
         finished = gain <= self._tolerance * rows * variance
@@ -329,11 +304,10 @@ class LogisticSolver:
                 moving.of(rows * penalty),
                 moving.of(rows.unsqueeze(1) * tilt),
             )
-        new = {"gradient": gradient, "direction": direction, "gain": gain.clamp(min=1e-30)}
-        for name, values in new.items():
-            values = values.view(len(values), -1)
-            state[name] = going.put(state[name], values) if state.get(name) is not None else values
-        state["done"] = self.done.to(gradient.dtype).unsqueeze(1)
+        made = _Direction(gradient, direction, gain.clamp(min=1e-30))
+        if last is not None:
+            made = _Direction(*map(going.put, last, made))
+        self._last = made
         return value
 
     def _errors(self) -> tuple[float, Tensor]:
@@ -393,6 +367,29 @@ class LogisticSolver:
             if bool(self.done.all()):
                 break
         self.set_bias()
+
+    def passes(self, most: int) -> Iterator[float]:
+        """Make steps until all classes are done, set the biases after each, and yield its loss."""
+        for _ in range(most):
+            value = self.step()
+            self.set_bias()
+            yield value
+            if bool(self.done.all()):
+                return
+
+
+class _Direction(NamedTuple):
+    """What the next direction of every class is made conjugate to.
+
+    Attributes:
+        gradient: Gradient before the last step ``(heads * C, F)``.
+        direction: Where that step went.
+        gain: What a step along the preconditioned gradient promised ``(heads * C,)``.
+    """
+
+    gradient: Tensor
+    direction: Tensor
+    gain: Tensor
 
 
 class _Columns(NamedTuple):

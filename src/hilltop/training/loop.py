@@ -51,12 +51,57 @@ def train_epochs(
     Returns:
         The metrics of all epochs, and the validation scores of the last one.
     """
+    task.loss.to(fabric.device)
+    task.model.to(fabric.device)
+    with torch.random.fork_rng():
+        if uses_solver(config, task.recipe, task.loss):
+            return _solve_head(config, folder, fabric, task, reporter)
+        return _train_by_steps(config, folder, fabric, task, reporter)
+
+
+def _solve_head(
+    config: TrainConfig, folder: RunFolder, fabric: Fabric, task: Task, reporter: Reporter
+) -> tuple[list[dict[str, Any]], Tensor]:
+    """Fit a linear head of cross-entropy, where an epoch is a pass through the training rows.
+
+    It takes seconds, so that a run that was stopped begins anew. Every process fits the whole head,
+    and all of them get the same.
+    """
+    modules = {"model": task.model, "loss": task.loss}
+    if folder.state.is_file():
+        load_state(folder.state, modules, None, {}, fabric.global_rank)
+        return folder.recorded(), predict(
+            task.model, task.val_inputs, len(task.val), config, fabric
+        )
+    rows: list[dict[str, Any]] = []
+    progress, started, images = Progress(), time.perf_counter(), len(task.train)
+    solver = _solver(task, fabric)
+    with _divergence_explained(folder, config, task, rows):
+        for loss in solver.passes(config.epochs):
+            progress = dataclasses.replace(progress, loss_sum=loss * images, loss_count=images)
+            if task.true_labels is not None:
+                counts = _count_pseudo_labels(task, solver.logits, fabric)
+                progress = dataclasses.replace(progress, pseudo_counts=counts)
+            reporter.step(progress.epoch, 1, 1, loss, images)
+            scores = predict(task.model, task.val_inputs, len(task.val), config, fabric)
+            row, progress = _evaluate(task, scores, progress, rate=1.0)
+            rows.append(row)
+            if fabric.is_global_zero:
+                _keep(folder, task, task.model, scores, rows, progress)
+                reporter.epoch(row, time.perf_counter() - started)
+            progress, started = _next_epoch(progress), time.perf_counter()
+    _save(folder, modules, None, {}, progress, fabric)
+    return rows, scores
+
+
+def _train_by_steps(
+    config: TrainConfig, folder: RunFolder, fabric: Fabric, task: Task, reporter: Reporter
+) -> tuple[list[dict[str, Any]], Tensor]:
+    """Train by steps of an optimiser; what was stopped goes on at the step where it was."""
     learner, wrapped = _learner(config, task, fabric)
-    others = {**gradient_scaler(fabric)}
-    if learner.schedule is not None:
-        others["schedule"] = learner.schedule
+    others = {**gradient_scaler(fabric), "schedule": learner.schedule}
     scores: Tensor | None = None
-    with Interrupt() as interrupt, torch.random.fork_rng():
+    with Interrupt() as interrupt:
         progress = Progress()
         if folder.state.is_file():
             progress = load_state(
@@ -64,50 +109,46 @@ def train_epochs(
             )
         rows = [row for row in folder.recorded() if row["epoch"] <= progress.epoch]
         for epoch in range(progress.epoch, config.epochs):
-            if isinstance(learner.optimizer, LogisticSolver) and learner.optimizer.is_done:
-                break
             started = time.perf_counter()
             task.loss.set_epoch(epoch)
             if progress.step == 0:
                 torch.manual_seed(seed_of(config.seed, epoch, fabric.global_rank))
-            with _divergence_explained(folder, config, task, epoch):
-                if isinstance(learner.optimizer, LogisticSolver):
-                    progress = _solve_epoch(
-                        task, learner.optimizer, fabric, progress, interrupt, reporter
-                    )
-                else:
-                    progress = _train_epoch(
-                        config, task, learner, wrapped, fabric, progress, interrupt, reporter
-                    )
+            with _divergence_explained(folder, config, task, rows):
+                progress = _train_epoch(
+                    config, task, learner, wrapped, fabric, progress, interrupt, reporter
+                )
                 if interrupt.asked:
-                    _save(folder, learner, others, progress, fabric)
+                    _save(folder, learner.modules, learner.optimizer, others, progress, fabric)
                     raise KeyboardInterrupt
                 scores, kept, both = _scores(config, task, learner, fabric)
-            row, progress = _evaluate(task, scores, progress, learner)
+            rate = learner.optimizer.param_groups[0]["lr"]
+            row, progress = _evaluate(task, scores, progress, rate=rate)
             rows.append(row | both)
             if fabric.is_global_zero:
                 _keep(folder, task, kept, scores, rows, progress)
                 reporter.epoch(row, time.perf_counter() - started)
-            progress = dataclasses.replace(
-                Progress(),
-                epoch=epoch + 1,
-                best_map=progress.best_map,
-                best_epoch=progress.best_epoch,
-            )
-            _save(folder, learner, others, progress, fabric)
+            progress = _next_epoch(progress)
+            _save(folder, learner.modules, learner.optimizer, others, progress, fabric)
     if scores is None:  # a run that had finished training before it was resumed
         scores, _, _ = _scores(config, task, learner, fabric)
     return rows, scores
 
 
+def _next_epoch(progress: Progress) -> Progress:
+    return Progress(
+        epoch=progress.epoch + 1, best_map=progress.best_map, best_epoch=progress.best_epoch
+    )
+
+
 @contextmanager
 def _divergence_explained(
-    folder: RunFolder, config: TrainConfig, task: Task, epoch: int
+    folder: RunFolder, config: TrainConfig, task: Task, rows: Sequence[dict[str, Any]]
 ) -> Iterator[None]:
     """Say in which epoch training diverged, what is kept and what to try."""
     try:
         yield
     except DivergenceError as error:
+        epoch = len(rows)
         folder.event("diverged", epoch=epoch + 1)
         kept = f"The state after epoch {epoch} is kept" if epoch else "No epoch was finished"
         reason = str(error).partition(" Try ")[0]
@@ -120,11 +161,7 @@ def _divergence_explained(
 
 def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, nn.Module]:
     """What learns, and its model as Fabric runs it, on one process or many."""
-    task.loss.to(fabric.device)
-    model = task.model.to(fabric.device)
-    solver = _solver(config, task, fabric)
-    if solver is not None:
-        return Learner(model, task.loss, task.recipe, len(task.train), solver, None), model
+    model = task.model
     learner = Learner.build(
         model,
         task.loss,
@@ -136,18 +173,12 @@ def _learner(config: TrainConfig, task: Task, fabric: Fabric) -> tuple[Learner, 
     average_gradients(task.loss)
     if config.kind == "images":
         learner.model = model.to(memory_format=torch.channels_last)
-    assert isinstance(learner.optimizer, torch.optim.Optimizer)
     wrapped, learner.stepper = fabric.setup(learner.model, learner.optimizer)
     return learner, wrapped
 
 
-def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver | None:
-    """What fits a linear head of cross-entropy; None for all that is trained by steps.
-
-    Every process fits the whole head: it takes seconds, and all of them get the same.
-    """
-    if not uses_solver(config, task.recipe, task.loss):
-        return None
+def _solver(task: Task, fabric: Fabric) -> LogisticSolver:
+    """What fits a linear head of cross-entropy."""
     assert isinstance(task.model, FeatureHead)
     assert isinstance(task.train_inputs, FeatureInputs)
     rows = np.arange(len(task.train))
@@ -159,32 +190,6 @@ def _solver(config: TrainConfig, task: Task, fabric: Fabric) -> LogisticSolver |
     return head_solver(
         task.model, task.train_inputs.values, entries, recipe=task.recipe, heads=heads
     )
-
-
-@torch.no_grad()
-def _solve_epoch(
-    task: Task,
-    solver: LogisticSolver,
-    fabric: Fabric,
-    progress: Progress,
-    interrupt: Interrupt,
-    reporter: Reporter,
-) -> Progress:
-    """Make one step of the solver, which is a pass through the training rows."""
-    rows, counts = len(task.train), progress.pseudo_counts
-    if progress.step == 0:
-        loss = solver.step()
-        solver.set_bias()
-        if task.true_labels is not None:
-            counts = _count_pseudo_labels(task, solver.logits, fabric)
-        solver.recompute()  # a resumed run has no logits either
-        reporter.step(progress.epoch, 1, 1, loss, rows)
-        progress = dataclasses.replace(
-            progress, step=1, loss_sum=loss * rows, loss_count=rows, pseudo_counts=counts
-        )
-    if fabric.world_size > 1:
-        interrupt.asked = any_rank(interrupt.asked, fabric.device)
-    return progress
 
 
 def _count_pseudo_labels(task: Task, logits: Tensor, fabric: Fabric) -> tuple[float, ...]:
@@ -287,14 +292,14 @@ def _scores(
 
 
 def _evaluate(
-    task: Task, scores: Tensor, progress: Progress, learner: Learner
+    task: Task, scores: Tensor, progress: Progress, *, rate: float
 ) -> tuple[dict[str, Any], Progress]:
     """Metrics of an epoch, and whether it is the best so far."""
     found, epoch = epoch_metrics(task, scores), progress.epoch + 1
     row = {
         "epoch": epoch,
         "loss": progress.loss_sum / max(1, progress.loss_count),
-        "learning_rate": learner.optimizer.param_groups[0]["lr"],
+        "learning_rate": rate,
         **found,
         **(pseudo_columns(progress.pseudo_counts) if task.true_labels is not None else {}),
     }
@@ -330,12 +335,13 @@ def _keep(
 
 def _save(
     folder: RunFolder,
-    learner: Learner,
+    modules: dict[str, nn.Module],
+    optimizer: torch.optim.Optimizer | None,
     others: dict[str, Any],
     progress: Progress,
     fabric: Fabric,
 ) -> None:
     states = {name: all_gather(state, fabric) for name, state in rng_state().items()}
     if fabric.is_global_zero:
-        save_state(folder.state, learner.modules, learner.optimizer, others, progress, states)
+        save_state(folder.state, modules, optimizer, others, progress, states)
     fabric.barrier()

@@ -21,14 +21,14 @@ from hilltop.inputs.backbone import Backbone, extract_features
 from hilltop.inputs.features import FeatureInputs, Features, read_features
 from hilltop.inputs.image_files import list_images
 from hilltop.missing.model import MissingLabelModel
-from hilltop.models import FeatureHead, build_image_model
+from hilltop.models import FeatureHead
 from hilltop.progress import ProgressLog, say
 from hilltop.training.calibration import Which, load_truth, score_logits, usual_weights
 from hilltop.training.checkpoint import check_weights_finite, load_tensors
 from hilltop.training.config import TrainConfig
 from hilltop.training.distributed import launch
 from hilltop.training.run_folder import RunFolder
-from hilltop.training.task import Inputs, predict
+from hilltop.training.task import Inputs, build_model, image_inputs, predict
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,8 @@ def load_run(path: Path, *, which: Which | None = None) -> TrainedModel:
     if not {"classes", "epoch"} <= note.keys():
         raise data_error(file, "these are not the weights of a run: it names no classes.")
     classes = tuple(note["classes"])
-    if config.kind == "features":
-        hidden = config.model.hidden if config.model.model == "mlp" else None
-        features = int(tensors["mean"].numel()) if "mean" in tensors else 0
-        model: nn.Module = FeatureHead(features, len(classes), hidden=hidden)
-    else:
-        model = build_image_model(
-            config.model.model,
-            len(classes),
-            weights="none",
-            image_size=config.model.image_size,
-            normalise=bool(config.model.normalise),
-            boost=config.model.boost,
-        )
+    width = int(tensors["mean"].numel()) if "mean" in tensors else 0
+    model = build_model(config, len(classes), features=width)
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
@@ -247,14 +236,4 @@ def _all_ids(config: TrainConfig, given: Path) -> pa.StringArray:
 def _inputs_of(config: TrainConfig, given: Path, ids: pa.StringArray) -> Inputs:
     if config.kind == "features":
         return FeatureInputs(read_features(given), ids)
-    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
-
-    return ImageInputs(
-        given,
-        ids,
-        size=config.model.image_size,
-        augment="none",
-        seed=config.seed,
-        workers=config.workers,
-        skip_broken=config.skip_broken,
-    )
+    return image_inputs(config, given, ids, augment="none")

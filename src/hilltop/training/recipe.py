@@ -12,6 +12,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -116,15 +117,14 @@ class HeadSearch:
         best = self._best_penalty(usual)
         if best is None:  # a label a fold: none stands above another
             return HeadChoice(USUAL_PENALTY, 1.0, usual)
-        best = self._if_better(best, scaling=Scaling(not usual.same_length, usual.keep_zeros))
+        best = self._better(best, scaling=usual._replace(same_length=not usual.same_length))
         if zeros:
-            kept = best.choice.scaling
-            best = self._if_better(best, scaling=Scaling(kept.same_length, keep_zeros=False))
+            best = self._better(best, scaling=best.choice.scaling._replace(keep_zeros=False))
         if best.choice.scaling != usual:  # features of another size want another penalty
             best = self._best_penalty(best.choice.scaling) or best
         if raise_rate and best.choice.penalty == min(PENALTIES):
             for penalty, speed in LOW_PENALTIES.items():
-                best = self._if_better(best, speed=speed, penalty=penalty)
+                best = self._better(best, speed=speed, penalty=penalty)
         if self._reviewed is not None:
             self._targets = self._reviewed[:, useful]
             best = self._after_review(best.choice)
@@ -158,22 +158,9 @@ class HeadSearch:
                 return number, scores[number]
         return best, scores[best]
 
-    def _if_better(
-        self,
-        best: _Judged,
-        *,
-        scaling: Scaling | None = None,
-        speed: float | None = None,
-        penalty: float | None = None,
-    ) -> _Judged:
-        """Another choice, if it is clearly better than the best so far."""
-        choice = best.choice
-        choice = replace(
-            choice,
-            scaling=scaling or choice.scaling,
-            speed=speed or choice.speed,
-            penalty=penalty or choice.penalty,
-        )
+    def _better(self, best: _Judged, **changes: Any) -> _Judged:
+        """The best choice so far with some changes, if it is clearly better with them."""
+        choice = replace(best.choice, **changes)
         (judged,) = self._judge(choice, (choice.penalty,))
         return judged if self._clear(judged.precision - best.precision) else best
 
@@ -192,7 +179,6 @@ class HeadSearch:
         Where precision falls from penalty to penalty, the rest of them is left out.
         """
         inputs = self._scaled(choice.scaling)
-        rows, columns = self._labels()
         known = ~self._targets.isnan()
         targets = self._targets.nan_to_num().to(inputs.dtype)
         entries = Entries(targets, known.to(targets), targets.new_ones(len(targets)))
@@ -218,12 +204,11 @@ class HeadSearch:
             solver.solve()
             logits = solver.logits.view(len(inputs), SEARCH_FOLDS, classes)
             logits = logits[torch.arange(len(inputs)), fold].masked_fill(~known, -torch.inf)
-            precision = targets.new_zeros(len(rows))
-            for mine in (fold == one for one in range(SEARCH_FOLDS)):
-                place = torch.cumsum(mine, dim=0) - 1
-                labels = torch.nonzero(mine[rows]).flatten()
-                every = label_precisions(logits[mine], targets[mine])
-                precision[labels] = every[place[rows[labels]], columns[labels]]
+            precisions = torch.zeros_like(targets)
+            for one in range(SEARCH_FOLDS):
+                mine = fold == one
+                precisions[mine] = label_precisions(logits[mine], targets[mine])
+            precision = precisions[self._labels()]
             judged.append(_Judged(replace(choice, penalty=penalty), precision, logits))
             means.append(float(self._class_means(precision).mean()))
         return judged

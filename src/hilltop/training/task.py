@@ -19,6 +19,7 @@ from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State, read_labels, write_labels
 from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write
+from hilltop.data.layout import Ambiguous, Question
 from hilltop.data.review_record import (
     before_review,
     provenance_path,
@@ -28,10 +29,10 @@ from hilltop.data.review_record import (
 )
 from hilltop.data.scores import ScoreTable
 from hilltop.data.summary import name_mistakes
-from hilltop.errors import DataError, DivergenceError
+from hilltop.errors import AmbiguousInputError, DataError, DivergenceError
 from hilltop.inputs.descriptor import describe_inputs
 from hilltop.inputs.extra_scores import read_extra_scores, read_names
-from hilltop.inputs.features import FeatureInputs, Features, read_features
+from hilltop.inputs.features import FeatureInputs, read_features
 from hilltop.inputs.matching import Rows, matching_rows
 from hilltop.inputs.outputs import OutputInputs
 from hilltop.losses import LabelStats, Loss, build
@@ -58,6 +59,8 @@ from hilltop.training.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+    from hilltop.inputs.images import ImageInputs
 
 
 def input_source(config: TrainConfig, *, val: bool = False) -> Path:
@@ -113,7 +116,28 @@ def _read_validation(config: TrainConfig, path: Path) -> LabelTable:
         unlisted=config.val_unlisted or config.reading.unlisted,
         split=config.val_split or config.reading.split,
     )
-    return read_labels(path, format=config.val_format or config.format, options=options)
+    try:
+        return read_labels(path, format=config.val_format or config.format, options=options)
+    except AmbiguousInputError as error:
+        if not isinstance(error.ambiguous, Ambiguous):
+            raise
+        raise _about_validation(error.ambiguous).error() from None
+
+
+def _about_validation(asked: Ambiguous) -> Ambiguous:
+    """The questions that a file of labels to judge by leaves open, with options for it alone."""
+    questions = [
+        Question(
+            "This format does not say what pairs that are not listed mean: pass --val-unlisted"
+            " absent (these labels are complete, as those of a test set mostly are) or"
+            " --val-unlisted unknown (nobody may have looked).",
+            {},
+        )
+        if "unlisted" in question.answers
+        else question
+        for question in asked.questions
+    ]
+    return replace(asked, questions=questions)
 
 
 def _rows(
@@ -235,17 +259,9 @@ def read_task(config: TrainConfig, folder: RunFolder) -> Task:
         train_inputs: Inputs = FeatureInputs(features, train.images)
         val_features = read_features(input_source(config, val=True))
         val_inputs: Inputs = FeatureInputs(val_features, val.images)
-        model: nn.Module = _feature_model(config, features, train)
+        model = build_model(config, len(train.classes), features=features.values.shape[1])
     else:
-        model = build_image_model(
-            config.model.model,
-            len(train.classes),
-            weights=config.model.weights,
-            image_size=config.model.image_size,
-            normalise=bool(config.model.normalise),
-            boost=config.model.boost,
-            silent=config.model.head_start == "prior",
-        )
+        model = build_model(config, len(train.classes), weights=config.model.weights)
         train_inputs, val_inputs = _image_inputs(config, train, val, model, folder)
     return Task(
         train,
@@ -384,12 +400,41 @@ def training_batch(table: LabelTable, rows: npt.NDArray[np.int64]) -> tuple[Tens
     return torch.from_numpy(targets), torch.from_numpy(observed)
 
 
-def _feature_model(config: TrainConfig, features: Features, train: LabelTable) -> FeatureHead:
-    name = config.model.model
-    if name not in ("linear", "mlp"):
-        raise DataError(f"For features --model is linear or mlp, but got {name!r}.")
-    hidden = config.model.hidden if name == "mlp" else None
-    return FeatureHead(features.values.shape[1], len(train.classes), hidden=hidden)
+def build_model(
+    config: TrainConfig, classes: int, *, features: int = 0, weights: str = "none"
+) -> nn.Module:
+    """Build a head for so many features, or a network on images that starts from weights."""
+    model = config.model
+    if config.kind == "features":
+        if model.model not in ("linear", "mlp"):
+            raise DataError(f"For features --model is linear or mlp, but got {model.model!r}.")
+        return FeatureHead(features, classes, hidden=model.hidden_width)
+    return build_image_model(
+        model.model,
+        classes,
+        weights=weights,
+        image_size=model.image_size,
+        normalise=bool(model.normalise),
+        boost=model.boost,
+        silent=model.head_start == "prior",
+    )
+
+
+def image_inputs(
+    config: TrainConfig, folder: Path, images: pa.StringArray, *, augment: str
+) -> ImageInputs:
+    """Serve images of a folder as a run says."""
+    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
+
+    return ImageInputs(
+        folder,
+        images,
+        size=config.model.image_size,
+        augment=augment,
+        seed=config.seed,
+        workers=config.workers,
+        skip_broken=config.skip_broken,
+    )
 
 
 def _features(
@@ -416,18 +461,11 @@ def _image_inputs(
     config: TrainConfig, train: LabelTable, val: LabelTable, model: nn.Module, folder: RunFolder
 ) -> tuple[Inputs, Inputs]:
     """Images to learn from and to judge by, or what the frozen blocks of the model make of them."""
-    from hilltop.inputs.images import ImageInputs  # needs torchvision, which features do not
-    from hilltop.training.frozen import train_from
+    from hilltop.training.frozen import train_from  # needs torchvision, which features do not
 
     images = [
-        ImageInputs(
-            input_source(config, val=table is val),
-            table.images,
-            size=config.model.image_size,
-            augment=config.augment,
-            seed=config.seed,
-            workers=config.workers,
-            skip_broken=config.skip_broken,
+        image_inputs(
+            config, input_source(config, val=table is val), table.images, augment=config.augment
         )
         for table in (train, val)
     ]

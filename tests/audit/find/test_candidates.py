@@ -31,7 +31,7 @@ from hilltop.missing import (
 from hilltop.missing.frequency import count_posterior
 from hilltop.missing.model import _Order
 from hilltop.missing.priors import RESTORE_PROB
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from hilltop.training.recipe import Recipe
 from tests.audit.simulated import average_precision, simulate, table_of
 

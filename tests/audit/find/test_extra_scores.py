@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hilltop.audit import find_missing_labels
+from hilltop.data.scores import read_scores
 from hilltop.errors import DataError
 from hilltop.inputs.extra_scores import read_extra_scores, read_names
 from hilltop.metrics import classification_report
@@ -112,3 +113,27 @@ def test_where_several_of_their_classes_are_one_of_ours_the_highest_counts(tmp_p
     assert np.isnan(found[:, 0]).all()
     assert found[[0, 2], 1].tolist() == [5.0, 3.0]
     assert np.isnan(found[1]).all()
+
+
+def test_a_table_of_scores_will_do_and_an_empty_cell_is_no_score(tmp_path: Path) -> None:
+    path = tmp_path / "opinion.csv"
+    path.write_text("image,poodle,pug,cat\na,0.5,,0.25\nb,,,0.75\n")
+    names = {"poodle": "dog", "pug": "dog"}
+    found = read_extra_scores(path, pa.array(["a", "b"]), ("cat", "dog"), names=names)
+    expected = [[np.log(0.25 / 0.75), 0.0], [np.log(0.75 / 0.25), np.nan]]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("scores", [[[np.inf]], [[np.nan]]])
+def test_scores_that_are_no_numbers_are_refused(scores: list[list[float]], tmp_path: Path) -> None:
+    path = tmp_path / "opinion.npz"
+    np.savez(path, ids=["a"], classes=["cat"], scores=scores)
+    with pytest.raises(DataError, match=r"opinion.npz: .* must be finite numbers"):
+        read_extra_scores(path, pa.array(["a"]), ("cat",), names={})
+
+
+def test_names_in_a_column_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scores.npz"
+    np.savez(path, ids=[["a"], ["b"]], classes=["cat"], scores=[[0.5], [0.5]])
+    with pytest.raises(DataError, match="the image names must be text, one each"):
+        read_scores(path)

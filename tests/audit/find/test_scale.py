@@ -24,7 +24,7 @@ from hilltop.missing.logistic import Counts, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.training import class_blocks
 from hilltop.training.class_blocks import fit_fold_heads
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from tests.audit.simulated import Simulated, average_precision, block_keys, simulate
 
 
@@ -221,3 +221,20 @@ def test_nothing_of_the_size_of_all_pairs_is_held_beyond_the_bound(
     candidates: Candidates = found.candidates
     hits = many.missing[candidates.rows(), candidates.columns()].mean()
     assert hits > 3 * many.missing.sum() / (many.targets == 0).sum()
+
+
+def test_blocks_of_other_features_are_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A single number that was mended between two runs makes all heads anew."""
+    monkeypatch.setattr(class_blocks, "_WHOLE_BLOCK_ENTRIES", 9000 * 8 * 7)
+    wide = simulate(images=9000, classes=30, width=4, shift=-4.0, seed=3)
+    parts = Parts(tmp_path)
+    rows, options = np.arange(9000), {"folds": 4, "repeats": 2, "seed": 0, "say": str}
+    fit_fold_heads(wide.features, wide.labels, rows, parts=parts, **options)  # type: ignore[arg-type]
+    before = set(tmp_path.iterdir())
+    mended = wide.features.clone()
+    mended[1, 2] += 1
+    fit_fold_heads(mended, wide.labels, rows, parts=parts, **options)  # type: ignore[arg-type]
+    made = set(tmp_path.iterdir()) - before
+    assert len(made) == len(before) > 1

@@ -20,6 +20,10 @@ from tests.audit.review.serving import serving, stored
 from tests.audit.review.tab import CHROMIUM, Tab
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+CUT_OFF = """[...document.querySelectorAll('.top button, .actions button, #find, .pager button')]
+  .filter((one) => one.checkVisibility() && one.id !== 'reviewer'
+    && (one.getBoundingClientRect().right > innerWidth || one.scrollWidth > one.clientWidth + 1))
+  .map((one) => one.id || one.textContent)"""
 END_OF_A_LONG_NAME = """(() => {
   const name = document.querySelector('.tile .name');
   name.firstChild.textContent = `${'folder/'.repeat(20)}42.jpg`;
@@ -66,6 +70,17 @@ def test_the_page_works_on_a_narrow_window_with_touch(audit: AuditFolder, browse
         tab.page.tap("main .yes")
         tab.saved()
         assert tab.answers()[:3] == ["present", "present", ""]
+        tab.close()
+
+
+def test_nothing_is_cut_off_at_any_width(audit: AuditFolder, browser: Any) -> None:
+    tab = Tab(browser)
+    with serving(audit.path) as server:
+        tab.open(server.address, "Ann-Sophie")
+        for width in (1400, 1200, 1130, 1024, 900, 800, 620, 577, 390, 320):
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            assert tab.page.evaluate("document.documentElement.scrollWidth") == width
+            assert tab.page.evaluate(CUT_OFF) == [], width
         tab.close()
 
 

@@ -5,28 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import json
+import socket
 import sqlite3
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from hilltop.audit.decisions.answers import Answers, resolve
 from hilltop.audit.decisions.store import Answer
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.audit.review.people import (
     Assignment,
+    Metadata,
     agreement,
     alpha_of,
     cohen_kappa,
     deal,
     fleiss_kappa,
+    read_metadata,
 )
 from hilltop.audit.review.security import AWAY_S, NameTakenError, ReviewerNames
-from hilltop.audit.review.session import Review
+from hilltop.audit.review.session import MOST_PAIRS, Review
 from hilltop.cli.main import main
-from hilltop.errors import ArgumentError, DataError
+from hilltop.errors import ArgumentError, DataError, HilltopError
 from tests.audit.review.serving import answer_event
 
 
@@ -181,6 +187,71 @@ def test_work_and_decisions_are_given_to_people_whatever_their_capitals(
         assert review.spelled("Ann") == "ann"
     finally:
         review.close()
+
+
+def test_shares_that_were_rounded_leave_no_image_out() -> None:
+    people = {name: {"share": 0.333} for name in ("Ann", "Ben", "Cleo")}
+    plan = Assignment.parse({"people": people}, ["dog"])
+    dealt = np.arange(10_000) / 10_000
+    parts = [plan.mine(name, "dog", dealt) for name in people]
+    assert np.array_equal(np.sum(parts, axis=0), np.ones(10_000))
+    assert plan.remark == ""
+
+
+def test_shares_that_do_not_add_up_are_said(
+    audit: AuditFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = Assignment.parse({"people": {"Ann": {"share": 0.3}, "Ben": {"share": 0.4}}}, ["dog"])
+    assert "70%: nobody" in plan.remark
+    assert "70%: nobody" in plan.as_dict()["remark"]
+    more = Assignment.parse({"people": {"Ann": {"share": 0.8}, "Ben": {"share": 0.4}}}, ["dog"])
+    assert "120%" in more.remark
+    assert Assignment.parse({"people": {"Ann": {"classes": ["dog"]}}}, ["dog"]).remark == ""
+    busy = socket.create_server(("127.0.0.1", 0))
+    with busy:
+        command = ["review", str(audit.path), "--assign", "Ann=30%", "--port"]
+        assert main([*command, str(busy.getsockname()[1])]) == 2
+    assert "--assign: The shares add up to 30%" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", [1e400, 10**400, -(10**400), 1.5, "1", None], ids="abcdef")
+def test_a_share_that_is_none_is_refused(value: object) -> None:
+    with pytest.raises(HilltopError, match="share must be"):
+        Assignment.parse({"people": {"Ann": {"share": value}}}, ["dog"])
+
+
+def test_a_person_has_one_part() -> None:
+    people = {"Ann": {"share": 0.3}, " ann ": {"share": 0.7}}
+    with pytest.raises(ArgumentError, match="'ann' is named twice"):
+        Assignment.parse({"people": people}, ["dog"])
+
+
+def test_a_page_of_disagreements_has_a_size(audit: AuditFolder) -> None:
+    review = Review(audit)
+    for count in (0, MOST_PAIRS + 1):
+        with pytest.raises(ArgumentError, match="count must lie between 1 and"):
+            review.disputes(start=None, count=count, reviewer="Ann")
+    review.close()
+
+
+def test_a_name_is_found_however_its_accents_are_written() -> None:
+    names = pa.array([unicodedata.normalize("NFD", "Köln/1.jpg"), "b.jpg"])
+    place = [unicodedata.normalize("NFD", "Café"), ""]
+    about = Metadata(names, {"place": place})
+    assert about.rows(unicodedata.normalize("NFC", "köln"), "image").tolist() == [0]
+    assert about.rows("café", "place").tolist() == [0]
+
+
+def test_metadata_that_contradict_themselves_are_refused(
+    audit: AuditFolder, tmp_path: Path
+) -> None:
+    name, path = audit.table().images[0].as_py(), tmp_path / "about.csv"
+    pairs = AuditPairs.read(audit)
+    path.write_text(f"image,place\n{name},Rome\nelsewhere.jpg,Oslo\n{name},Rome\n")
+    assert read_metadata(path, pairs).of(0) == {"place": "Rome"}
+    path.write_text(f"image,place\n{name},Rome\n{name},Oslo\n")
+    with pytest.raises(DataError, match=f"line 3.*{name}' has other cells in an earlier line"):
+        read_metadata(path, pairs)
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,17 @@ def test_answers_need_the_origin_and_the_type_of_the_page(server: Server) -> Non
     assert server.request("POST", "/api/events", body=body, headers=form)[0] == 422
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b"[" * 100_000, b" " * (3 << 20)])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        b" " * (3 << 20),
+        b'{"reviewer": "Ann", "events": [{"id": "1", "action": "1", "image": "\\ud800"}]}',
+    ],
+)
 def test_content_that_makes_no_sense_is_refused_in_words(server: Server, body: bytes) -> None:
     own = {"Origin": f"http://{server.host}", "Content-Type": "application/json"}
     status, _, reply = server.request("POST", "/api/events", body=body, headers=own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import html
+import json
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from hilltop.training import ModelConfig, TrainConfig
 from tests.forked import run_forked
 from tests.studies.reproduce import official_fakes as fakes
 
+COCO_MAP = "40% labels left: mAP"
 # What makes a run small; everything else is the paper's.
 TINY = [
     "--model", "test_resnet", "--weights", "none", "--image-size", "32", "--epochs", "1",
@@ -106,10 +108,37 @@ def test_a_single_run_of_a_table_is_one_command(
     }
     assert run("coco", root, out, "--methods", "bce", "--keep", "0.4") == 0
     assert measured(out, "coco")["Hill", "40% labels left: mAP"], "what was made before stays"
-    assert run("coco", root, out, "--methods", "gr") == 2
-    assert "--methods gr: no run of these" in capsys.readouterr().err
+    capsys.readouterr()
+    assert run("coco", root, out, "--methods", "hill", "--keep", "0.4", "--json") == 0
+    (made,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (made["method"], made["level"], made["folder"]) == ("hill", "0.4", str(folder))
+    assert made["last"]["mAP"] == pytest.approx(float(cells["Hill", COCO_MAP]) / 100, abs=1e-6)
     assert run("coco", root, out, "--keep", "0.5") == 2
     assert "there is 0.4, 0.75, complete, single here" in capsys.readouterr().err
+
+
+def test_a_method_that_the_paper_has_not_gets_a_row_of_its_own(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, words = tmp_path / "out", ["--methods", "gr,bce", "--keep", "0.4,complete"]
+    assert run("coco", root, out, *words) == 0
+    cells = measured(out, "coco")
+    assert {row for (row, _), value in cells.items() if value} == {"BCE", "BCE (full labels)", "gr"}
+    assert "| gr | paper |  |" in (out / "tables" / "coco.md").read_text()
+    capsys.readouterr()
+    assert run("stages", root, out, "--methods", "gr") == 2
+    assert "--methods gr: no run of these figures has it; there are bce," in capsys.readouterr().err
+
+
+def test_labels_that_a_plan_left_serve_a_comparison(tmp_path: Path) -> None:
+    """As the header of ``recipes/single_positive.yaml`` has it."""
+    root, out = fakes.coco(tmp_path / "data"), tmp_path / "out"
+    assert run("coco", root, out, "--dry-run") == 0
+    parts = [str(out / "coco" / "official" / f"{part}.parquet") for part in ("train", "val")]
+    words = ["compare", "--labels", parts[0], "--val-labels", parts[1], "--images", str(root)]
+    words += ["--methods", "ll_r", "--keep", "single", "--out", str(out / "compared"), *TINY]
+    assert main(words) == 0
+    assert "| ll_r | 1 |" in (out / "compared" / "table.md").read_text()
 
 
 def test_several_processes_print_every_line_once(tmp_path: Path) -> None:
@@ -244,6 +273,26 @@ def test_what_is_missing_is_said_before_anything_else(
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_missing_of_coco_is_not_expected_in_the_folders_of_voc(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both have a folder of annotations."""
+    fakes.voc(tmp_path / "data")
+    assert run("coco", tmp_path / "data", tmp_path / "out") == 1
+    assert f"no folder {str(tmp_path / 'data' / 'train2014')!r}" in capsys.readouterr().err
+
+
+def test_an_archive_that_is_not_unpacked_and_another_edition_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data" / "train2017").mkdir(parents=True)
+    (tmp_path / "data" / "val2014.zip").write_bytes(b"PK")
+    assert run("coco", tmp_path / "data", tmp_path / "out") == 1
+    said = capsys.readouterr().err
+    assert f"unpack {str(tmp_path / 'data' / 'val2014.zip')!r}." in said
+    assert "the edition of 2014; that of 2017, which is there, divides" in said
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -256,6 +305,46 @@ def test_root_finds_and_reads_labels_by_itself(
 ) -> None:
     assert run("coco", tmp_path, tmp_path / "out", *words) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--root", "data", "--source", "embedded"]])
+def test_one_source_is_needed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "coco", *words]) == 2
+    said = capsys.readouterr().err
+    assert "Give one source: --root DIR" in said
+    assert "--source embedded, or --labels and --val-labels" in said
+
+
+@pytest.mark.parametrize("name", ["COCO", "Table 3", "table3"])
+def test_a_table_has_the_number_of_the_paper_too(
+    name: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", name, "--root", str(root), "--out", str(tmp_path / "out"), *TINY]
+    assert main([*words, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "COCO, test_resnet: 6 training and 4 test images, 3 classes; 28 runs" in said
+    assert "VOC" not in said
+    assert main(["reproduce", "--list"]) == 0
+    assert "coco                    Table 3    mAP, CF1 and OF1 on COCO" in capsys.readouterr().out
+
+
+def test_figures_of_formulas_have_no_runs_to_choose_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", "asl-gradients", "--methods", "hill", "--out", str(tmp_path)]) == 2
+    assert "drop --methods and --keep" in capsys.readouterr().err
+
+
+def test_other_settings_than_those_of_earlier_runs_are_told_before_the_plan(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = ["--methods", "hill", "--keep", "0.4"]
+    assert run("coco", root, tmp_path / "out", *one) == 0
+    capsys.readouterr()
+    assert run("coco", root, tmp_path / "out", *one, "--epochs", "2", "--dry-run") == 2
+    said = capsys.readouterr()
+    assert "epochs was 1 and is now 2" in said.err
+    assert not said.out
 
 
 def test_figures_of_formulas_need_no_data(tmp_path: Path) -> None:

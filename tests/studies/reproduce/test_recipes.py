@@ -43,6 +43,9 @@ def test_the_protocol_of_later_methods_can_be_compared_in() -> None:
 def test_every_table_and_figure_of_the_paper_has_a_recipe() -> None:
     assert set(RECIPES) == ITEMS
     assert [recipe.place for recipe in RECIPES.values()] == list(range(1, len(ITEMS) + 1))
+    numbers = {recipe.number for recipe in RECIPES.values()}
+    figures, tables = range(2, 10), range(2, 16)
+    assert numbers == {f"Figure {at}" for at in figures} | {f"Table {at}" for at in tables}
 
 
 def with_labels_per_image(method: str) -> Method:
@@ -123,8 +126,9 @@ def test_the_list_shows_every_name(capsys: pytest.CaptureFixture[str]) -> None:
         (["coc"], "There is no table or figure 'coc'. Did you mean 'coco'?"),
         ([], "Give names of tables and figures, or --all"),
         (["coco", "--all"], "Give names of tables and figures, or --all"),
-        (["coco"], "reproduce needs --val-labels"),
-        (["coco", "--loss", "asl"], "reproduce sets --loss for each run by itself"),
+        (["coco"], "Give one source: --root DIR"),
+        (["coco", "--labels", "x.csv"], "reproduce needs --val-labels"),
+        (["coco", "--labels", "x.csv", "--loss", "asl"], "reproduce sets --loss for each run"),
         (["coco", "--source", "embedded", "--epochs", "3"], "drop --epochs"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -28,7 +27,7 @@ from hilltop.audit.pairs import AuditPairs
 from hilltop.checks import check_choice, did_you_mean
 from hilltop.data.data_errors import data_error, unknown_class
 from hilltop.data.review_record import AnswerWord, Mode
-from hilltop.data.small_files import parse_rows
+from hilltop.data.small_files import parse_json, parse_rows
 from hilltop.errors import ArgumentError, DataError
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -229,7 +228,7 @@ def _content(name: str, text: str) -> dict[str, Any]:
             )
         text = inside[1]
     try:
-        content = json.loads(text)
+        content = parse_json(text)
     except (ValueError, RecursionError):
         raise DataError(
             f"{name}: this is not a JSON file of answers. Save it from the page again."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hilltop.checks import pluralize
-from hilltop.data.files import atomic_write
+from hilltop.data.array_files import read_npz_texts
 from hilltop.inputs.backbone import Backbone, write_features
 from hilltop.inputs.features import read_features
 from hilltop.inputs.ranks import Ranks
@@ -38,40 +37,26 @@ def cached_features(
     backbone for these images, and written there otherwise. Images that were left out before are
     left out again. Several processes share the images, and each gets all features.
     """
-    file, about = out / "features.npz", out / "features.json"
-    described = {**backbone.as_dict(), "images": str(folder.resolve())}
-    earlier = _described_before(about)
-    before = pa.array(earlier.pop("left_out", []), pa.string())
-    if earlier == described and file.is_file():
-        wanted = images.filter(pc.invert(pc.is_in(images, before))) if skip_broken else images
+    file, left_out = out / "features.npz", pa.array([], pa.string())
+    if file.is_file():
         kept = read_features(file)
-        found = pc.index_in(wanted, value_set=kept.images)
-        if len(wanted) and not found.null_count:
-            say(f"features: {pluralize(len(wanted), 'image', 'images')}, taken from {file}")
-            rows = found.to_numpy(zero_copy_only=False).astype(np.int64)
-            return torch.from_numpy(kept.values[rows]), wanted
+        if (kept.backbone, kept.images_folder) == (backbone.as_dict(), str(folder.resolve())):
+            if skip_broken:
+                told = json.loads(read_npz_texts(file, ("left_out",)).get("left_out", "[]"))
+                left_out = pa.array(told, pa.string())
+            wanted = images.filter(pc.invert(pc.is_in(images, left_out)))
+            rows = pc.index_in(wanted, value_set=kept.images)
+            if len(wanted) and not rows.null_count:
+                say(f"features: {pluralize(len(wanted), 'image', 'images')}, taken from {file}")
+                return torch.from_numpy(kept.values[rows.to_numpy().astype(np.int64)]), wanted
     shards = FeatureShards(folder, images, backbone, out / "parts")
     with shards.held(ranks):
         values, names = shared_features(
             shards, ranks, workers=workers, skip_broken=skip_broken, say=say
         )
         if ranks.first:
-            about.unlink(missing_ok=True)  # a crash between two files must not pair old with new
-            write_features(file, values, names)
             left_out = images.filter(pc.invert(pc.is_in(images, names)))
-            told = {**described, "left_out": left_out.to_pylist()}
-            atomic_write(about, json.dumps(told, indent=2))
+            told = json.dumps(left_out.to_pylist())
+            write_features(file, values, names, backbone=backbone, folder=folder, left_out=told)
             shards.discard()
     return values, names
-
-
-def _described_before(about: Path) -> dict[str, Any]:
-    """What the features in the folder were computed from; nothing if nobody can tell."""
-    try:
-        content = json.loads(about.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    sound = isinstance(content, dict) and all(
-        isinstance(name, str) for name in content.get("left_out", [])
-    )
-    return content if sound else {}

@@ -6,10 +6,8 @@ machines can map :func:`rank_shard` and reduce by :func:`merge_shards`.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,10 @@ from torch import Tensor
 from hilltop.audit.find.score_blocks import LogitBlocks, Scored, label_block
 from hilltop.audit.find.top_k import Keys, TopK, TopKSpec, block_rows, check_places, entry_keys
 from hilltop.data import LabelTable, State
-from hilltop.data.files import replacing
+from hilltop.data.array_files import digest_of
 from hilltop.data.scores import Places
 from hilltop.errors import DataError
-from hilltop.inputs.ranks import Parts
+from hilltop.inputs.ranks import Arrays, Parts
 from hilltop.missing.logistic import Counts, Floats, LabelBlock
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.wrong import WrongLabelModel
@@ -91,17 +89,6 @@ class RankedShard:
     wrong: Keys
     beyond: Floats
 
-    def save(self, path: Path) -> None:
-        """Write an ``.npz`` file, completely or not at all."""
-        with replacing(path) as temporary:
-            np.savez(temporary, missing=self.missing, wrong=self.wrong, beyond=self.beyond)
-
-    @classmethod
-    def load(cls, path: Path) -> RankedShard:
-        """Read what :meth:`save` wrote."""
-        with np.load(path, allow_pickle=False) as content:
-            return cls(content["missing"], content["wrong"], content["beyond"])
-
 
 def fit_ranking(
     table: LabelTable,
@@ -126,7 +113,7 @@ def fit_ranking(
     """
     lost = table if before is None else before
     width = len(table.classes)
-    missing = TopKSpec.of(_open_pairs(table), width, top)
+    missing = TopKSpec.of(open_pairs(table), width, top)
     logits, rows = _sample(table, scored)
     targets, observed, _ = label_block(lost, rows)
     known = {} if given is None else given.as_options()
@@ -302,18 +289,23 @@ def rank_all(
     block = block_rows(classes)
     starts = range(0, images, size or max(1, _SHARD_PAIRS // (block * max(1, classes))) * block)
 
-    def rank(number: int) -> RankedShard:
+    def rank(number: int) -> Arrays:
         first = starts[number]
         options = {"first": first, "last": min(first + starts.step, images)}
-        return rank_shard(table, scored.logits, scored.rows, by, before=before, **options)
+        shard = rank_shard(table, scored.logits, scored.rows, by, before=before, **options)
+        return shard.missing, shard.wrong, shard.beyond
 
     names = [f"rank-{by.digest}-{first:012}-{starts.step}.npz" for first in starts]
-    made = parts.make(names, rank, RankedShard.save, RankedShard.load, "ranking")
+    made = (RankedShard(*arrays) for arrays in parts.make(names, rank, "ranking"))
     return merge_shards(made, by, classes)
 
 
-def _open_pairs(labels: LabelTable) -> int:
-    """Number of pairs that could be missing labels."""
+def open_pairs(labels: LabelTable) -> int:
+    """Return the number of pairs that could be missing labels.
+
+    Raises:
+        DataError: There is none, or there are too many pairs.
+    """
     unknown = labels.count(State.UNKNOWN) + int(labels.not_looked_for().sum())
     if not unknown:
         raise DataError(
@@ -340,12 +332,10 @@ def _digest(
     tables: Iterable[LabelTable], scored: Scored, sample: Tensor, settings: Iterable[object]
 ) -> str:
     """A name for everything that a ranking depends on."""
-    digest = hashlib.blake2b(f"{list(settings)} {scored.version}".encode(), digest_size=8)
-    arrays: list[npt.NDArray[np.generic]] = [scored.rows, sample.contiguous().numpy()]
+    arrays: list[npt.NDArray[Any]] = [scored.rows, sample.numpy()]
+    arrays += [] if scored.features is None else [scored.features.numpy()]
     for table in tables:
         arrays += [table.indptr, table.columns, table.states]
         scopes = table.scopes
         arrays += [] if scopes is None else [scopes.looked_for, scopes.of_image]
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
+    return digest_of([*settings, scored.version], arrays)

@@ -23,6 +23,7 @@ from hilltop.audit.find.estimate import (
     write_estimates,
 )
 from hilltop.audit.folder import AuditFolder
+from hilltop.audit.pairs import AuditPairs
 from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State
 from hilltop.data.data_errors import data_error
@@ -150,12 +151,14 @@ def _population(
     index: CandidateIndex, table: LabelTable, answers: Answers, drawn_at: str
 ) -> tuple[float, int]:
     """Sum of probabilities of the pairs that were open then, and labels found among the others."""
-    row_of = {name: row for row, name in enumerate(table.images.to_pylist())}
+    pairs = AuditPairs(table, index)
+    pairs.rows_of(image for image, _, _ in answers.all())  # all at once, which is faster
     expected, found = 0.0, 0
     for column, name in enumerate(table.classes):
         expected += index.expected(column)
         for image, votes in answers.pairs(name):
-            place = index.place(column, row_of[image]) if image in row_of else None
+            row = pairs.row_of(image)
+            place = None if row is None else index.place(column, row)
             if place is not None and min(vote.time for vote in votes.values()) < drawn_at:
                 expected -= float(index.class_probabilities(column)[place])
                 found += resolve(votes.values()) == "present"

@@ -22,19 +22,18 @@ class WrongLabels:
     Attributes:
         suspects: Labels, the most probable mistake first; probabilities are of being wrong.
         rates: Share of the labels of each class that is wrong.
-        any_wrong: Whether the labels show that some are; otherwise the order is all there is.
-        total: Number of labels that are probably wrong; 0 without a sign of any.
+        total: Number of labels that are probably wrong; without a sign of any it is 0, and the
+            order of the suspects is all there is.
     """
 
     suspects: Candidates
     rates: Floats
-    any_wrong: bool
     total: float
 
     @property
     def sentence(self) -> str:
         """Say how many are wrong."""
-        if not self.any_wrong:
+        if not self.total:
             return "the labels show no sign that any is wrong"
         labels = pluralize(round(self.total), "label", "labels")
         return f"scores do not support about {labels}, which may be wrong"
@@ -55,5 +54,5 @@ def wrong_labels(
     rates = np.where(counts >= MIN_WRONG_LABELS, found.rates, 0.0)
     total = float(rates @ counts)
     if not found.any_wrong or total < 1:
-        return WrongLabels(suspects, np.zeros_like(rates), False, 0.0)
-    return WrongLabels(suspects, rates, True, total)
+        return WrongLabels(suspects, np.zeros_like(rates), 0.0)
+    return WrongLabels(suspects, rates, total)

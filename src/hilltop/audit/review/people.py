@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 import json
 import secrets
+import unicodedata
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -33,6 +34,8 @@ from hilltop.errors import ArgumentError, DataError
 
 PAUSE_S = 120.0
 """A longer time between two answers of a person is a pause, not work."""
+ROUNDED = 0.005
+"""Shares that miss 100% by less are meant to add up to it: three times 33.3% leave no image out."""
 _MOST_PEOPLE = 200
 _WORDS = ("present", "absent")
 
@@ -72,7 +75,7 @@ class Assignment:
         people = content.get("people") if isinstance(content, dict) else None
         if not isinstance(people, dict) or len(people) > _MOST_PEOPLE:
             raise ArgumentError(f"Expected 'people', an object of at most {_MOST_PEOPLE} names.")
-        parts = {}
+        parts: dict[str, Part] = {}
         for name, one in people.items():
             chosen = one.get("classes", []) if isinstance(one, dict) else None
             if not isinstance(chosen, list) or not all(isinstance(word, str) for word in chosen):
@@ -80,9 +83,25 @@ class Assignment:
             for word in chosen:
                 check_choice("class", word, classes)
             share = check_number("share", one.get("share", 0), low=0, high=1)
-            if chosen or share:
-                parts[check_reviewer(name)] = Part(tuple(dict.fromkeys(chosen)), share)
+            if not (chosen or share):
+                continue
+            who = check_reviewer(name)
+            if same_name(who, parts) in parts:
+                raise ArgumentError(f"{who!r} is named twice. Give each person one part.")
+            parts[who] = Part(tuple(dict.fromkeys(chosen)), share)
+        total = sum(one.share for one in parts.values())
+        if abs(total - 1) < ROUNDED:
+            parts = {name: replace(one, share=one.share / total) for name, one in parts.items()}
         return cls(parts, check_number("overlap", content.get("overlap", 0), low=0, high=1))
+
+    @property
+    def remark(self) -> str:
+        """What is odd about the shares, as a sentence; empty if nothing is."""
+        total = sum(part.share for part in self.parts.values())
+        if not total or abs(total - 1) < ROUNDED:
+            return ""
+        means = "nobody of them is asked about the rest" if total < 1 else "some images are shared"
+        return f"The shares add up to {total:.0%}: {means}."
 
     @classmethod
     def from_words(
@@ -144,7 +163,7 @@ class Assignment:
             name: {"classes": list(part.classes), "share": round(part.share, 6)}
             for name, part in self.parts.items()
         }
-        return {"people": people, "overlap": self.overlap}
+        return {"people": people, "overlap": self.overlap, "remark": self.remark}
 
     def keep(self, store: DecisionStore, reviewer: str) -> None:
         """Store it behind the answers; on disk when this returns."""
@@ -371,7 +390,9 @@ class Metadata:
         """Numbers of the images whose file name, or another column, contains a text."""
         check_choice("column", column, ["image", *self.names])
         cells = self._images if column == "image" else pa.array(self._columns[column])
-        found = pc.match_substring(cells, text, ignore_case=True)
+        # A letter with an accent may be one sign or two, in file names of macOS for example.
+        wanted = unicodedata.normalize("NFC", text)
+        found = pc.match_substring(pc.utf8_normalize(cells, "NFC"), wanted, ignore_case=True)
         return np.flatnonzero(found.to_numpy(zero_copy_only=False))
 
 
@@ -380,16 +401,18 @@ def read_metadata(path: Path | None, pairs: AuditPairs) -> Metadata:
     images = pairs.labels.images
     if path is None:
         return Metadata(images, {})
-    known: dict[str, list[str]] = {}
-    lines = [cells for _, cells in parse_rows(path, csv_text(path), ("image",))]
-    for cells, row in zip(lines, pairs.rows_of(one["image"] for one in lines), strict=True):
-        if row >= 0:
-            for name, cell in cells.items():
-                if name != "image":
-                    known.setdefault(name, [""] * len(images))[row] = cell
-    if not known:
+    lines = parse_rows(path, csv_text(path), ("image",))
+    rows = pairs.rows_of(cells["image"] for _, cells in lines)
+    said: dict[int, dict[str, str]] = {}
+    for (line, cells), row in zip(lines, rows, strict=True):
+        if row >= 0 and said.setdefault(row, cells) != cells:
+            problem = f"image {cells['image']!r} has other cells in an earlier line."
+            raise data_error(path, problem, line=line)
+    if not said:
         raise data_error(path, "no row names an image of this audit in its column 'image'.")
-    return Metadata(images, known)
+    names = [name for name in lines[0][1] if name != "image"]
+    every = [said.get(row, {}) for row in range(len(images))]
+    return Metadata(images, {name: [one.get(name, "") for one in every] for name in names})
 
 
 def neighbours(

@@ -15,7 +15,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -100,17 +100,13 @@ class Access:
 
         Cookies of other programs on this host are passed over, whatever they hold.
         """
-        for value in self._cookies(header):
-            session = value.partition(".")[0]
-            if hmac.compare_digest(value.encode(), self.cookie_value(session).encode()):
-                return session
-        return None
-
-    def _cookies(self, header: str) -> Iterator[str]:
         for part in header.split(";"):
             name, _, value = part.strip().partition("=")
-            if name == self.cookie:
-                yield value
+            session = value.partition(".")[0]
+            made = hmac.compare_digest(value.encode(), self.cookie_value(session).encode())
+            if name == self.cookie and made:
+                return session
+        return None
 
 
 class NameTakenError(ArgumentError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,6 +34,7 @@ from hilltop.audit.review.session import VIEWS, Review, Search, View
 from hilltop.audit.review.static_page import PAGE, SCRIPTS
 from hilltop.audit.review.thumbnails import DECODERS, SIDES_PX, Size
 from hilltop.checks import check_choice
+from hilltop.data.small_files import parse_json
 from hilltop.errors import ArgumentError, DataError, HilltopError
 
 _KINDS = {
@@ -300,7 +300,7 @@ async def _json(request: Request, *, most: int = _MOST_BYTES) -> Content:
         if len(body) > most:
             raise ArgumentError(f"At most {most} bytes at once.")
     try:
-        content = json.loads(body)
+        content = parse_json(body)
     except (ValueError, RecursionError):
         raise ArgumentError("The content is not valid JSON.") from None
     if not isinstance(content, dict):

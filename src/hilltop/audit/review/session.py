@@ -37,7 +37,7 @@ from hilltop.audit.review.ranking import LiveRanking
 from hilltop.audit.review.summaries import Expectations, Summaries
 from hilltop.audit.review.thumbnails import ImageStore
 from hilltop.checks import check_choice
-from hilltop.data import LabelTable, State
+from hilltop.data import State
 from hilltop.data.review_record import Mode
 from hilltop.errors import ArgumentError, DataError
 
@@ -91,7 +91,8 @@ class Review:
         self._adjudicators = sorted(map(check_reviewer, adjudicators))
         self.folder = folder
         self.pairs = AuditPairs.read(folder)
-        labels, index = self.labels, self.index
+        self.labels = labels = self.pairs.labels
+        self.index = index = self.pairs.candidates
         where = images or folder.images
         # Labelled images too: they are shown as examples.
         shown = np.union1d(index.images(), np.flatnonzero(np.diff(labels.indptr)))
@@ -111,16 +112,6 @@ class Review:
         """Pairs that people differ on, or did: whether somebody has to decide yet."""
         self._examples = lru_cache(maxsize=64)(self._labelled_examples)
         self._sample_order = lru_cache(maxsize=8)(index.sample_order)
-
-    @property
-    def labels(self) -> LabelTable:
-        """The labels that were audited."""
-        return self.pairs.labels
-
-    @property
-    def index(self) -> CandidateIndex:
-        """The candidates."""
-        return self.pairs.candidates
 
     def close(self) -> None:
         """Close the file of answers."""
@@ -188,8 +179,7 @@ class Review:
         """
         if not 0 <= column < len(self.labels.classes):
             raise ArgumentError(f"There is no class number {column}.")
-        if not 1 <= count <= MOST_PAIRS:
-            raise ArgumentError(f"count must lie between 1 and {MOST_PAIRS}, but got {count}.")
+        _check_count(count)
         with self._lock:
             self._catch_up()
             places = self._places(column, view, reviewer, search)
@@ -567,6 +557,7 @@ class Review:
             count: How many.
             reviewer: Whose answers to show.
         """
+        _check_count(count)
         with self._lock:
             self._catch_up()
             known = sorted(
@@ -577,7 +568,7 @@ class Review:
             still = [self._contested[self.labels.classes[at], image] for at, image in known]
             if start is None:
                 start = (still.index(True) if True in still else 0) // count * count
-            chosen = known[start : start + min(count, MOST_PAIRS)]
+            chosen = known[start : start + count]
             pairs = [self._dispute(at, image, reviewer) for at, image in chosen]
         return {
             "view": "disputed",
@@ -641,6 +632,11 @@ class Review:
             return {"other_audit": str(error)}
         except DataError as error:
             raise ArgumentError(str(error)) from None
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= MOST_PAIRS:
+        raise ArgumentError(f"count must lie between 1 and {MOST_PAIRS}, but got {count}.")
 
 
 def _others(votes: Votes, reviewer: str) -> list[dict[str, str]]:

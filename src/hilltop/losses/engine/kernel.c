@@ -6,7 +6,7 @@
  * s = sigmoid(z):
  *     FOCAL: scale * q^gamma * -log(1 - q) + constant,   q = max(s - shift, 0)
  *     CUBIC: scale * (quadratic * s^2 + cubic * s^3)
- *     KEPT:  -log(1 - keep * s),   keep = 1 - lost, of the logit itself
+ *     SCAR:  -log(1 - keep * s),   keep = 1 - lost, of the logit itself
  */
 #include "kernel_math.h"
 
@@ -17,7 +17,7 @@
 #define LANES 16
 #define NEVER __builtin_inff() /* no logit is above it */
 
-enum { FOCAL = 0, CUBIC = 1, KEPT = 2 };
+enum { FOCAL = 0, CUBIC = 1, SCAR = 2 };
 
 typedef struct {
     int32_t kind, gamma, detach_weight;
@@ -26,10 +26,10 @@ typedef struct {
 } term_t;
 
 typedef struct {
-    term_t positive, negative, pseudo, confirmed;
+    term_t positive, negative, pseudo, verified;
     const float *constants;     /* of the positive term, where it is by class */
     const float *keeps, *losts; /* of the negative term, where it is by class */
-    int32_t has_confirmed; /* negatives that a person confirmed get a term of their own */
+    int32_t has_verified; /* negatives that a person verified get a term of their own */
     float pseudo_above; /* logits above it count as missing labels; +inf: none do */
     float smoothing;
     int32_t adds_pseudo_labels; /* selected pairs count as missing labels; otherwise not at all */
@@ -38,7 +38,7 @@ typedef struct {
 
 /* What is said of each pair, at the first of a block; NULL stands for: nothing of any. */
 typedef struct {
-    const uint8_t *observed, *selected;
+    const uint8_t *verified, *selected;
 } marks_t;
 
 int32_t hilltop_kernel_abi(void) { return 5; }
@@ -93,7 +93,7 @@ INLINE void shifted_focal(const term_t *h, const float *z, const float *u, int n
     }
 }
 
-INLINE void kept_pair(float z, float u, float keep, float lost, float *loss, float *grad) {
+INLINE void scar_entry(float z, float u, float keep, float lost, float *loss, float *grad) {
     float not_s, larger, s = sigmoid_of(z, u, &not_s, &larger);
     /* 1 - keep * s as a sum of positive terms: the difference cancels where both are near 1. */
     float y = not_s + lost * s, inverse = 1.0f / y;
@@ -104,9 +104,9 @@ INLINE void kept_pair(float z, float u, float keep, float lost, float *loss, flo
     *grad = keep * s * not_s * inverse;
 }
 
-INLINE void kept(const term_t *h, const float *z, const float *u, int n, float *loss,
+INLINE void scar(const term_t *h, const float *z, const float *u, int n, float *loss,
                  float *grad) {
-    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], h->keep, h->lost, loss + i, grad + i);
+    for (int i = 0; i < n; i++) scar_entry(z[i], u[i], h->keep, h->lost, loss + i, grad + i);
 }
 
 /* In a loop of its own: with all that follows in one chain, the processor would wait for it. */
@@ -117,19 +117,19 @@ INLINE void exponentials(const term_t *h, const float *x, int n, float *z, float
     }
 }
 
-EVERY_CPU static void kept_by_class(const term_t *h, const float *keep, const float *lost,
+EVERY_CPU static void scar_by_class(const term_t *h, const float *keep, const float *lost,
                                     const float *x, int n, float *loss, float *grad) {
     float z[BLOCK], u[BLOCK];
     exponentials(h, x, n, z, u);
-    for (int i = 0; i < n; i++) kept_pair(z[i], u[i], keep[i], lost[i], loss + i, grad + i);
+    for (int i = 0; i < n; i++) scar_entry(z[i], u[i], keep[i], lost[i], loss + i, grad + i);
 }
 
 INLINE void finish(const term_t *h, const float *z, const float *u, int n, float *loss,
                    float *grad) {
     if (h->kind == CUBIC)
         cubic(h, z, u, n, loss, grad);
-    else if (h->kind == KEPT)
-        kept(h, z, u, n, loss, grad);
+    else if (h->kind == SCAR)
+        scar(h, z, u, n, loss, grad);
     else if (h->shift > 0.0f && h->gamma == 4)
         shifted_focal(h, z, u, n, loss, grad, 4);
     else if (h->shift > 0.0f)
@@ -152,19 +152,19 @@ EVERY_CPU static void evaluate(const term_t *h, const float *x, int n, float *lo
 INLINE int mirrored(const term_t *a, const term_t *b) {
     term_t like = *b;
     like.sign = -b->sign, like.offset = a->offset;
-    return a->kind != KEPT && !a->by_class && memcmp(a, &like, sizeof like) == 0;
+    return a->kind != SCAR && !a->by_class && memcmp(a, &like, sizeof like) == 0;
 }
 
 /* Mirrored terms in one go: negatives and, above a logit, pseudo labels. These are not rare, and
  * to gather them, evaluate a second term and put it back takes a third longer. */
-EVERY_CPU static void evaluate_both(const loss_t *h, float above, const uint8_t *observed,
+EVERY_CPU static void evaluate_both(const loss_t *h, float above, const uint8_t *verified,
                                     const float *x, int n, float *loss, float *grad) {
     /* In variables: a choice between places in memory would become a branch. */
     float sign = h->negative.sign, offset = h->negative.offset, other = h->pseudo.offset;
     float z[BLOCK], u[BLOCK], turn[BLOCK];
     for (int i = 0; i < n; i++) turn[i] = x[i] > above ? -1.0f : 1.0f;
-    if (observed)
-        for (int i = 0; i < n; i++) turn[i] = observed[i] ? 1.0f : turn[i];
+    if (verified)
+        for (int i = 0; i < n; i++) turn[i] = verified[i] ? 1.0f : turn[i];
     for (int i = 0; i < n; i++) {
         z[i] = sign * turn[i] * x[i] + (turn[i] < 0.0f ? other : offset);
         u[i] = exp_nonpositive(-__builtin_fabsf(z[i]));
@@ -177,14 +177,14 @@ EVERY_CPU static void evaluate_both(const loss_t *h, float above, const uint8_t 
 INLINE int gather(const loss_t *h, int n, const float *x, const float *t, marks_t marks,
                   int *where) {
     uint8_t always = h->smoothing > 0.0f;
-    int32_t any = always || (h->has_confirmed && marks.observed) || marks.selected;
+    int32_t any = always || (h->has_verified && marks.verified) || marks.selected;
     for (int i = 0; i < n; i++) any |= (t[i] != 0.0f) | (x[i] > h->pseudo_above);
     if (!any) return 0; /* as in most blocks of very many classes; flags of bytes cost more */
     uint8_t special[BLOCK] = {0};
     for (int i = 0; i < n; i++)
         special[i] = (t[i] != 0.0f) | (x[i] > h->pseudo_above) | always;
-    if (h->has_confirmed && marks.observed)
-        for (int i = 0; i < n; i++) special[i] |= marks.observed[i] != 0;
+    if (h->has_verified && marks.verified)
+        for (int i = 0; i < n; i++) special[i] |= marks.verified[i] != 0;
     if (marks.selected)
         for (int i = 0; i < n; i++) special[i] |= marks.selected[i] != 0;
     int found = 0;
@@ -205,9 +205,9 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
                 const float *t, marks_t marks, const float *pos_weight, float *l, float *d,
                 total_t *total) {
     float z[BLOCK], positive[BLOCK], dpositive[BLOCK], pseudo[BLOCK], dpseudo[BLOCK];
-    float confirmed[BLOCK], dconfirmed[BLOCK];
+    float verified[BLOCK], dverified[BLOCK];
     int pseudos = marks.selected && h->adds_pseudo_labels, labels = h->smoothing > 0.0f;
-    int confirms = h->has_confirmed && marks.observed;
+    int verifies = h->has_verified && marks.verified;
     for (int k = 0; k < found; k++) {
         z[k] = x[where[k]];
         pseudos |= z[k] > h->pseudo_above;
@@ -217,7 +217,7 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
     for (int k = found; k < padded; k++) z[k] = 0.0f;
     if (labels) evaluate(&h->positive, z, padded, positive, dpositive);
     if (pseudos) evaluate(&h->pseudo, z, padded, pseudo, dpseudo);
-    if (confirms) evaluate(&h->confirmed, z, padded, confirmed, dconfirmed);
+    if (verifies) evaluate(&h->verified, z, padded, verified, dverified);
     for (int k = 0; h->positive.by_class && k < found; k++) {
         positive[k] += h->constants[class + where[k]];
         if (pseudos && h->pseudo.by_class) pseudo[k] += h->constants[class + where[k]];
@@ -231,18 +231,18 @@ INLINE void mix(const loss_t *h, int64_t class, int found, const int *where, con
         }
         total->invalid += (t[i] < 0.0f) | (t[i] > 1.0f);
         int selected = marks.selected && marks.selected[i];
-        int above = z[k] > h->pseudo_above && !(marks.observed && marks.observed[i]);
+        int above = z[k] > h->pseudo_above && !(marks.verified && marks.verified[i]);
         if (above || (selected && h->adds_pseudo_labels)) {
             l[i] = pseudo[k];
             d[i] = dpseudo[k];
         } else if (selected) {
             l[i] = d[i] = 0.0f;
         }
-        if (confirms && marks.observed[i]) {
-            l[i] = confirmed[k];
-            d[i] = dconfirmed[k];
+        if (verifies && marks.verified[i]) {
+            l[i] = verified[k];
+            d[i] = dverified[k];
         }
-        if (!labels) continue; /* a pseudo label or a confirmed negative and nothing else */
+        if (!labels) continue; /* a pseudo label or a verified negative and nothing else */
         float y = t[i] * (1.0f - 2.0f * h->smoothing) + h->smoothing;
         float weighted = y * (pos_weight ? pos_weight[i] : 1.0f);
         l[i] = weighted * positive[k] + (1.0f - y) * l[i];
@@ -258,9 +258,9 @@ INLINE void run(const loss_t *h, float at_once, int64_t class, int n, const floa
     float own_l[BLOCK], own_d[BLOCK], *l = loss ? loss : own_l, *d = grad ? grad : own_d;
     int where[BLOCK];
     if (h->negative.by_class)
-        kept_by_class(&h->negative, h->keeps + class, h->losts + class, x, n, l, d);
+        scar_by_class(&h->negative, h->keeps + class, h->losts + class, x, n, l, d);
     else if (at_once < NEVER)
-        evaluate_both(h, at_once, marks.observed, x, n, l, d);
+        evaluate_both(h, at_once, marks.verified, x, n, l, d);
     else
         evaluate(&h->negative, x, n, l, d);
     total->known += n;
@@ -278,7 +278,7 @@ INLINE void run(const loss_t *h, float at_once, int64_t class, int n, const floa
 
 EVERY_CPU
 void hilltop_loss_and_grad(const loss_t *asked, int64_t rows, int64_t classes, const float *logits,
-                            const float *targets, const uint8_t *observed,
+                            const float *targets, const uint8_t *verified,
                             const uint8_t *selected, const float *class_weight,
                             const float *pos_weight, float *loss, float *grad, total_t *total) {
     double lanes[LANES] = {0}; /* put together at the end: in every block it would take a tenth */
@@ -290,7 +290,7 @@ void hilltop_loss_and_grad(const loss_t *asked, int64_t rows, int64_t classes, c
         for (int64_t c = 0; c < classes; c += BLOCK) {
             int64_t at = row * classes + c;
             int n = classes - c < BLOCK ? (int)(classes - c) : BLOCK;
-            marks_t marks = {observed ? observed + at : 0, selected ? selected + at : 0};
+            marks_t marks = {verified ? verified + at : 0, selected ? selected + at : 0};
             run(&h, at_once, c, n, logits + at, targets + at, marks,
                 class_weight ? class_weight + c : 0, pos_weight ? pos_weight + c : 0,
                 loss ? loss + at : 0, grad ? grad + at : 0, lanes, total);

@@ -23,7 +23,7 @@ from torch import Tensor
 from hilltop.errors import HilltopError, HilltopWarning
 
 _ABI = 5
-_KINDS = {"focal": 0, "cubic": 1, "kept": 2}
+_KINDS = {"focal": 0, "cubic": 1, "scar": 2}
 _ENTRIES_PER_THREAD = 1 << 18  # below this, starting a thread costs more than it saves
 _ALL, _SPAN, _LANES = 4096, 32, 8  # as in count_kernel.c
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -36,7 +36,7 @@ class KernelTerm(ctypes.Structure):
 
     With :math:`z = \mathrm{sign}\,x + \mathrm{offset}` and :math:`s = \sigma(z)`, ``"focal"`` is
     scale :math:`q^\gamma \cdot -\log(1-q)` + constant, :math:`q = \max(s - \mathrm{shift}, 0)`,
-    ``"cubic"`` is scale :math:`(\mathrm{quadratic}\,s^2 + \mathrm{cubic}\,s^3)` and ``"kept"`` is
+    ``"cubic"`` is scale :math:`(\mathrm{quadratic}\,s^2 + \mathrm{cubic}\,s^3)` and ``"scar"`` is
     :math:`-\log(1 - \mathrm{keep}\,s)` with keep = 1 - lost, of the logit.
 
     The numbers are those of the equations. With ``by_class``, float32 numbers for each class take
@@ -49,7 +49,7 @@ class KernelTerm(ctypes.Structure):
 
     def __init__(
         self,
-        kind: Literal["focal", "cubic", "kept"],
+        kind: Literal["focal", "cubic", "scar"],
         *,
         gamma: float = 0,
         detach_weight: bool = False,
@@ -158,7 +158,6 @@ class _WithGradient(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, found: tuple[Tensor, Tensor]) -> Tensor:
         value, grad = found
         ctx.save_for_backward(grad)
-        ctx.dtype = logits.dtype
         return value
 
     @staticmethod
@@ -171,7 +170,7 @@ class _WithGradient(torch.autograd.Function):
         elif grad_loss.ndim or grad_loss.item() != 1:
             # In place: new memory of that size costs more time than the multiplication.
             grad = grad.mul_(grad_loss)
-        return grad if grad.dtype == ctx.dtype else grad.to(ctx.dtype), None
+        return grad, None
 
 
 class _Final(torch.autograd.Function):

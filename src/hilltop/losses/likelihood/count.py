@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hilltop.checks import check_whole
 from hilltop.deprecation import renamed_arguments
-from hilltop.losses.base import Loss, PairBatch, Reduction, compute_dtype
+from hilltop.losses.base import Loss, PairBatch, Reduction
 from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.engine import kernel
 from hilltop.losses.likelihood.count_rule import IMPOSSIBLE, CountRule, log_elementary_sums
@@ -169,7 +169,7 @@ class CountLikelihood(Loss):
         with torch.no_grad():
             present = torch.where(rows.labels, 1.0, torch.where(rows.candidates, lost, 0.0))
             present = torch.where(rows.known, present, torch.sigmoid(logits.to(present.dtype)))
-            return present.view(logits.shape).to(compute_dtype(logits))
+            return present.view(logits.shape).to(logits.dtype)
 
     def find_pseudo_labels(self, batch: PairBatch) -> Tensor:
         """Return True for unlabelled entries that are probably labels."""

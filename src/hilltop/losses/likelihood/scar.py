@@ -18,7 +18,7 @@ from hilltop.checks import check_number, check_whole
 from hilltop.deprecation import renamed_arguments
 from hilltop.errors import ArgumentError
 from hilltop.losses import functional
-from hilltop.losses.base import PairBatch, check_one_for_each_class, compute_dtype
+from hilltop.losses.base import PairBatch, check_one_for_each_class
 from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.engine.kernel import KernelTerm
@@ -220,8 +220,8 @@ class ScarNegative(NegativeTerm):
             return None
         number = self.frequency.as_number()
         if number is None:
-            return KernelTerm("kept", by_class=self.frequency.recorded_and_lost(logits))
-        return KernelTerm("kept", keep=number, lost=1 - number)
+            return KernelTerm("scar", by_class=self.frequency.recorded_and_lost(logits))
+        return KernelTerm("scar", keep=number, lost=1 - number)
 
 
 class ScarLikelihood(MultiLabelLoss):
@@ -273,7 +273,7 @@ class ScarLikelihood(MultiLabelLoss):
         return self._posterior(self.batch(logits, targets, verified))
 
     def _posterior(self, batch: PairBatch) -> Tensor:
-        logits = batch.logits.to(compute_dtype(batch.logits))
+        logits = batch.logits
         missing = torch.sigmoid(logits + self.frequency.log_lost(logits, warm=False))
         if batch.verified is not None:
             missing = torch.where(batch.verified, 0.0, missing)

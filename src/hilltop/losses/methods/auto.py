@@ -1,15 +1,17 @@
 """Auto: binary cross-entropy in which probable missing labels are masked out.
 
-Unlabelled pairs that out-of-fold scores show to be probable missing labels have weight 0; all other
-entries have weight 1. Without such evidence this is plain binary cross-entropy.
+Unlabelled entries that out-of-fold scores show to be probable missing labels have weight 0;
+all other entries have weight 1. Without such evidence this is plain binary cross-entropy.
 """
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from torch import Tensor, nn
 
-from hilltop.losses.base import LabelStats, PairBatch, Reduction
-from hilltop.losses.catalogue import LOSSES
+from hilltop.losses.base import LabelStats, PairBatch
+from hilltop.losses.catalogue import LOSSES, Common
 from hilltop.losses.compose import MultiLabelLoss
 from hilltop.losses.corrections import Correction
 from hilltop.losses.memory import batch_rows
@@ -20,7 +22,7 @@ NO_EVIDENCE = "nothing is known of how labels were lost, so plain cross-entropy 
 
 
 class AbsentWeights(Correction):
-    r"""Masks out every unlabelled pair that is probably a missing label.
+    r"""Masks out every unlabelled entry that is probably a missing label.
 
     .. math:: keep_{ic} = I(P(\text{absent}_{ic}) \ge 0.3), \qquad pseudo_{ic} = 0
 
@@ -52,24 +54,14 @@ class Auto(MultiLabelLoss):
     """Binary cross-entropy in which probable missing labels are masked out.
 
     Args:
-        reduction: As in :class:`MultiLabelLoss`.
-        watch: As in the other losses; this one cannot saturate, so it makes no difference.
-        safe_start: Likewise.
+        **common: Options of :class:`MultiLabelLoss`.
     """
 
     wants_evidence = True
 
-    def __init__(
-        self, *, reduction: Reduction = "mean", watch: bool = True, safe_start: bool = True
-    ) -> None:
+    def __init__(self, **common: Unpack[Common]) -> None:
         """Begin as cross-entropy."""
-        super().__init__(
-            positive=LogPositive(),
-            negative=LogNegative(),
-            reduction=reduction,
-            watch=watch,
-            safe_start=safe_start,
-        )
+        super().__init__(positive=LogPositive(), negative=LogNegative(), **common)
         self._sentence = NO_EVIDENCE
         self.register_load_state_dict_pre_hook(_without_inner)  # type: ignore[no-untyped-call]
 
@@ -94,7 +86,7 @@ def _without_inner(_: nn.Module, state: dict[str, Tensor], prefix: str, *__: obj
 
 
 @LOSSES.register("auto")
-def auto(*, reduction: Reduction = "mean", watch: bool = True, safe_start: bool = True) -> Auto:
+def auto(**common: Unpack[Common]) -> Auto:
     """Binary cross-entropy in which probable missing labels are masked out, see :class:`Auto`.
 
     Training on features, or on images with pretrained weights, gathers the evidence by
@@ -111,12 +103,10 @@ def auto(*, reduction: Reduction = "mean", watch: bool = True, safe_start: bool 
         are masked out of the loss; otherwise `auto` is cross-entropy.
 
     Args:
-        reduction: As in :class:`MultiLabelLoss`.
-        watch: As in the other losses; this one cannot saturate, so it makes no difference.
-        safe_start: Likewise.
+        **common: Options of :class:`MultiLabelLoss`.
 
     Example:
         >>> auto().describe()
         'nothing is known of how labels were lost, so plain cross-entropy is used.'
     """
-    return Auto(reduction=reduction, watch=watch, safe_start=safe_start)
+    return Auto(**common)

@@ -1,4 +1,4 @@
-"""EM + APL: unlabelled pairs are unknown, not absent, until they are surely low."""
+"""EM + APL: unlabelled entries are unknown, not absent, until they are surely low."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class AsymmetricPseudoLabels(Correction):
 
     .. math:: \ell^- = \beta\,[-\hat y \log p - (1 - \hat y) \log(1 - p)]
 
-    When an epoch begins after warm-up, the unlabelled pairs of each class with the lowest scores
+    When an epoch begins after warm-up, the unlabelled entries of each class with the lowest scores
     are held, for good, at the score they have (:math:`\hat y`): the same number each time, so that
     the share ``theta`` is held in the last epoch. Nothing is turned into a label.
 
@@ -64,7 +64,7 @@ class AsymmetricPseudoLabels(Correction):
 
     Args:
         beta: Weight of a pair that is held.
-        theta: Share of the unlabelled pairs held in the end; 0 holds none and needs no memory.
+        theta: Share of the unlabelled entries held in the end; 0 holds none and needs no memory.
         warmup: Share of the epochs in which none is held.
 
     Raises:
@@ -158,7 +158,7 @@ class AsymmetricPseudoLabels(Correction):
         return held if batch.verified is None else held & ~batch.verified
 
     def _remember(self, rows: Tensor, batch: PairBatch) -> None:
-        """Keep the scores of unlabelled pairs that are not held."""
+        """Keep the scores of unlabelled entries that are not held."""
         now = F.softplus(-batch.logits.detach()).clamp(_LEAST, _MOST).to(torch.float16)
         before = self.surprise[rows]
         fresh = torch.where(batch.candidates(), now, 0.0).view(before.shape)
@@ -194,7 +194,7 @@ def em_apl(
     Args:
         alpha: Weight of the entropy; published: COCO and NUS 0.1, VOC 0.2.
         beta: Weight of soft negatives; published: COCO 0.9, NUS 0.2, VOC 0.02.
-        theta: Share of the unlabelled pairs that become soft negatives in the end; 0 is entropy
+        theta: Share of the unlabelled entries that become soft negatives in the end; 0 is entropy
             maximisation alone, which needs neither ``prepare`` nor ``index``.
         warmup: Share of the epochs before the first soft negatives; published: 5 epochs of 10.
         **common: Options of :class:`MultiLabelLoss`.

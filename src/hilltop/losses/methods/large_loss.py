@@ -1,4 +1,4 @@
-"""Large-loss methods: the largest losses among unlabelled pairs belong to missing labels."""
+"""Large-loss methods: the largest losses among unlabelled entries belong to missing labels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LargeLossRejection(_LargeLoss):
 
     .. math:: k = \lceil B\,K\,d\,t \rceil
 
-    unlabelled pairs out of a batch of B images and K classes are left out in the t-th epoch,
+    unlabelled entries out of a batch of B images and K classes are left out in the t-th epoch,
     counting from 0: none at first, and more as the model would begin to learn the gaps by heart.
 
     Args:
@@ -87,7 +87,7 @@ class LargeLossPermanent(_LargeLoss):
 
     .. math:: k = \lceil B\,K\,d \rceil
 
-    unlabelled pairs of every batch become labels from the second epoch on, and stay so. The
+    unlabelled entries of every batch become labels from the second epoch on, and stay so. The
     memory is one bit for each pair of image and class, allocated by :meth:`prepare` and kept in
     checkpoints. An image gives new labels once an epoch, however often it is seen, and in training
     steps only; with many processes each learns of the others' when an epoch begins.

@@ -10,18 +10,11 @@ from torch import Tensor, nn
 
 from hilltop.checks import check_number, check_whole
 from hilltop.errors import ArgumentError
-from hilltop.losses.base import (
-    LabelStats,
-    Loss,
-    PairBatch,
-    ParameterGroups,
-    Reduction,
-    compute_dtype,
-)
+from hilltop.losses.base import LabelStats, Loss, PairBatch, ParameterGroups, Reduction
 from hilltop.losses.catalogue import LOSSES
 from hilltop.losses.memory import batch_rows, describe_bytes
 
-_SPREAD = math.log(0.6 / 0.4)  # estimates of unlabelled pairs start between 0.4 and 0.6,
+_SPREAD = math.log(0.6 / 0.4)  # estimates of unlabelled entries start between 0.4 and 0.6,
 _SURE = math.log(0.995 / 0.005)  # those of labels at 0.995 and of verified absent entries at 0.005
 
 
@@ -108,7 +101,7 @@ class Role(Loss):
         )
 
     def entries(self, batch: PairBatch) -> Tensor:
-        """Return the loss of every pair, that of the model and that of its estimate."""
+        """Return the loss of every entry, that of the model and that of its estimate."""
         table, share = self._guesses(batch), self.share(batch.logits)
         model = _taught_by(table.detach(), batch, share)
         return model + _taught_by(batch.logits.detach(), batch.with_logits(table), share)
@@ -139,7 +132,7 @@ class Role(Loss):
         logits, targets = batch.logits, batch.targets
         rows = batch_rows("role", batch, self.pairs)
         assert self.moved is not None
-        dtype, classes = compute_dtype(logits), logits.shape[-1]
+        dtype, classes = logits.dtype, logits.shape[-1]
         column = torch.arange(classes, device=rows.device)
         start = _SPREAD * _uniform(rows.unsqueeze(1) * classes + column, self.seed).to(dtype)
         start = torch.where(targets == 1, _SURE, start.view(logits.shape))
@@ -154,8 +147,7 @@ class Role(Loss):
 
 def _taught_by(teacher: Tensor, batch: PairBatch, share: float) -> Tensor:
     """Return what the learner's logits cost, entry by entry; unknown entries cost 0."""
-    learner = batch.logits.to(compute_dtype(batch.logits))
-    labels = batch.targets.to(learner.dtype)
+    learner, labels = batch.logits, batch.targets.to(batch.logits.dtype)
     known = labels == labels  # NaN differs from itself
     learner, labels = torch.where(known, learner, 0.0), torch.where(known, labels, 0.0)
     present, absent = F.softplus(-learner), F.softplus(learner)

@@ -25,7 +25,7 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
     .. math:: \tau_c = \min \{ t : U_c(t) \le s\,\rho\,L_c \}, \qquad
               \rho = \frac{1 - \lambda}{\lambda}
 
-    :math:`U_c(t)` is the number of unlabelled pairs of class c that score at least t and
+    :math:`U_c(t)` is the number of unlabelled entries of class c that score at least t and
     :math:`L_c` that of its labels, both in a fading histogram of the last part of an epoch.
     :math:`\lambda` is the labelled share among the best-scored pairs of all classes, as many of
     each class as a tenth of its labels. A model that ranks well has true labels alone up there,
@@ -70,6 +70,8 @@ class AdaptiveSelfPacedCorrection(SelectiveCorrection):
         """Select the candidates above the threshold of their class."""
         logits, epoch = batch.logits, torch.as_tensor(batch.epoch)
         learning = learning and logits.numel() > 0
+        if self.missing.device != logits.device:
+            self.to(logits.device)
         if self.scores is None and learning:
             self._start(logits.shape[-1])
         if self.scores is None or self.scores.shape[1] != logits.shape[-1]:
@@ -138,7 +140,7 @@ def splc_adaptive(
 ) -> MultiLabelLoss:
     r"""Self-paced correction with thresholds for each class and stage that need no tuning.
 
-    The best-scored unlabelled pairs of each class count as labels, as many as a share of what the
+    The best-scored unlabelled entries of each class count as labels, as many as a share of what the
     early model finds missing, see :class:`AdaptiveSelfPacedCorrection`. Call ``set_epoch(epoch)``
     at the start of every epoch, or the correction never begins.
 

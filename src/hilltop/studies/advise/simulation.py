@@ -17,7 +17,7 @@ from torch import Tensor
 from hilltop.audit.find.score_blocks import label_block
 from hilltop.data import LabelTable, State, Step, drop_positives, keep_each
 from hilltop.missing.model import MissingLabelModel
-from hilltop.training.folds import cross_validate
+from hilltop.training.heads import cross_validate
 from hilltop.training.learner import head_loss
 
 

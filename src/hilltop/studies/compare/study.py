@@ -146,6 +146,10 @@ class Study:
             path = self.labels(level, seed)
             if level.r is not None and not path.exists():
                 _write_once(drop_positives(complete, level.r, seed=seed).table, path)
+        self.check(cells)
+
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Raise if one of the cells was trained with other settings."""
         for cell in cells:
             check_settings(self.run_folder(cell), self.config(cell))
 
@@ -165,10 +169,11 @@ class Study:
                     path, "expected a JSON object. Restore it, or choose another --out."
                 )
         for name in sorted(set(before) & set(known)):
+            told = name.replace("_", " ").replace("level ", "labels of level ")
             if before[name] != known[name]:
                 raise data_error(
                     self.folder,
-                    f"its runs were made with other {name.replace('_', ' ')} than those given now;"
+                    f"its runs were made with other {told} than those given now;"
                     " choose another --out, or give the same again.",
                 )
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -5,9 +5,10 @@ Only names of files and folders are looked at here; ``official.py`` reads the la
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,22 +69,24 @@ class Search:
     Attributes:
         title: What the data set is called.
         tree: What lies below the folder.
+        open_images: Which labels of Open Images are looked for: one of :data:`OPEN_IMAGES`.
         home: Where a part that is missing should lie.
         layout: Its parts, or None if some are missing.
         missing: A sentence for each part that is missing, with where to get it.
         begun: Whether any part is there that tells this data set from others.
     """
 
-    def __init__(self, data: str, tree: FolderTree) -> None:
+    def __init__(self, data: str, tree: FolderTree, open_images: str = "boxes") -> None:
         """Start with nothing found."""
-        self.title, self.tree, self.home = data_title(data), tree, tree.root
+        self.title, self.tree, self.open_images = data_title(data), tree, open_images
+        self.home = tree.root
         self.layout: DatasetFiles | None = None
         self.missing: list[str] = []
         self.begun = False
 
-    def near(self, found: Path | None) -> None:
-        """Expect parts that are missing beside one that is there."""
-        self.home = found.parent if found else self.home
+    def near(self, *found: Path | None) -> None:
+        """Expect parts that are missing beside the first one that is there."""
+        self.home = next((path.parent for path in found if path), self.home)
 
     def need(self, found: Path | None, name: str, what: str, *, telling: bool = True) -> Path:
         """Note that a file or folder is there, or that it is missing, and return where it belongs.
@@ -97,8 +100,18 @@ class Search:
         self.begun = self.begun or (telling and found is not None)
         if found is None:
             kind, path = "file" if Path(name).suffix else "folder", str(self.home / name)
-            self.missing.append(f"{self.title}: there is no {kind} {path!r}: {what}.")
+            packed = self.tree.file(f"{name}.zip")
+            unpack = f"; unpack {str(packed)!r}" if packed else ""
+            self.missing.append(f"{self.title}: there is no {kind} {path!r}: {what}{unpack}.")
         return found or self.home / name
+
+    def need_file(self, name: str, what: str, *, telling: bool = True) -> Path:
+        """The same for a file, which may lie in any folder."""
+        return self.need(self.tree.file(Path(name).name), name, what, telling=telling)
+
+    def need_folder(self, name: str, what: str, *, telling: bool = True) -> Path:
+        """The same for a folder, which may lie in any other one."""
+        return self.need(self.tree.folder(Path(name).name), name, what, telling=telling)
 
 
 def find_data(data: str, root: Path | FolderTree, *, open_images: str = "boxes") -> Search:
@@ -109,9 +122,9 @@ def find_data(data: str, root: Path | FolderTree, *, open_images: str = "boxes")
         root: Where to look.
         open_images: Which labels of Open Images: one of :data:`OPEN_IMAGES`.
     """
-    search = Search(data, root if isinstance(root, FolderTree) else FolderTree(root))
-    find = DATA_SETS[data].find
-    found = _find_openimages(search, open_images) if data == "openimages" else find(search)
+    tree = root if isinstance(root, FolderTree) else FolderTree(root)
+    search = Search(data, tree, open_images)
+    found = DATA_SETS[data].find(search)
     search.layout = None if search.missing else found
     return search
 
@@ -130,23 +143,23 @@ _RELEASED = "one of the label lists in the folder dataset of the code released w
 
 
 def _find_coco(search: Search) -> DatasetFiles:
-    tree = search.tree
-    search.near(next(filter(None, map(tree.folder, ("train2014", "val2014", "annotations"))), None))
-    archive = "from the download page of the COCO data set"
+    tree, archive = search.tree, "from the download page of the COCO data set"
+    annotations = "annotations/instances_{}2014.json"
+    told = f"it is part of the archive of 2014 train and validation annotations, {archive}"
+    search.near(*map(tree.folder, ("train2014", "val2014")))
     images = [
-        search.need(tree.folder(name), name, f"the archive of 2014 {part} images, {archive}")
-        for name, part in (("train2014", "training"), ("val2014", "validation"))
+        search.need_folder(f"{part}2014", f"the archive of 2014 {word} images, {archive}")
+        for part, word in (("train", "training"), ("val", "validation"))
     ]
-
-    def annotations(part: str, other: str = "") -> Path:
-        name = f"annotations/instances_{part}2014.json"
-        what = f"it is part of the archive of 2014 train and validation annotations, {archive}"
-        return search.need(tree.file(name, Path(name).name), name, f"{what}{other}")
-
-    val = annotations("val")
-    train = tree.file("coco_train_full.txt") or annotations(
-        "train", f"; coco_train_full.txt, {_RELEASED}, does as well"
+    val = search.need_file(annotations.format("val"), told)
+    train = tree.file("coco_train_full.txt") or search.need_file(
+        annotations.format("train"), f"{told}; coco_train_full.txt, {_RELEASED}, does as well"
     )
+    if search.missing and tree.folder("train2017"):
+        search.missing.append(
+            f"{search.title}: the paper uses the edition of 2014; that of 2017, which is there,"
+            " divides the same images differently."
+        )
     above = Path(os.path.commonpath([image.parent for image in images]))
 
     def split(path: Path, folder: Path) -> Split:
@@ -185,26 +198,25 @@ def _find_voc(search: Search) -> DatasetFiles:
     return DatasetFiles(home / "JPEGImages", train, val)
 
 
+_NUS_CLASSES = 81
+_NUS_LISTS = ("nus_train_full.txt", "nus_val.txt")
+
+
 def _find_nus(search: Search) -> DatasetFiles | None:
-    tree = search.tree
-    part = tree.file("TrainImagelist.txt", "TestImagelist.txt", "Concepts81.txt")
-    part = part or tree.folder("TrainTestLabels")
-    if part is None and any(tree.file(f"nus_{name}.txt") for name in _NUS_LISTS):
-        return _find_released_nus(search)
-    official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
-    search.near(next(filter(None, map(tree.folder, official)), part))
-    site = "from the page of the NUS-WIDE data set"
-    wanted = {
+    tree, site = search.tree, "from the page of the NUS-WIDE data set"
+    files = {
         "ConceptsList/Concepts81.txt": "the list of 81 concepts",
         "ImageList/TrainImagelist.txt": "a list of images",
         "ImageList/TestImagelist.txt": "a list of images",
-        "Groundtruth/TrainTestLabels": "the labels of both parts",
     }
-    parts = [
-        search.need(tree.file(name, last) or tree.folder(last), name, f"{what}, {site}")
-        for name, what in wanted.items()
-        for last in (Path(name).name,)
-    ]
+    known = tree.file(*(Path(name).name for name in files)) or tree.folder("TrainTestLabels")
+    if known is None and tree.file(*_NUS_LISTS):
+        return _find_released_nus(search)
+    official = ("ImageList", "Groundtruth", "ConceptsList", "Flickr")
+    search.near(*map(tree.folder, official), known)
+    parts = [search.need_file(name, f"{what}, {site}") for name, what in files.items()]
+    labels = "Groundtruth/TrainTestLabels"
+    parts.append(search.need_folder(labels, f"the labels of both parts, {site}"))
     home = Path(os.path.commonpath([part.parent for part in parts]))
     above = [path for path in tree.folders("images") if path.parent in (home, *home.parents)]
     nearest = max(above, key=lambda path: len(path.parts), default=None)
@@ -220,10 +232,6 @@ def _find_nus(search: Search) -> DatasetFiles | None:
     return DatasetFiles(images, train, test)
 
 
-_NUS_CLASSES = 81
-_NUS_LISTS = ("train_full", "val")
-
-
 def _find_released_nus(search: Search) -> DatasetFiles:
     """The lists of the released code; their images lie in one folder.
 
@@ -233,19 +241,11 @@ def _find_released_nus(search: Search) -> DatasetFiles:
     found = next((path for path in tree.folders("images") if has_image(path)), None)
     what = "the images that the released lists name, all in this one folder"
     images = search.need(found, "images", what)
-
-    def split(path: Path) -> Split:
-        return Split(path, "paper_list", names=_NUS_CLASSES)
-
-    train, val = (
-        split(search.need(tree.file(name), name, _RELEASED, telling=False))
-        for name in (f"nus_{part}.txt" for part in _NUS_LISTS)
-    )
+    lists = [search.need_file(name, _RELEASED, telling=False) for name in _NUS_LISTS]
+    train, val = (Split(path, "paper_list", names=_NUS_CLASSES) for path in lists)
     single = tree.file("nus_train_singlelabel.txt")
-    return DatasetFiles(images, train, val, {"single": split(single)} if single else {})
-
-
-_EDITIONS = ("", "oidv6-", "oidv7-")
+    reduced = {"single": dataclasses.replace(train, path=single)} if single else {}
+    return DatasetFiles(images, train, val, reduced)
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ class _OpenImagesForm:
 
     Attributes:
         parts: The parts to train on and to judge by.
-        files: Names of a label file, with ``{part}`` and ``{edition}``.
+        files: Names of a label file, with ``{part}``; the edition stands before them.
         classes: Names of the file with the names of the classes.
         what: The labels, in words.
         note: What the plan says of this choice.
@@ -268,19 +268,14 @@ class _OpenImagesForm:
 
     def labels(self, part: str) -> list[str]:
         """Names that the label file of a part may have."""
-        return _editions(self.files, part)
-
-
-def _editions(names: Sequence[str], part: str = "") -> list[str]:
-    filled = [name.format(part=part, edition=edition) for name in names for edition in _EDITIONS]
-    return list(dict.fromkeys(filled))
+        return [name.format(part=part) for name in self.files]
 
 
 OPEN_IMAGES = {
     "boxes": _OpenImagesForm(
         ("train", "validation"),
-        ("{edition}{part}-annotations-bbox.csv", "{part}/labels/detections.csv"),
-        ("{edition}class-descriptions-boxable.csv", "metadata/classes.csv"),
+        ("*{part}-annotations-bbox.csv", "{part}/labels/detections.csv"),
+        ("*class-descriptions-boxable.csv", "metadata/classes.csv"),
         "the boxes of this part",
         "Classes with a box are labels and the validation part is the test set, which is inferred"
         " from the paper's number of test images; --open-images labels takes human-verified"
@@ -289,11 +284,11 @@ OPEN_IMAGES = {
     "labels": _OpenImagesForm(
         ("train", "test"),
         (
-            "{edition}{part}-annotations-human-imagelabels.csv",
+            "*{part}-annotations-human-imagelabels.csv",
             "{part}/annotations-human.csv",
             "{part}/labels/classifications.csv",
         ),
-        ("{edition}class-descriptions.csv", "metadata/classes.csv"),
+        ("*class-descriptions.csv", "metadata/classes.csv"),
         "the human-verified image labels of this part",
         "Human-verified image labels and the test part; --open-images boxes takes what the paper"
         " most probably used.",
@@ -302,15 +297,16 @@ OPEN_IMAGES = {
 """The labels of Open Images that :func:`find_data` can look for."""
 
 
-def _find_openimages(search: Search, open_images: str = "boxes") -> DatasetFiles | None:
-    form, tree = OPEN_IMAGES[open_images], search.tree
+def _find_openimages(search: Search) -> DatasetFiles | None:
+    form, tree = OPEN_IMAGES[search.open_images], search.tree
     site = "from the download page of the Open Images data set"
-    labels, described = [form.labels(part) for part in form.parts], _editions(form.classes)
-    known = tree.file(*itertools.chain(*labels, described))
+    wanted = [*((form.labels(part), form.what) for part in form.parts)]
+    wanted.append(([*form.classes], "the names of the classes"))
+    known = tree.file(*itertools.chain(*(names for names, _ in wanted)))
     search.home = _outside_parts(known) if known else tree.root
-    wanted = [*((names, form.what) for names in labels), (described, "the names of the classes")]
     *files, classes = (
-        search.need(tree.file(*names), names[0], f"{what}, {site}") for names, what in wanted
+        search.need(tree.file(*names), names[0].removeprefix("*"), f"{what}, {site}")
+        for names, what in wanted
     )
     what = f"the images of this part, as many as can be had, {site}"
     folders = [
@@ -318,7 +314,7 @@ def _find_openimages(search: Search, open_images: str = "boxes") -> DatasetFiles
         for part in form.parts
     ]
     for name, other in OPEN_IMAGES.items():
-        if search.missing and name != open_images and tree.file(*other.labels("train")):
+        if search.missing and other != form and tree.file(*other.labels("train")):
             search.missing.append(
                 f"{search.title}: --open-images {name} reads the {name} that are there instead."
             )

@@ -238,17 +238,7 @@ def _with_shared_classes(tables: Sequence[LabelTable]) -> list[LabelTable]:
     used = np.all([table.counts_by_class(State.PRESENT) > 0 for table in tables], axis=0)
     if not used.any():
         raise ArgumentError("No class has a label among both training and test images.")
-    renumbered = np.cumsum(used) - 1
-    classes = np.array(tables[0].classes, dtype=object)[used].tolist()
-    found = []
-    for table in tables:
-        entries = used[table.columns]
-        rows, columns = table.rows[entries], renumbered[table.columns[entries]]
-        kept = LabelTable.from_coo(
-            table.images, classes, rows, columns, table.states[entries], unlisted=table.unlisted
-        )
-        found.append(_labelled(kept))
-    return found
+    return [_labelled(table.only_classes(used)) for table in tables]
 
 
 def _left_out(why: str, before: Sequence[LabelTable], after: Sequence[LabelTable]) -> str:

@@ -7,13 +7,13 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from hilltop.checks import pluralize
+from hilltop.checks import listed, pluralize
 from hilltop.data import LabelTable
 from hilltop.errors import ArgumentError, DataError, HilltopWarning
 from hilltop.inputs.image_files import find_images
@@ -22,7 +22,7 @@ from hilltop.models import build_image_model
 from hilltop.studies.compare import Cell, Method, Study
 from hilltop.studies.compare.runs import read_result
 from hilltop.studies.reproduce.dataset_files import data_title
-from hilltop.studies.reproduce.recipe import Recipe, Setting
+from hilltop.studies.reproduce.recipe import Recipe, Row, Setting
 from hilltop.studies.reproduce.source import Source, of_data
 from hilltop.training.config import ModelConfig, TrainConfig
 from hilltop.training.distributed import launch
@@ -79,28 +79,54 @@ class Selection:
     levels: tuple[str, ...] = ()
 
     def has(self, cell: Cell) -> bool:
-        """Whether a run is among them; a loss alone stands for it with any options."""
-        alike = [cell.method, Method(cell.method.loss, (), cell.method.pseudo_label)]
-        named = not self.methods or any(method in self.methods for method in alike)
+        """Whether a run is among them."""
+        named = not self.methods or any(stands_for(one, cell.method) for one in self.methods)
         return named and (not self.levels or cell.level.name in self.levels)
 
     def check(self, cells: Sequence[Cell]) -> None:
-        """Raise if a method or level is none of those that there are.
+        """Raise if there is nothing to choose from, or no run has one of the levels.
 
         Raises:
-            ArgumentError: No run has it.
+            ArgumentError: That is so.
         """
+        if not cells:
+            raise ArgumentError("No runs stand behind these; drop --methods and --keep.")
         levels = sorted({cell.level.name for cell in cells})
         for level in self.levels:
             if level not in levels:
-                raise ArgumentError(f"--keep {level}: there is {', '.join(levels) or 'none'} here.")
-        for method in self.methods:
-            if not any(Selection((method,), self.levels).has(cell) for cell in cells):
-                there = sorted({str(cell.method) for cell in cells})
-                raise ArgumentError(
-                    f"--methods {method}: no run of these tables and figures has it; there are"
-                    f" {', '.join(there) or 'none'}."
-                )
+                raise ArgumentError(f"--keep {level}: there is {', '.join(levels)} here.")
+
+
+def stands_for(named: Method, method: Method) -> bool:
+    """Whether a method is meant by a name; a loss alone stands for it with any options."""
+    return named in (method, Method(method.loss, (), method.pseudo_label))
+
+
+def with_own_rows(
+    recipes: Sequence[Recipe], sources: Mapping[str, Source], methods: Sequence[Method]
+) -> list[Recipe]:
+    """Give every method that no recipe has a row of its own in all tables.
+
+    Raises:
+        ArgumentError: There are such methods, but no table.
+    """
+    there = {
+        spec.method
+        for data, source in sources.items()
+        for recipe in recipes
+        for spec in recipe.specs(data, source.parse)
+    }
+    new = [one for one in methods if not any(stands_for(one, other) for other in there)]
+    if new and there and not any(recipe.columns for recipe in recipes):
+        raise ArgumentError(
+            f"--methods {new[0]}: no run of these figures has it; there are"
+            f" {', '.join(sorted(map(str, there)))}."
+        )
+    rows = tuple(Row(str(method), str(method)) for method in new)
+    return [
+        replace(recipe, rows=(*recipe.rows, *rows)) if recipe.columns else recipe
+        for recipe in recipes
+    ]
 
 
 @dataclass(frozen=True)
@@ -134,8 +160,10 @@ def plan_jobs(
             config = source.settings(setting)
             if config is not None:
                 study = Study(out / source.folder / str(setting), config)
-                made = tuple(cell for cell in cells if only is None or only.has(cell))
+                chosen = [cell for cell in cells if only is None or only.has(cell)]
+                made = () if source.only_read else tuple(chosen)
                 others = tuple(cell for cell in cells if cell not in made)
+                study.check(made)
                 jobs.append(Job(data, source, setting, study, made, others))
     if only is not None:
         only.check([cell for job in jobs for cell in (*job.cells, *job.others)])
@@ -190,7 +218,7 @@ def describe_plan(
             yield f"  {job.source.about}"
             if other := job.source.other_sizes():
                 yield f"  The paper has {other}."
-        if measure and waiting and not job.source.only_read and config.kind == "images":
+        if measure and waiting and config.kind == "images":
             if config.model not in paces:
                 paces[config.model] = measure_pace(config, train)
             pace = paces[config.model]
@@ -213,7 +241,7 @@ def describe_plan(
 def _seconds_of(job: Job, paces: Mapping[ModelConfig, Pace]) -> float:
     """Seconds that the runs of a job take, by the pace of their model, if it is known."""
     pace = paces.get(job.study.base.model)
-    if pace is None or job.source.only_read:
+    if pace is None:
         return 0.0
     train, val = len(job.source.complete_labels()), len(job.source.test_labels())
     judged = val * (2 if job.study.base.ema else 1)  # the average and the plain model
@@ -225,9 +253,9 @@ def absent_data(
 ) -> str:
     """Names of data sets that recipes need and that are not there, but for those nobody named."""
     names = dict.fromkeys(data for recipe in recipes for data in recipe.data_sets)
-    titles = [data_title(data) for data in names
-              if data not in unnamed and of_data(data, sources) is None]  # fmt: skip
-    return " and ".join(filter(None, [", ".join(titles[:-1]), *titles[-1:]]))
+    return listed(
+        data_title(data) for data in names if data not in unnamed and of_data(data, sources) is None
+    )
 
 
 def check_weights(jobs: Sequence[Job]) -> None:
@@ -237,9 +265,7 @@ def check_weights(jobs: Sequence[Job]) -> None:
         DataError: Weights cannot be had, or do not fit; all of them are named at once.
     """
     wanted = dict.fromkeys(
-        job.study.base.model
-        for job in jobs
-        if job.waiting and not job.source.only_read and job.study.base.kind == "images"
+        job.study.base.model for job in jobs if job.waiting and job.study.base.kind == "images"
     )
     faults = []
     for model in wanted:

@@ -110,6 +110,7 @@ class Recipe:
         kind: table, statistics or figure.
         place: Its place in the paper, counting from 1.
         title: Its caption.
+        number: What the paper calls it, such as "Table 3".
         data: The data set that it is made from; several for statistics.
         form: How a table is set: numbers of the paper beside measured ones, below them (stacked),
             or that with rows and columns exchanged (transposed).
@@ -125,6 +126,7 @@ class Recipe:
     kind: Literal["table", "statistics", "figure"]
     place: int
     title: str
+    number: str = ""
     data: str = ""
     form: Literal["beside", "stacked", "transposed"] = "beside"
     level: str = ""
@@ -228,22 +230,36 @@ def _read(path: Path, faults: list[str]) -> Recipe:
 
 
 def choose_recipes(names: Sequence[str], recipes: dict[str, Recipe]) -> list[Recipe]:
-    """Find recipes by name; a data set that shares a table with others stands for that table."""
+    """Find recipes by name or number; a data set of a table with several stands for that table."""
     tables = [recipe for recipe in recipes.values() if len({c.data for c in recipe.columns}) > 1]
     known = {data: recipe for recipe in tables for data in recipe.data_sets} | recipes
+    numbered = {_spelled(recipe.number): recipe for recipe in recipes.values()}
+    found = {}
     for name in names:
-        if name not in known:
+        recipe = (numbered | known).get(_spelled(name))
+        if recipe is None:
             raise ArgumentError(
                 f"There is no table or figure {name!r}.{did_you_mean(name, known)}"
                 " See hilltop reproduce --list."
             )
-    return list({known[name].name: known[name] for name in names}.values())
+        found[recipe.name] = recipe
+    return list(found.values())
+
+
+def _spelled(name: str) -> str:
+    """A name without what people write differently, such as "Table 3" and "table3"."""
+    return name.casefold().replace(" ", "")
 
 
 def unnamed_data(names: Sequence[str], recipes: dict[str, Recipe]) -> set[str]:
     """Data sets of a shared table that were not named, while another one of it was."""
     chosen = {data for recipe in choose_recipes(names, recipes) for data in recipe.data_sets}
-    named = [recipes[name].data_sets if name in recipes else [name] for name in names]
+    named = [
+        [name.casefold()]
+        if name.casefold() in chosen
+        else choose_recipes([name], recipes)[0].data_sets
+        for name in names
+    ]
     return chosen - {data for group in named for data in group}
 
 

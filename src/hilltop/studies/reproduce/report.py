@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -12,17 +11,10 @@ from typing import Any
 
 from PIL import Image
 
+from hilltop.checks import listed
 from hilltop.data.files import atomic_write
 from hilltop.data.small_files import read_json
-from hilltop.report.page import (
-    Html,
-    figure,
-    key_numbers,
-    paragraph,
-    section,
-    side_by_side,
-    write_page,
-)
+from hilltop.report.page import write_page
 from hilltop.report.tables import Sheet
 from hilltop.studies.reproduce.recipe import Recipe, read_recipes
 from hilltop.studies.reproduce.run import Made, Reproduction
@@ -49,11 +41,22 @@ def write_reproduction_report(path: Path, made: Reproduction) -> Path:
     """Write the page, with what earlier calls made in its folder, and return its path."""
     sources = {source.name: _about(source) for source in made.sources.values()}
     shown = join_previous(path.with_suffix(".json"), made.items, sources, read_recipes())
+    counts = {
+        "tables": sum(bool(item.sheets) for item in shown.items),
+        "figures": sum(bool(item.png) for item in shown.items),
+        "runs": sum(result.finished for result in made.results),
+        "seeds": len(made.seeds),
+    }
     write_page(
         path,
+        "paper.html",
         title="Tables and figures of the paper, reproduced",
         lead=" ".join(f"On {name}. {about}" for name, about in shown.sources.items()),
-        sections=[_overview(made, shown), *(_item(item) for item in shown.items)],
+        numbers=[(what, f"{count:,}") for what, count in counts.items()],
+        explained=_explained(made),
+        items=shown.items,
+        wide=_is_wide,
+        common=COMMON_NOTES,  # said once, above
     )
     return path
 
@@ -120,23 +123,6 @@ def _about(source: Source) -> str:
     return f"{source.about} {sizes}, {len(train.classes)} classes ({paper}); {model}."
 
 
-def _overview(made: Reproduction, shown: Shown) -> Html:
-    tables = sum(bool(item.sheets) for item in shown.items)
-    figures = sum(bool(item.png) for item in shown.items)
-    trained = sum(result.finished for result in made.results)
-    numbers = [
-        ("tables", str(tables)),
-        ("figures", str(figures)),
-        ("runs", f"{trained:,}"),
-        ("seeds", str(len(made.seeds))),
-    ]
-    return section(
-        "Overview",
-        key_numbers(numbers),
-        *(paragraph(text) for text in _explained(made)),
-    )
-
-
 def _explained(made: Reproduction) -> list[str]:
     hours = sum(result.seconds for result in made.results) / 3600
     texts = [
@@ -170,25 +156,9 @@ def _comparable(made: Reproduction) -> str:
         )
     return (
         "The paper's numbers are for its own data sets and networks; what was measured here is for"
-        f" {' and '.join(names) or 'no data'}. Compare the order of methods and the gaps between"
+        f" {listed(names) or 'no data'}. Compare the order of methods and the gaps between"
         " them, not the numbers themselves."
     )
-
-
-def _item(item: Made) -> Html:
-    recipe = item.recipe
-    parts: list[Html] = []
-    if item.png:
-        caption = " ".join([f"{recipe.title}.", *recipe.notes])
-        wide = _is_wide(item.png)
-        shown = figure(item.png, alt=recipe.title, caption=caption, wide=wide)
-        parts.append(shown if wide else side_by_side(shown))
-    for sheet in item.sheets:
-        own = tuple(note for note in sheet.notes if note not in COMMON_NOTES)
-        parts.append(dataclasses.replace(sheet, notes=own).html())  # the others: in the overview
-    if item.missing:
-        parts.append(paragraph(item.missing))
-    return section(f"{recipe.title} ({recipe.name})", *parts)
 
 
 def _is_wide(png: bytes) -> bool:

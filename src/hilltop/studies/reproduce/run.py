@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hilltop.checks import listed
 from hilltop.data import LabelTable
 from hilltop.data.files import atomic_write
 from hilltop.errors import HilltopError
@@ -103,13 +104,10 @@ def _train(planned: Sequence[Job], jobs: int, say: Say) -> tuple[Measurements, l
     measured: dict[str, Measured] = {}
     every: list[Result] = []
     for job in planned:
-        read = job.cells + job.others if job.source.only_read else job.others
-        done = []
-        if job.cells and not job.source.only_read:
-            done = run_study(job.study, list(job.cells), jobs=jobs, say=say)
-        found = [read_result(job.study, cell) for cell in read]
+        done = run_study(job.study, job.cells, jobs=jobs, say=say) if job.cells else []
+        found = [read_result(job.study, cell) for cell in job.others]
         done += [result for result in found if result is not None and result.finished]
-        if not job.source.only_read:
+        if job.cells:
             write_tables(Results(done), job.study.folder)
         before = measured[job.data].results if job.data in measured else {}
         results = {**before, job.setting: Results(done)}
@@ -130,7 +128,7 @@ def _table(
     else:
         names = dict.fromkeys(source.name for source in found if source is not None)
         entries = table_entries(recipe, paper, measured)
-        sheet = paper_sheet(recipe, entries, name=" and ".join(names))
+        sheet = paper_sheet(recipe, entries, name=listed(names))
         rows = csv_rows(recipe, entries)
     write_sheets([sheet], out / "tables" / recipe.name)
     write_rows(out / "tables" / f"{recipe.name}.csv", rows)
@@ -138,7 +136,7 @@ def _table(
     trained = {setting for known in measured.values() for setting in known.results}
     models = [model for model in recipe.models if Setting(model) not in trained]
     left_out = [
-        f"{' and '.join(absent)}: not run, so its cells are blank." if absent else "",
+        f"{listed(absent)}: not there or not run, so its cells are blank." if absent else "",
         f"Not run on this source: {', '.join(models)}." if models else "",
     ]
     return Made(recipe, (sheet,), missing=" ".join(filter(None, left_out)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,30 +136,28 @@ class _Cells:
         printed = [entry.printed for entry in entries.values() if entry.printed]
         self.letters = _letters(printed)
         self.digits = max(len(value.text.partition(".")[2]) for value in printed)
+        # What was trained on complete labels does not compete.
+        rivals = [row.paper for row in recipe.rows if not row.complete]
+        self.highest: dict[tuple[str, str], float] = {}
+        for column, rule in itertools.product(recipe.columns, RULES):
+            means = [getattr(entries[row, column.paper], rule).mean for row in rivals]
+            known = [mean for mean in means if not math.isnan(mean)]
+            self.highest[column.paper, rule] = max(known, default=math.inf)
 
-    def printed(self, row: Row, column: Column) -> _Cell:
-        return _marked(self.entries[row.paper, column.paper].printed, self.letters), False
+    def cell(self, row: Row, column: Column, what: str) -> _Cell:
+        """A printed number ("paper"), one of our rules, or the share of the gap ("gap").
 
-    def here(self, column: Column, rule: Rule) -> dict[str, _Cell]:
-        """What was measured in every row of a column.
-
-        The highest means stand out; what was trained on complete labels does not compete.
+        The highest means of a column stand out.
         """
-        found: list[tuple[Row, Spread]] = [
-            (row, getattr(self.entries[row.paper, column.paper], rule)) for row in self.recipe.rows
-        ]
-        means = [spread.mean for row, spread in found if not row.complete]
-        highest = max((mean for mean in means if not math.isnan(mean)), default=math.inf)
-        texts = {}
-        for row, spread in found:
-            shown = spread if column.metric == "mAP" else spread.alone
-            best = not row.complete and spread.mean == highest
-            texts[row.paper] = (shown.text(self.digits), best)
-        return texts
-
-    def gap(self, row: Row, column: Column) -> _Cell:
-        share = self.entries[row.paper, column.paper].gap
-        return ("" if share is None else percent(share)), False
+        entry = self.entries[row.paper, column.paper]
+        if what == "paper":
+            return _marked(entry.printed, self.letters), False
+        if what == "gap":
+            return ("" if entry.gap is None else percent(entry.gap)), False
+        spread: Spread = getattr(entry, what)
+        shown = spread if column.metric == "mAP" else spread.alone
+        best = not row.complete and spread.mean == self.highest[column.paper, what]
+        return shown.text(self.digits), best
 
     def sheet(
         self,
@@ -182,35 +180,29 @@ class _Cells:
 def _beside(cells: _Cells, title: str) -> Sheet:
     """The measured columns of a metric behind its printed ones; headings of groups between rows."""
     recipe = cells.recipe
-    columns: dict[str, dict[str, _Cell]] = {}
-
-    def add(name: str, cell: Callable[[Row, Column], _Cell], column: Column) -> None:
-        columns[name] = {row.paper: cell(row, column) for row in recipe.rows}
-
+    heads = list[tuple[str, Column, str]]()
     units = [(column.data, column.model, column.metric) for column in recipe.columns]
     several = len({unit[:2] for unit in units}) > 1
     usual = all(column.model is None for column in recipe.columns)
     for unit in dict.fromkeys(units):
         same = [c for c, found in zip(recipe.columns, units, strict=True) if found == unit]
         name = same[0].paper if several else unit[2]
-        for column in same:
-            add(f"{column.paper}, paper", cells.printed, column)
-        for rule in RULES if unit[2] == "mAP" else RULES[:1]:
-            columns[f"{name}, {rule}"] = cells.here(same[0], rule)
+        heads += [(f"{column.paper}, paper", column, "paper") for column in same]
+        rules = RULES if unit[2] == "mAP" else RULES[:1]
+        heads += [(f"{name}, {rule}", same[0], rule) for rule in rules]
         if usual and unit == [other for other in units if other[0] == unit[0]][-1]:
-            add(f"{name}, gap closed" if several else "gap closed", cells.gap, same[0])
+            heads.append((f"{name}, gap closed" if several else "gap closed", same[0], "gap"))
     lines = list[list[_Cell]]()
     for row in recipe.rows:
         lines += _heading(row)
-        lines.append([(row.paper, False), *(column[row.paper] for column in columns.values())])
-    return cells.sheet(title, ["", *columns], lines, gap=usual, texts=1)
+        lines.append([(row.paper, False), *(cells.cell(row, c, what) for _, c, what in heads)])
+    return cells.sheet(title, ["", *(head for head, *_ in heads)], lines, gap=usual, texts=1)
 
 
 def _below(cells: _Cells, title: str) -> Sheet:
     """Below each printed line what was measured: a line is a row of the paper, or a column."""
     rows, columns = cells.recipe.rows, cells.recipe.columns
     turned = cells.recipe.form == "transposed"
-    here = {(c.paper, rule): cells.here(c, rule) for c in columns for rule in RULES}
     grid = [[(row, column) for column in columns] for row in rows]
     if turned:
         grid = [[(row, column) for row in rows] for column in columns]
@@ -218,17 +210,16 @@ def _below(cells: _Cells, title: str) -> Sheet:
     for line in grid:
         row, column = line[0]
         lines += [] if turned else _heading(row)
-        name = column.paper if turned else row.paper
-        lines.append([(name, False), ("paper", False), *(cells.printed(r, c) for r, c in line)])
-        for rule in RULES:
-            measured = [
-                here[c.paper, rule][r.paper]
+        names = [column.paper if turned else row.paper, *("" for _ in RULES)]
+        for name, what in zip(names, ("paper", *RULES), strict=True):
+            found = [
+                cells.cell(r, c, what)
                 # On complete labels only where the paper prints a number.
                 if turned or not r.complete or cells.entries[r.paper, c.paper].printed
                 else _BLANK
                 for r, c in line
             ]
-            lines.append([_BLANK, (rule, False), *measured])
+            lines.append([(name, False), (what, False), *found])
     head = ["", "", *(one.paper for one in (rows if turned else columns))]
     return cells.sheet(title, head, lines, gap=False, texts=2)
 

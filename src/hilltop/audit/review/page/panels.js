@@ -169,7 +169,7 @@ window.Hilltop = window.Hilltop || {};
     } else if (pageFault) parts.push(pageFault);
     if (queue.refused.length) {
       const names = queue.refused.map(({ event }) => (event.undo ? "an undo"
-        : `${visible(event.class)} in ${visible(event.image)}: ${window.Hilltop.WORDS[event.answer]}`));
+        : `${visible(event.class)} in ${visible(event.image)}: ${window.Hilltop.WORDS[event.answer] ?? "a comment"}`));
       const more = names.length > 3 ? ` and ${names.length - 3} more` : "";
       parts.push(`Not saved: ${names.slice(0, 3).join("; ")}${more}. ${queue.refused[0].reason}`);
     }

@@ -8,14 +8,14 @@ window.Hilltop = window.Hilltop || {};
   const FILES = { answers: "answers.csv", labels: "corrected.zip" };
   const MOST_BYTES = 60e6;
 
-  const cellOf = (text, tag = "td") => make(tag, "", text);
+  const headOf = (text, scope) => Object.assign(make("th", "", text), { scope });
 
   function table(id, heads, rows) {
     const top = make("tr");
-    top.append(...heads.map((head) => cellOf(head, "th")));
-    byId(id).replaceChildren(top, ...rows.map((cells) => {
+    top.append(...heads.map((head) => headOf(head, "col")));
+    byId(id).replaceChildren(top, ...rows.map(([first, ...cells]) => {
       const row = make("tr");
-      row.append(...cells.map((cell, at) => (cell instanceof Node ? cell : cellOf(cell, at ? "td" : "th"))));
+      row.append(headOf(first, "row"), ...cells.map((cell) => make("td", "", cell)));
       return row;
     }));
   }
@@ -88,6 +88,7 @@ window.Hilltop = window.Hilltop || {};
 
     #showPlan(plan, names) {
       byId("overlap").value = Math.round(100 * (Object.keys(plan.people).length ? plan.overlap : 0.1));
+      byId("share-remark").textContent = plan.remark;
       byId("shares").replaceChildren();
       [...new Set([...Object.keys(plan.people), ...names])].forEach((name) => this.#row(name, plan.people[name]));
     }
@@ -218,7 +219,8 @@ window.Hilltop = window.Hilltop || {};
           return;
         }
         const gone = done.foreign ? `; ${plural(done.foreign, "answer was", "answers were")} left out, about pairs that are not listed today` : "";
-        this.tell(`${visible(file.name)}: ${plural(done.new, "new answer or undo", "new answers and undos")}${gone}.`);
+        const came = done.new ? plural(done.new, "new answer or undo", "new answers and undos") : "nothing new, its answers are here already";
+        this.tell(`${visible(file.name)}: ${came}${gone}.`);
         this.taken();
         if (this.dialog.open) this.open();
       } catch (error) {
