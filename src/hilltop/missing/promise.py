@@ -769,22 +769,16 @@ class _Case:
             chance = np.minimum(groups.weight * self.everyone.end(asked), 1.0)
             chance[chance == 0] = 1.0  # nothing is open
             weight = groups.weight / chance
-            worst = (
-                tally.worst(self.metric, levels, limits)
-                * np.minimum(weight, 1 / self.everyone.end(asked))[:, None]
-            )
+            single = np.minimum(weight, 1 / self.everyone.end(asked))  # one wrong answer
+            worst = tally.worst(self.metric, levels, limits) * single[:, None]
         gain, drawn = self._gain(levels, limits, order, self.everyone)
         gain = np.nan_to_num(gain)
         group, column = np.divmod(order.places, self.everyone.scores.shape[1])
         group = groups.of_image[group]
         if self.column is not None:
             gain[column != self.column] = 0.0
-        if order.exact:
-            found = (
-                guess
-                + _corrections(gain, drawn, group, groups)
-                / np.where(chance > 0, chance, 1.0)[:, None]
-            )
+        if order.weights is None:
+            found = guess + _corrections(gain, drawn, group, groups) / chance[:, None]
         else:
             drawn = order.weights * len(order.places)
             weight = np.full(len(guess), 1 / drawn.mean())
@@ -871,15 +865,17 @@ class _Case:
     def expected(self) -> Floats:
         """The metric that the model expects at each threshold."""
         tally, everything = self.of.tally, np.arange(len(self.of.grid))
+        found: Floats
         if self.per == "image":
             means = tally.means[int(self.metric == "precision"), 0].sum(axis=0)
-            found: Floats = means / len(self.everyone.scores)
-            return found
-        zero, one = (
-            tally.guess(self.metric, np.full(len(everything), level), everything).sum(axis=0)
-            for level in (0.0, 1.0)
-        )
-        return zero / np.maximum(zero - one, 1e-9)
+            found = means / len(self.everyone.scores)
+        else:
+            zero, one = (
+                tally.guess(self.metric, np.full(len(everything), level), everything).sum(axis=0)
+                for level in (0.0, 1.0)
+            )
+            found = zero / np.maximum(zero - one, 1e-9)
+        return found
 
     def _estimate(self, metric: Metric, at: int | None) -> Interval:
         """A metric at a threshold: guesses, corrected by answers, with its standard error."""
