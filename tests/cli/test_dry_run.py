@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import timm
 import torch
 from safetensors.torch import save_file
 
+from hilltop.cli import dry_run
 from hilltop.cli.dry_run import Cost, cost_of_images, prolong, some_of
 from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, write_labels
@@ -39,9 +41,25 @@ class Fails(Takes):
 
 def test_costs_are_prolonged_from_runs_on_some_of_the_images() -> None:
     cost, measured = cost_of_images(Takes, 6400)
-    assert measured == 1600  # the first that is a quarter
+    assert measured == 1600  # a quarter
     assert cost.disk == 100 + 3 * 6400
     assert 0 < cost.memory < 1 << 33
+
+
+def test_few_images_are_enough_where_each_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[int] = []
+
+    def measured(make: Callable[[Path], Takes], **_: object) -> Cost:
+        ran.append(make(Path()).images)
+        return Cost(5.0 + ran[-1], 100.0, float(ran[-1]))
+
+    monkeypatch.setattr(dry_run, "measure", measured)
+    cost, images = cost_of_images(Takes, 9_000_000, few=True)
+    assert ran == [200, 800]
+    assert (cost.seconds, images) == (9_000_005, 800)
+    ran.clear()
+    assert cost_of_images(Takes, 1000)[0].seconds == 1005
+    assert ran == [200, 400], "two sizes that are close would say nothing"
 
 
 class Looks(Takes):

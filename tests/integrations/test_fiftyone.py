@@ -148,3 +148,42 @@ def test_a_field_without_labels_is_named(dataset: Any) -> None:
 
     with pytest.raises(ArgumentError, match="embedding"):
         read_field(dataset, "embedding")
+
+
+def test_fields_and_views_of_somebody_else_stay(dataset: Any) -> None:
+    from fiftyone.operators.executor import ExecutionError
+
+    search = {"labels": "tags_of_people", "scores": "model", "top": 10, "name": "mine"}
+    dataset.save_view("mine", dataset.limit(3))
+    with pytest.raises(ExecutionError, match="a saved view 'mine' that Hilltop did not write"):
+        run(dataset, "find_missing_labels", **search)
+    assert len(dataset.load_saved_view("mine")) == 3
+    for copy in ("again", "again_missing"):
+        dataset.clone_sample_field("tags_of_people", copy)
+    before = dataset.count("again_missing.classifications")
+    search |= {"labels": "again", "scores": "embedding", "name": "of the model"}
+    with pytest.raises(ExecutionError, match="a field 'again_missing' that Hilltop did not write"):
+        run(dataset, "find_missing_labels", **search)
+    assert dataset.count("again_missing.classifications") == before
+
+
+def test_predictions_that_are_listed_twice_count_once(plugins: Path) -> None:
+    import fiftyone as fo
+
+    from hilltop.errors import ArgumentError
+    from hilltop.integrations.fiftyone_plugin import read_predictions
+
+    def named(label: str | None, confidence: float) -> Any:
+        return fo.Classification(label=label, confidence=confidence)
+
+    twice = fo.Classifications(classifications=[named("car", 0.9), named("car", 0.2)])
+    dataset = fo.Dataset()
+    try:
+        dataset.add_sample(fo.Sample(filepath="/nowhere/a.jpg", model=twice))
+        assert read_predictions(dataset, "model", ["car", "dog"]).tolist() == [[0.9, 0.0]]
+        unnamed = fo.Classifications(classifications=[named(None, 0.2)])
+        dataset.add_sample(fo.Sample(filepath="/nowhere/b.jpg", model=unnamed))
+        with pytest.raises(ArgumentError, match="in the field 'model' has no label"):
+            read_predictions(dataset, "model", ["car"])
+    finally:
+        dataset.delete()

@@ -25,6 +25,7 @@ from hilltop.cli.main import main
 from hilltop.data import LabelTable, State, write_labels
 from hilltop.errors import ArgumentError
 from hilltop.integrations.label_studio_backend import Predictions
+from hilltop.integrations.label_studio_backend import main as serve_backend
 from tests.audit.review.serving import free_port
 from tests.processes import HANGING_S
 
@@ -74,6 +75,29 @@ def test_a_task_is_found_by_its_image(audited: AuditFolder, data: dict[str, str]
     assert (choices["from_name"], choices["to_name"]) == ("tags", "photo")
     assert choices["value"]["choices"][: len(known)] == known
     assert 0 <= found["score"] < 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["/nowhere"], "there is no such folder"),
+        (["AUDIT", "--port", "80000"], "--port must be at least 0 and at most 65535"),
+        (["AUDIT", "--threshold", "7"], "threshold must be at least 0 and at most 1"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(
+    audited: AuditFolder,
+    words: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [str(audited.path) if word == "AUDIT" else word for word in words]
+    monkeypatch.setattr(sys, "argv", ["backend", *given])
+    with pytest.raises(SystemExit) as ended:
+        serve_backend()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_strange_image_or_setup_has_no_prediction(audited: AuditFolder) -> None:

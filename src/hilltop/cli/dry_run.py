@@ -29,7 +29,7 @@ from hilltop.checks import pluralize
 from hilltop.data import LabelTable, State
 from hilltop.errors import HilltopError
 
-_FIRST_IMAGES, _SHARE = 200, 4
+_FIRST_IMAGES, _GROWTH, _SHARE = 200, 4, 4
 _ENOUGH_S = 10.0
 """By how much longer the last run must take than the first, or it has a quarter of the images."""
 _BLOCK_IMAGES, _BLOCK_CLASSES = (10_000, 20_000), (100, 200)
@@ -98,19 +98,22 @@ def prolong(points: list[tuple[tuple[float, ...], Cost]], whole: tuple[float, ..
     return Cost(*(round(float(one), 6) for one in found))
 
 
-def cost_of_images(make: Callable[[int, Path], Command], total: int) -> tuple[Cost, int]:
+def cost_of_images(
+    make: Callable[[int, Path], Command], total: int, *, few: bool = False
+) -> tuple[Cost, int]:
     """Return what a command on so many images takes, and on how many it was measured.
 
     Args:
         make: Makes the command on some of the images, which writes into a folder.
         total: Number of images.
+        few: Begin with few images however many there are: each takes as long as any other.
     """
     from hilltop.inputs.onnx_backbone import LEAST_IMAGES
 
     # As with all images, ONNX Runtime looks at them or not.
     constants = {"hilltop.inputs.backbone.LEAST_IMAGES": 0 if total >= LEAST_IMAGES else total + 1}
     points: list[tuple[tuple[float, ...], Cost]] = []
-    images = min(total, max(_FIRST_IMAGES, total // 64))
+    images = min(total, _FIRST_IMAGES if few else max(_FIRST_IMAGES, total // 64))
     while True:
         points.append(((float(images),), measure(partial(make, images), constants=constants)))
         longer = points[-1][1].seconds - points[0][1].seconds
@@ -118,7 +121,7 @@ def cost_of_images(make: Callable[[int, Path], Command], total: int) -> tuple[Co
             return points[-1][1], images
         if len(points) > 1 and (longer > _ENOUGH_S or images >= total / _SHARE):
             return prolong(points[-2:], (float(total),)), images
-        images = min(total, 2 * images)
+        images = min(total, _GROWTH * images, max(2 * images, -(-total // _SHARE)))
 
 
 def cost_of_blocks(

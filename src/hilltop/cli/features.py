@@ -118,7 +118,7 @@ class Features:
             same = replace(self, labels=None, dry_run=False, engine="torchrun")
             return replace(same, images=str(photos), out=folder / self.out.name)
 
-        cost, images = dry_run.cost_of_images(make, total)
+        cost, images = dry_run.cost_of_images(make, total, few=True)
         return dry_run.tell(cost, self.out, total=total, measured=images)
 
     def _computed(self, shards: FeatureShards, ranks: Ranks) -> tuple[int, ...]:

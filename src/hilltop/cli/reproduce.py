@@ -185,7 +185,10 @@ class Reproduce:
         if self.methods is None and self.keep is None:
             return None
         methods = () if self.methods is None else parse_methods(self.methods)
-        return Selection(methods, tuple(filter(None, (self.keep or "").split(","))))
+        levels = tuple(word.strip() for word in (self.keep or "").split(",") if word.strip())
+        if self.keep is not None and not levels:
+            raise ArgumentError(f"keep must name at least one level, but got {self.keep!r}.")
+        return Selection(methods, levels)
 
     def _sources(self, recipes: Sequence[Recipe], unnamed: set[str]) -> dict[str, Source]:
         """What tables and figures are made from, by data set; nothing if none of them needs any."""

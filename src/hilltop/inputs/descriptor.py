@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 (the name torch's own documentation uses)
-from PIL import Image
 from torch import Tensor
 
 from hilltop.checks import check_whole
@@ -134,6 +133,8 @@ def describe_files(
 
 
 def _load(folder: Path, names: Sequence[str]) -> Tensor:
+    from PIL import Image  # training on features does without it
+
     pixels = np.stack([np.asarray(Image.open(folder / name)) for name in names])
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 255
 

@@ -23,6 +23,8 @@ from hilltop.errors import ArgumentError
 from hilltop.missing import Evaluation
 
 PLUGIN_NAME = "@hilltop/missing-labels"
+OURS = "Found by Hilltop."
+"""How descriptions of fields and views begin that a further search may replace."""
 TOP = 1000
 """Number of candidates that are kept unless another is asked for."""
 
@@ -59,8 +61,8 @@ def read_predictions(view: Any, field: str, classes: Sequence[str]) -> Scores:
                 raise ArgumentError(
                     f"A prediction {name!r} in the field {field!r} has no confidence."
                 )
-            if name in column:
-                probs[row, column[name]] = value
+            if name in column:  # listed twice, it is as probable as the surer one says
+                probs[row, column[name]] = max(value, probs[row, column[name]])
     return probs
 
 
@@ -99,16 +101,32 @@ def write_candidates(view: Any, found: Audited, field: str, name: str) -> Any:
     labels = {id_: fo.Classifications(classifications=ones) for id_, ones in of_sample.items()}
     highest = {id_: max(one.confidence for one in ones) for id_, ones in of_sample.items()}
     dataset = view._dataset
+    _check_ours(dataset, (field, f"{field}_probability"), name)
     for written in (field, f"{field}_probability"):
         if dataset.has_sample_field(written):
             dataset.delete_sample_field(written)
-    dataset.add_sample_field(field, fo.EmbeddedDocumentField, embedded_doc_type=fo.Classifications)
-    dataset.add_sample_field(f"{field}_probability", fo.FloatField)
+    kind = {"embedded_doc_type": fo.Classifications, "description": OURS}
+    dataset.add_sample_field(field, fo.EmbeddedDocumentField, **kind)
+    dataset.add_sample_field(f"{field}_probability", fo.FloatField, description=OURS)
     dataset.set_values(field, labels, key_field="id")
     dataset.set_values(f"{field}_probability", highest, key_field="id")
     queue = dataset.exists(f"{field}_probability").sort_by(f"{field}_probability", reverse=True)
-    dataset.save_view(name, queue, description=found.describe(), overwrite=True)
+    dataset.save_view(name, queue, description=f"{OURS} {found.describe()}", overwrite=True)
     return queue
+
+
+def _check_ours(dataset: Any, fields: Sequence[str], view: str) -> None:
+    """Raise if a field or a saved view of this name is somebody else's."""
+    described = {
+        f"a field {name!r}": dataset.get_field(name).description
+        for name in fields
+        if dataset.has_sample_field(name)
+    }
+    if dataset.has_saved_view(view):
+        described[f"a saved view {view!r}"] = dataset.get_saved_view_info(view)["description"]
+    for what, description in described.items():
+        if not (description or "").startswith(OURS):
+            raise ArgumentError(f"The dataset has {what} that Hilltop did not write. Rename it.")
 
 
 def _named(view: Any, field: str, of: str) -> list[list[Any]]:
@@ -116,7 +134,10 @@ def _named(view: Any, field: str, of: str) -> list[list[Any]]:
     kind = getattr(view.get_field(field), "document_type", None)
     if kind is not fo.Classifications:
         raise ArgumentError(f"The field {field!r} must hold Classifications, but holds {kind}.")
-    return [values or [] for values in view.values(f"{field}.classifications.{of}")]
+    found = [values or [] for values in view.values(f"{field}.classifications.{of}")]
+    if of == "label" and any(name is None for names in found for name in names):
+        raise ArgumentError(f"A classification in the field {field!r} has no label.")
+    return found
 
 
 def _choose(inputs: Any, name: str, fields: Sequence[str], label: str, description: str) -> None:

@@ -22,8 +22,10 @@ from starlette.routing import Route
 from hilltop.audit.folder import AuditFolder
 from hilltop.audit.pairs import AuditPairs
 from hilltop.audit.review.queues import WholeImages
+from hilltop.audit.review.server import LAST_PORT
+from hilltop.checks import check_number
 from hilltop.data.annotations.label_studio import CHOICES, IMAGE_ID
-from hilltop.errors import ArgumentError
+from hilltop.errors import ArgumentError, HilltopError
 
 _UPLOADED = re.compile(r"[0-9a-f]{8}-(.+)")
 """Files that were uploaded into Label Studio have eight signs before their name."""
@@ -39,10 +41,10 @@ class Predictions:
             folder: The audit.
             threshold: Missing labels of this probability or more are chosen.
         """
+        self._threshold = check_number("threshold", threshold, low=0, high=1)
         pairs = AuditPairs.read(folder)
         self._labels, self._images = pairs.labels, WholeImages(pairs)
         self._row_of = {name: row for row, name in enumerate(self._labels.images.to_pylist())}
-        self._threshold = threshold
         self.version = f"hilltop {folder.created}"
 
     def of(self, task: Mapping[str, Any], setup: str) -> dict[str, Any]:
@@ -143,7 +145,11 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=9090)
     parser.add_argument("--threshold", type=float, default=0.5)
     asked = parser.parse_args()
-    predictions = Predictions(AuditFolder.read(asked.audit), threshold=asked.threshold)
+    try:
+        check_number("--port", asked.port, low=0, high=LAST_PORT)
+        predictions = Predictions(AuditFolder.read(asked.audit), threshold=asked.threshold)
+    except HilltopError as error:
+        parser.error(str(error))
     uvicorn.run(build_backend(predictions), host=asked.host, port=asked.port, log_level="warning")
 
 

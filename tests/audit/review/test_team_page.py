@@ -295,10 +295,16 @@ def test_a_colleagues_file_is_taken_in_where_it_is_dropped(audit: AuditFolder, t
         tab.page.click("#leave-file")
         tab.page.evaluate(DROP, ["answers-Dan.json", "no answers"])
         tab.until("document.getElementById('told').textContent.includes('not a JSON file')")
+        tab.page.evaluate(
+            DROP.replace("for (", "data.items.add(data.files[0]); for (", 1), ["a", "b"]
+        )
+        tab.until("document.getElementById('told').textContent.includes('one file at a time')")
         assert stored(audit) == []
         content["audit"] = audit.created
         tab.page.evaluate(DROP, ["answers-Dan.json", json.dumps(content)])
         tab.until("document.getElementById('told').textContent.includes('1 new answer')")
+        tab.page.evaluate(DROP, ["answers-Dan.json", json.dumps(content)])
+        tab.until("document.getElementById('told').textContent.includes('nothing new')")
         tab.page.wait_for_selector(".other")
         assert tab.page.locator(".other").text_content() == "1 other answered"
     assert [event.reviewer for event in stored(audit)] == ["Dan"]

@@ -115,6 +115,10 @@ def test_a_single_run_of_a_table_is_one_command(
     assert made["last"]["mAP"] == pytest.approx(float(cells["Hill", COCO_MAP]) / 100, abs=1e-6)
     assert run("coco", root, out, "--keep", "0.5") == 2
     assert "there is 0.4, 0.75, complete, single here" in capsys.readouterr().err
+    assert run("coco", root, out, "--keep", "") == 2
+    assert "keep must name at least one level" in capsys.readouterr().err
+    assert run("coco", root, out, "--methods", "hill", "--keep", "0.4, single", "--dry-run") == 0
+    assert "2 runs, 1 finished" in capsys.readouterr().out
 
 
 def test_a_method_that_the_paper_has_not_gets_a_row_of_its_own(

@@ -245,11 +245,8 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
         if scope["type"] != "http":
-            return  # there are no web sockets here
+            return  # there are no web sockets here, and nothing to start
         headers = Headers(scope=scope)
         refusal = self._refusal(scope, headers)
         brought = refusal is None and self._brings_token(scope)

@@ -33,7 +33,7 @@ from hilltop.audit.review.security import (
 from hilltop.audit.review.session import VIEWS, Review, Search, View
 from hilltop.audit.review.static_page import PAGE, SCRIPTS
 from hilltop.audit.review.thumbnails import DECODERS, SIDES_PX, Size
-from hilltop.checks import check_choice
+from hilltop.checks import check_choice, check_number
 from hilltop.data.small_files import parse_json
 from hilltop.errors import ArgumentError, DataError, HilltopError
 
@@ -46,7 +46,7 @@ _KINDS = {
 _FILES = ("page.html", "page.css", "icon.svg", *(f"{name}.js" for name in ("client", *SCRIPTS)))
 _MOST_BYTES = 2 << 20
 _MOST_IMPORTED = 64 << 20
-_LAST_PORT = 65535
+LAST_PORT = 65535
 MOST_CONNECTIONS = 500
 """Connections at once; further ones are told to try again instead of using up all files."""
 _IMAGE_CACHE = "private, max-age=3600"
@@ -225,8 +225,7 @@ def serve(
     """
     if token is not None and (len(token) < SHORTEST_TOKEN or not token.isascii()):
         raise ArgumentError(f"--token must have at least {SHORTEST_TOKEN} ASCII characters.")
-    if not 0 <= port <= _LAST_PORT:
-        raise ArgumentError(f"--port must lie between 0 and {_LAST_PORT}, but got {port}.")
+    check_number("--port", port, low=0, high=LAST_PORT)
     token = token or secrets.token_urlsafe(32)
     review = Review(folder, images=images, metadata=metadata, adjudicators=adjudicators)
     try:

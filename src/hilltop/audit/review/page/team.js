@@ -200,7 +200,9 @@ window.Hilltop = window.Hilltop || {};
         if (!files(event)) return;
         event.preventDefault();
         show(false);
-        this.take(event.dataTransfer.files[0]);
+        const [file, ...others] = event.dataTransfer.files;
+        if (others.length) this.tell("Drop one file at a time.");
+        else this.take(file);
       });
     }
 
