@@ -30,10 +30,12 @@ from hilltop.missing.tally import (
     Scores,
     Tally,
     coefficients,
+    corrections,
     count_below,
     draw_weights,
     image_means,
     image_sums,
+    keys_in_turn,
 )
 
 Over = Literal["new", "these"]
@@ -271,7 +273,7 @@ class PromiseTest:
             group[np.argsort(self._image_keys)] = np.arange(self.images) % GROUPS
         groups = Groups.of(group, weights, still)
         if over == "new":
-            keys = _in_turn(keys, groups, rng)
+            keys = keys_in_turn(keys, groups, rng)
         self._all = Population(ranked, present, still, there, weights, keys, groups)
         self._tallies: dict[tuple[int | None, Per], _Tallied] = {}
         sums = _image_sums(values)
@@ -778,7 +780,7 @@ class _Case:
         if self.column is not None:
             gain[column != self.column] = 0.0
         if order.weights is None:
-            found = guess + _corrections(gain, drawn, group, groups) / chance[:, None]
+            found = guess + corrections(gain, drawn, group, groups) / chance[:, None]
         else:
             drawn = order.weights * len(order.places)
             weight = np.full(len(guess), 1 / drawn.mean())
@@ -900,52 +902,11 @@ class _Case:
         return Interval.of_share(float(np.clip(value, error / 2, 1 - error / 2)), error)
 
 
-def _corrections(gain: Floats, drawn: Floats, group: Ints, groups: Groups) -> Floats:
-    """What answers add to the guess of each group that was asked about ``(G, H)``.
-
-    Draws stand in their order. Each of them makes an unbiased estimate, together with those before
-    it in its group; estimates count by the inverse of their variances were all pairs alike.
-    """
-    found = np.zeros((len(groups.open), gain.shape[1]))
-    turn = np.argsort(group, kind="stable")
-    gain, drawn, group = gain[turn], drawn[turn], group[turn]
-    first = np.flatnonzero(np.diff(group, prepend=-1))
-    if not len(first):
-        return found
-    length = np.diff(first, append=len(group))
-    start = np.repeat(first, length)
-    seen, passed = np.cumsum(gain, axis=0) - gain, np.cumsum(drawn) - drawn
-    left = np.maximum(groups.weight[group] - (passed - passed[start]), drawn)
-    steps = seen - seen[start] + gain * (left / drawn)[:, None]
-    number = groups.open[group] - (np.arange(len(group)) - start)
-    trust = 1 / np.maximum(number * (number - 1), 1e-6)
-    trust /= np.repeat(np.add.reduceat(trust, first), length)
-    found[group[first]] = np.add.reduceat(steps * trust[:, None], first)
-    return found
-
-
 def _block_means(values: Floats, size: Any, blocks: Ints) -> Floats:
     """Sums of values of blocks, divided by those of sizes."""
     found = np.zeros((int(blocks.max()) + 1, values.shape[1]))
     np.add.at(found, blocks, values)
     return found / np.bincount(blocks, size)[:, None]
-
-
-def _in_turn(keys: Any, groups: Groups, rng: np.random.Generator) -> Floats:
-    """Keys by which every group is asked about in proportion to its weight, as evenly as may be.
-
-    The j-th pair of a group of the weight W, in the order of its keys, has the key (j - U) / W.
-    """
-    rows, columns = np.nonzero(np.isfinite(keys))
-    group, found = groups.of_image[rows], np.full(keys.shape, np.inf)
-    clock = keys[rows, columns]
-    turn = np.argsort(group + clock / (1 + clock), kind="stable")
-    first = np.concatenate([[0], np.cumsum(groups.open)[:-1]])
-    number = np.arange(1, len(turn) + 1) - first[group[turn]]
-    late = rng.random(len(groups.open))
-    value = (number - late[group[turn]]) / groups.weight[group[turn]]
-    found[rows[turn], columns[turn]] = value
-    return found
 
 
 def _image_sums(scores: Scores) -> Floats:

@@ -201,6 +201,47 @@ class Tally:
         return found
 
 
+def corrections(gain: Floats, drawn: Floats, group: Ints, groups: Groups) -> Floats:
+    """What answers add to the guess of each group that was asked about ``(G, H)``.
+
+    Draws stand in their order. Each of them makes an unbiased estimate, together with those before
+    it in its group; estimates count by the inverse of their variances were all pairs alike.
+    """
+    found = np.zeros((len(groups.open), gain.shape[1]))
+    turn = np.argsort(group, kind="stable")
+    gain, drawn, group = gain[turn], drawn[turn], group[turn]
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    if not len(first):
+        return found
+    length = np.diff(first, append=len(group))
+    start = np.repeat(first, length)
+    seen, passed = np.cumsum(gain, axis=0) - gain, np.cumsum(drawn) - drawn
+    left = np.maximum(groups.weight[group] - (passed - passed[start]), drawn)
+    steps = seen - seen[start] + gain * (left / drawn)[:, None]
+    number = groups.open[group] - (np.arange(len(group)) - start)
+    trust = 1 / np.maximum(number * (number - 1), 1e-6)
+    trust /= np.repeat(np.add.reduceat(trust, first), length)
+    found[group[first]] = np.add.reduceat(steps * trust[:, None], first)
+    return found
+
+
+def keys_in_turn(keys: Any, groups: Groups, rng: np.random.Generator) -> Floats:
+    """Keys by which every group is asked about in proportion to its weight, as evenly as may be.
+
+    The j-th pair of a group of the weight W, in the order of its keys, has the key (j - U) / W.
+    """
+    rows, columns = np.nonzero(np.isfinite(keys))
+    group, found = groups.of_image[rows], np.full(keys.shape, np.inf)
+    clock = keys[rows, columns]
+    turn = np.argsort(group + clock / (1 + clock), kind="stable")
+    first = np.concatenate([[0], np.cumsum(groups.open)[:-1]])
+    number = np.arange(1, len(turn) + 1) - first[group[turn]]
+    late = rng.random(len(groups.open))
+    value = (number - late[group[turn]]) / groups.weight[group[turn]]
+    found[rows[turn], columns[turn]] = value
+    return found
+
+
 def coefficients(metric: Metric, levels: Floats) -> tuple[Floats, Floats]:
     """Coefficients of the truth of tags, and of other pairs, in a claim."""
     if metric == "recall":
