@@ -10,6 +10,9 @@ from fractions import Fraction
 
 from hilltop.errors import ArgumentError, ArgumentTypeError
 
+_MOST_CHOICES = 30
+"""As many are listed in an error; a data set may have thousands of classes."""
+
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'hill'?"`` for the nearest known word, or an empty string."""
@@ -23,7 +26,9 @@ def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
     """Return ``value`` if it is one of ``choices``."""
     if value not in choices:
         hint = did_you_mean(str(value), choices)
-        known = ", ".join(repr(choice) for choice in choices)
+        known = ", ".join(repr(choice) for choice in choices[:_MOST_CHOICES])
+        if len(choices) > _MOST_CHOICES:
+            known += f" and {len(choices) - _MOST_CHOICES:,} more"
         raise ArgumentError(f"{name} must be one of {known}, but got {value!r}.{hint}")
     return value
 

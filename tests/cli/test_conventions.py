@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from hilltop.checks import check_choice
 from hilltop.cli.main import COMMANDS, SHELLS, load_command, main
-from hilltop.errors import HilltopWarning, install_command
+from hilltop.errors import ArgumentError, HilltopWarning, install_command
 
 NAMES = sorted(COMMANDS)
 
@@ -65,6 +66,14 @@ def test_wrong_words_are_told_with_what_was_given_and_what_is_expected(
     assert main(words) == 2
     said = capsys.readouterr().err
     assert [fact for fact in told if fact not in said] == []
+
+
+def test_of_thousands_of_choices_an_error_lists_some_and_the_nearest() -> None:
+    names = [f"class {number}" for number in range(9605)]
+    with pytest.raises(ArgumentError, match="and 9,575 more, but got 'class 77x'") as told:
+        check_choice("classes", "class 77x", names)
+    assert len(str(told.value)) < 600
+    assert "Did you mean 'class 77'?" in str(told.value)
 
 
 def test_what_is_far_from_every_option_has_no_suggestion(
@@ -147,6 +156,15 @@ def test_a_missing_ratio_out_of_bounds_is_told_by_its_option(
     assert "--missing-ratio must be at least 0 and at most 1, but got 2.0." in (
         capsys.readouterr().err
     )
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder_behind(
+    labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "photos").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", str(labels), "--unlisted", "unknown", "--images", "photos"]) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labels.csv", "photos"]
 
 
 def test_quiet_json_is_the_result_and_nothing_else(

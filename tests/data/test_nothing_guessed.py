@@ -28,6 +28,10 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "sums of 0 and 1": ("image,cat,dog\na,1,0\nb,0,1\nTotal,1,1\n", {}, "row 4 ('Total')"),
     "sums that are images": ("image,cat,dog\na,1,0\nTotal,1,1\n", {"skip_rows": "none"}, {"a": "cat", "Total": "cat dog"}),
     "sums without a name": ("image,cat,dog\na,1,0\nb,1,0\n,2,0\n", {}, "Row 4 alone holds '2'"),
+    "a header in between": ("image,tags\na.jpg,cat\nimage,tags\nb.jpg,dog\n", {}, "row 3 ('image')"),
+    "a header in between, classes": ("image,cat\na.jpg,1\nimage,cat\nb.jpg,0\n", {}, "--skip-rows 3"),
+    "a comment below the header": ("image,cat\n# by Ann\na.jpg,1\nb.jpg,0\n", {"skip_rows": "2"}, {"a.jpg": "cat", "b.jpg": ""}),
+    "a row that is not there": ("image,cat\na.jpg,1\nb.jpg,0\n", {"skip_rows": "7"}, "there is no row 7"),
     "a remark": ("image,cat\na,1\nb,1\nchecked by Ann,\n", {}, "row 4 ('checked by Ann')"),
     "a title with a year": ("My labels, 2024\nimage,cat,dog\na.jpg,x,\nb.jpg,,x\n", {}, "--header-row"),
     "that is left out": ("My labels, 2024\nimage,cat,dog\na.jpg,x,\nb.jpg,,x\n", {"header_row": "2"}, {"a.jpg": "cat", "b.jpg": "dog"}),
@@ -59,6 +63,8 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "0 and empty cells": ("image,cat,dog\na,1,0\nb,,1\n", {}, "--zero and --empty"),
     "true and false": ("image,cat,dog\na,TRUE,False\nb,false,True\n", {}, {"a": "cat", "b": "dog"}),
     "x": ("image,cat,dog\na,x,\nb,,X\n", {}, {"a": "cat", "b": "dog"}),
+    "a typing error": ("image,cat,dog\na,1,0\nb,0,l\n", {}, "column 'dog' hold 'l' (row 3)"),
+    "a class column in other words": ("image,cat,dog\na,1,ja\nb,0,nein\n", {}, "ja=present,nein=absent"),
     "ticks and crosses": ("image,cat,dog\na,\u2713,\u2717\nb,\u2713,\u2713\n", {}, "--values"),
     "commas in decimals": ("image;cat;dog\na;0,9;0,1\nb;0,2;1,0\n", {}, "--label-threshold"),
     "a class column with other words": ("image,cat,dog\na,1,0\nb,foo,1\nc,bar,0\nd,baz,1\n", {}, "'foo'"),
@@ -88,6 +94,11 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "a space without width": ("image,tag\na,cat\u200b\nb,cat\n", {}, "look the same"),
     "ids that look alike": ("image,tag\ncaf\u00e9,cat\ncafe\u0301,dog\n", {}, "Make them one in the file"),
     "numbered columns": ("image,Species 1,Species 2\na,cat,dog\nb,bird,\n", {}, {"a": "cat dog", "b": "bird"}),
+    "numbered columns, the first without a number": ("image,Label,Label 2\na,cat,dog\nb,bird,\n", {}, {"a": "cat dog", "b": "bird"}),
+    "two columns of labels of one name": ("image,tags,tags\na,cat,dog\nb,bird,\n", {}, {"a": "cat dog", "b": "bird"}),
+    "a dash among labels": ("image,tags\na,cat\nb,-\n", {}, "'-' (row 3)"),
+    "an index without a name": (",tags\na.jpg,cat;dog\nb.jpg,dog\n", {}, {"a.jpg": "cat dog", "b.jpg": "dog"}),
+    "names in brackets without quotes": ('image,tags\na,"[cat, dog]"\nb,[dog]\n', {}, "Correct such cells"),
     "line ends in cells": ('image,tags\na,"cat\ndog"\nb,"dog\ncat"\n', {}, {"a": "cat dog", "b": "cat dog"}),
     "no name above labels": ("image,tags,\na,cat,dog\nb,cat,\n", {}, "Column 2 has no name, but holds 'dog' in row 2"),
     "rows numbered beside labels": (",image,tags\n0,a,cat\n1,b,dog\n", {}, {"a": "cat", "b": "dog"}),
@@ -96,6 +107,11 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "a mark of direction": ("image,tag\na,cat\u200e\nb,cat\n", {}, "--merge-names"),
     "a hard space": ("image,tag\na,red\u00a0fox\nb,red fox\n", {"delimiter": "none"}, "look the same"),
     # Encodings
+    "two columns that may be states": ("image,label,score,confidence\na,cat,1,0.2\nb,dog,0,0.9\n", {}, "--state-column"),
+    "a column that says what is present": ("image,label,is_present\na,cat,yes\na,dog,no\n", {"zero": "absent"}, {"a": "cat"}),
+    "rows of class numbers": ("a.jpg,0,3\nb.jpg,4\n", {}, "--label-columns 1:"),
+    "a split of a table": ("image,cat,split\na,1,train\nb,0,val\n", {"split": "val"}, "--split val does not apply"),
+    "a sheet of a text": ("image,cat\na,1\nb,0\n", {"sheet": "1"}, "Leave out --sheet"),
     "a mark at the start": ("\ufeffimage,cat\na,1\n", {}, {"a": "cat"}),
     "UTF-16": ("image,cat\na,1\n".encode("utf-16"), {}, {"a": "cat"}),
     "UTF-16 without a mark": ("image,cat\na,1\nb,0\n".encode("utf-16-le"), {}, "--encoding utf-16-le"),
@@ -119,6 +135,8 @@ TEXTS: dict[str, tuple[Files, dict[str, Any], Said]] = {
     "YOLO, classes called yes and 010": ({"data.yaml": "names: [yes, 010]\n", "labels/a.txt": "0 .5 .5 1 1\n1 .5 .5 1 1\n"}, {}, {"a": "yes 010"}),
     "YOLO, an image called train": ({"data.yaml": "names: [cat, dog]\n", "labels/train.txt": "0 .5 .5 1 1\n", "labels/b.TXT": "1 .5 .5 1 1\n"}, {}, {"b": "dog", "train": "cat"}),
     "VOC, an ending in capitals": ({f"{n}": f"<annotation><object><name>{c}</name></object></annotation>" for n, c in (("a.xml", "cat"), ("b.XML", "dog"))}, {}, {"a": "cat", "b": "dog"}),
+    "VOC, files in a folder within": ({f"{n}": f"<annotation><object><name>{c}</name></object></annotation>" for n, c in (("a.xml", "cat"), ("more/b.xml", "dog"))}, {}, "XML files here and in 'more'"),
+    "tags, an ending in capitals": ({"a.jpg": "", "a.TXT": "cat, dog", "b.jpg": "", "b.txt": "dog"}, {}, {"a.jpg": "cat dog", "b.jpg": "dog"}),
     "tags in Latin 1": ({"a.jpg": "", "a.txt": "caf\u00e9".encode("latin-1")}, {"encoding": "latin-1"}, {"a.jpg": "caf\u00e9"}),
     "class folders, a picture of another kind": ({"cat/a.jpg": "", "dog/b.heic": "", "fox/c.jpg": ""}, {}, "dog/b.heic is no image that is read"),
     "class folders, a folder within": ({"cat/a.jpg": "", "dog/b.jpg": "", "dog/more/c.jpg": ""}, {}, "dog/more/c.jpg"),
@@ -296,3 +314,22 @@ def test_an_empty_workbook_says_so(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     openpyxl.Workbook().save(tmp_path / "a.xlsx")
     check(tmp_path / "a.xlsx", {}, "it holds no table")
+
+
+ASKED = {
+    "a header in between": ("image,cat,dog\na.jpg,1,0\nimage,cat,dog\nb.jpg,0,1\n", {"skip_rows": "3"}),
+    "a typing error": ("image,cat,dog\na.jpg,1,0\nb.jpg,0,l\n", {"values": "l=unknown"}),
+    "a typing error in one of many": ("image,a,b,c\n1.jpg,1,0,1\n2.jpg,0,l,1\n3.jpg,1,1,1\n", {"values": "l=unknown"}),
+    "a column of counts": ("image,a,b,n\n1.jpg,1,0,1\n2.jpg,1,1,2\n3.jpg,1,1,2\n", {"ignore_columns": "n"}),
+    "a row too short": ("image,cat,dog\na.jpg,1,0\n# b\nc.jpg,0,1\n", {"skip_rows": "3"}),
+    "units right below the header": ("image,cat,dog\n,count,count\na,1,0\n", {"skip_rows": "2"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_answers_that_are_proposed_lose_no_image(name: str, tmp_path: Path) -> None:
+    text, answers = ASKED[name]
+    (tmp_path / "labels.csv").write_text(text)
+    found = detect(tmp_path / "labels.csv", ReadOptions(unlisted="unknown"))
+    assert isinstance(found, Ambiguous)
+    assert found.answers == answers

@@ -108,6 +108,8 @@ def test_a_matrix_is_not_taken_for_lists() -> None:
         (["a"], ["x"], None, "must be a list"),
         (["a"], [[0.5]], ["x"], "but hold 0.5"),
         (["a", "b"], [[0, 1], [1, 0]], ["x", "y"], "from_matrix"),
+        ("ab", [["x"], ["y"]], None, "images must be a list of ids"),
+        (["a", "b"], [["caf\u00e9"], ["cafe\u0301"]], None, "look the same"),
     ],
 )
 def test_lists_that_cannot_be_labels(images: Any, labels: Any, classes: Any, said: str) -> None:
@@ -219,6 +221,16 @@ def test_names_may_come_as_numpy_or_scipy_has_them() -> None:
     made = LabelTable.from_matrix(["a"], sparse.csr_matrix([[1, 0]]), names, zero="absent")
     assert made == LabelTable.from_lists(["a"], [names[:1]], iter(names), unlisted="absent")
     assert [type(name) for name in made.classes] == [str, str]
+
+
+def test_a_matrix_with_names_must_have_the_order_of_the_others(frames: Any) -> None:
+    frame = frames.DataFrame({"dog": [1, 0], "cat": [0, 0]})
+    made = LabelTable.from_matrix(["a", "b"], frame, ["dog", "cat"], zero="absent")
+    assert made.labels_of(0) == ("dog",)
+    with pytest.raises(ArgumentError, match="'dog' in place of 'cat'"):
+        LabelTable.from_matrix(["a", "b"], frame, ["cat", "dog"], zero="absent")
+    with pytest.raises(DataError, match="class '1' is not in the class list"):
+        LabelTable.from_lists(["a", "b"], [["1", "0"], ["0", "1"]], ["cat", "dog"])
 
 
 def test_columns_of_a_frame_that_were_named_must_be_there(frames: Any) -> None:

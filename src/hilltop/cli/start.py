@@ -107,13 +107,8 @@ class StartLabels:
             say(
                 f"{self.labels}: {ways} written in several ways, as {one!r} and {other!r}: made one"
             )
-        never = [
-            name
-            for name, count in zip(
-                table.classes, table.counts_by_class(State.PRESENT).tolist(), strict=True
-            )
-            if not count
-        ]
+        counts = zip(table.classes, table.counts_by_class(State.PRESENT), strict=True)
+        never = [name for name, count in counts if not count]
         if never:
             have = pluralize(len(never), "class has", "classes have")
             say(f"{self.labels}: {have} no label at all, such as {never[0]!r}: never tagged")
@@ -178,14 +173,11 @@ class StepNotes:
 
     def begin(self, words: Sequence[str]) -> None:
         """Note what a step is begun with."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        notes = self._read() | {words[0]: self.digest(words)}
-        atomic_write(self.path, json.dumps(notes, indent=1) + "\n")
+        self._note(words[0], self.digest(words))
 
     def written(self, result: Path) -> None:
         """Note a file as it is now."""
-        notes = self._read() | {result.name: _digest_of(result)}
-        atomic_write(self.path, json.dumps(notes, indent=1) + "\n")
+        self._note(result.name, _digest_of(result))
 
     def wrote(self, result: Path) -> bool:
         """Whether a file is as it was noted: what somebody else made or changed is not."""
@@ -195,6 +187,11 @@ class StepNotes:
         """Give what an earlier call made the first free name with a number; return that name."""
         names = (result.with_name(f"{result.stem}-{n}{result.suffix}") for n in count(1))
         return result.rename(next(name for name in names if not name.exists()))
+
+    def _note(self, name: str, digest: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        notes = self._read() | {name: digest}
+        atomic_write(self.path, json.dumps(notes, indent=1) + "\n")
 
     def _read(self) -> dict[str, Any]:
         if not self.path.is_file():

@@ -95,24 +95,26 @@ def check_look_alikes(table: LabelTable, path: Path, options: ReadOptions) -> No
         DataError: Two image ids look alike.
         AmbiguousInputError: Two classes do; ``--merge-names`` makes them one.
     """
-    for kind, names in (("image", table.images), ("class", pa.array(table.classes, pa.string()))):
-        plain = pc.and_(pc.string_is_ascii(names), pc.equal(pc.utf8_trim_whitespace(names), names))
-        odd = names.filter(pc.invert(plain)).to_pylist()
-        if not odd:
-            continue
-        seen = {visible(name): name for name in names.filter(plain).to_pylist()}
-        for name in odd:
-            other = seen.setdefault(visible(name), name)
-            if other == name:
-                continue
-            told = (
+    if told := look_alikes("class", pa.array(table.classes, pa.string())):
+        told += " Pass --merge-names to make them one."
+        raise ask(path, told, options, merge_names=True)
+    if told := look_alikes("image", table.images):
+        raise data_error(path, f"{told} Make them one in the file.")
+
+
+def look_alikes(kind: str, names: pa.Array) -> str:
+    """What to say of two names that look the same; empty if there are none."""
+    plain = pc.and_(pc.string_is_ascii(names), pc.equal(pc.utf8_trim_whitespace(names), names))
+    odd = names.filter(pc.invert(plain)).to_pylist()
+    seen = {visible(name): name for name in names.filter(plain).to_pylist()} if odd else {}
+    for name in odd:
+        other = seen.setdefault(visible(name), name)
+        if other != name:
+            return (
                 f"the {kind} names {name!a} and {other!a} look the same, but are spelled with"
                 " different characters (accents, spaces or characters without width)."
             )
-            if kind == "class":
-                told += " Pass --merge-names to make them one."
-                raise ask(path, told, options, merge_names=True)
-            raise data_error(path, f"{told} Make them one in the file.")
+    return ""
 
 
 def rename_classes(table: LabelTable, new: Mapping[str, str], step: Step) -> LabelTable:

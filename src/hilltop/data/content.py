@@ -41,6 +41,10 @@ _SAMPLE = 1 << 18
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _LETTERS_ALONE = 1.9
 _WIDER = {"gb2312": "gb18030", "gbk": "gb18030", "big5hkscs": "big5", "cp932": "shift_jis"}
+_HEADINGS = frozenset(
+    ["class", "classes", "class name", "class names", "label", "labels", "name", "names"]
+)
+"""How a list of class names may be headed."""
 _COPIES = 4
 """How many times what was unpacked is held at least, until it is a table."""
 
@@ -342,6 +346,14 @@ def read_class_file(path: Path) -> tuple[tuple[str, ...], dict[str, int]]:
             line=lines[0][0],
         )
     names = _named_codes(path, [(number, line) for number, line in lines if line])
+    if names is None and lines and lines[0][1].lower().replace("_", " ") in _HEADINGS:
+        raise data_error(
+            path,
+            f"{lines[0][1]!r} looks like a heading, but every line is a class, and class numbers"
+            " count lines. Remove it; if it is a class, write the number of each class before its"
+            " name, such as '0,cat'.",
+            line=lines[0][0],
+        )
     if names is None:
         plain = read_names(path, "class")
         numbered = any(name.isdigit() for name in plain)
@@ -353,8 +365,13 @@ def read_class_file(path: Path) -> tuple[tuple[str, ...], dict[str, int]]:
 
 def _named_codes(path: Path, lines: list[tuple[int, str]]) -> dict[str, str] | None:
     """The name of every code in the lines of a file; None if they have names alone."""
-    for separator in (",", "\t", ";"):
+    for separator in (",", "\t", ";", ":", " "):
         rows = [(number, _code_and_name(line, separator)) for number, line in lines]
+        if separator in ": ":  # which are parts of names, unless every line has its number
+            numbers = [row and row[0] for _, row in rows]
+            counted = [[str(at + first) for at in range(len(rows))] for first in (0, 1)]
+            if len(rows) < 2 or numbers not in counted:
+                continue
         if rows and rows[0][1] is None:  # column names
             rows = rows[1:]
         if not rows or rows[0][1] is None:

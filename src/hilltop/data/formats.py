@@ -116,6 +116,8 @@ RENAMED_FORMATS = {
     "zero_one_list": "multi_hot",
 }
 """Old names of formats, with their new ones."""
+_WITH_SPLITS = ("huggingface", "cvat")
+"""Formats whose files may have splits, besides those that list them."""
 _READ_ONLY = (*PACKED_SUFFIXES, ".xls", ".xlsb", ".ods")
 _RECIPES = word_set(
     """
@@ -207,14 +209,31 @@ def detect(
         said = replace(said, minus_one="absent")
     try:
         if format is not None:
-            return _named_layout(opened, said, named_format(format), classes)
-        return _found_layout(opened, said, classes)
+            found = _named_layout(opened, said, named_format(format), classes)
+        else:
+            found = _found_layout(opened, said, classes)
+        _check_parts(opened, said, found)
+        return found
     except AmbiguousInputError as error:
         if not isinstance(error.ambiguous, Ambiguous):
             raise
         return replace(error.ambiguous, options=said, format=format)
     except UnicodeEncodeError:
         raise _half_a_character(opened.path) from None
+
+
+def _check_parts(source: Source, options: ReadOptions, found: Layout | Ambiguous) -> None:
+    """Raise if the user named a part of something that has none: all of it would be read."""
+    named = found.format if isinstance(found, Layout) else None
+    has_splits = named in _WITH_SPLITS or named is None or FORMATS[named].splits is not None
+    if options.split is not None and not has_splits:
+        raise data_error(
+            source.path,
+            f"a {named!r} file has no splits, so --split {options.split} does not apply. Leave it"
+            " out, or keep the rows of that split alone.",
+        )
+    if options.sheet is not None and source.suffix not in SHEET_SUFFIXES:
+        raise data_error(source.path, "this is no workbook. Leave out --sheet.")
 
 
 def _half_a_character(path: Path) -> DataError:

@@ -364,7 +364,12 @@ class LabelTable:
             row = collector.image(image)
             for name in names:
                 collector.label(row, _name(name, classes), State.PRESENT)
+        from hilltop.data.class_names import look_alikes
+
         table = collector.table(unlisted=rest, sort_classes=True)
+        told = look_alikes("class", pa.array(table.classes, pa.string()))
+        if told and classes is None:
+            raise ArgumentError(f"labels: {told} Write them in one way.")
         return replace(table, history=(Step("from_lists", {"images": len(ids)}),))
 
     @staticmethod
@@ -390,6 +395,9 @@ class LabelTable:
         rest = _rest("zero", zero)
         ids = _ids(images)
         classes = checked_classes(classes)
+        if hasattr(matrix, "columns"):
+            _check_order("columns", matrix.columns, classes)
+            _check_order("index", getattr(matrix, "index", None), ids)
         try:
             values = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
         except ValueError:
@@ -908,6 +916,8 @@ def _check_distinct(errors: ErrorCollector, kind: str, names: pa.Array) -> None:
 
 
 def _ids(images: Iterable[str]) -> list[str]:
+    if isinstance(images, str):
+        raise ArgumentTypeError(f"images must be a list of ids, but are the text {images!r}.")
     ids = list(images)
     wrong = next((one for one in ids if one is None or (isinstance(one, float) and one != one)), "")
     if wrong != "":
@@ -917,6 +927,19 @@ def _ids(images: Iterable[str]) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(f"images must all differ, but {twice!r} is there more than once.")
     return names
+
+
+def _check_order(part: str, labels: Any, names: Sequence[str]) -> None:
+    """Raise if a DataFrame names its columns or rows, but not as the matrix is said to be."""
+    if labels is None or type(labels).__name__ == "RangeIndex":
+        return
+    wrong = [(str(one), name) for one, name in zip(labels, names, strict=False) if str(one) != name]
+    if wrong:
+        raise ArgumentError(
+            f"The {part} of matrix and the names that go with them must have one order, but there"
+            f" is {wrong[0][0]!r} in place of {wrong[0][1]!r}. LabelTable.from_dataframe goes by"
+            " names."
+        )
 
 
 def checked_classes(classes: Iterable[str]) -> tuple[str, ...]:
@@ -945,6 +968,8 @@ def _looks_multi_hot(lists: Sequence[Any], classes: int) -> bool:
 
 def _name(label: Any, classes: Sequence[str] | None) -> str:
     if isinstance(label, str):
+        if classes is not None and label not in classes:
+            raise DataError(f"labels: {unknown_class(label, classes)}")
         return str(label)
     if isinstance(label, bool) or not isinstance(label, int | np.integer):
         raise ArgumentTypeError(f"labels must be names or class numbers, but hold {label!r}.")

@@ -118,9 +118,8 @@ def predict_run(
     else:
         given = images if config.kind == "images" else features
         if given is None or (images is not None and features is not None):
-            raise ArgumentError(
-                f"This run was trained on {config.kind}: give --{config.kind}, and nothing else."
-            )
+            ways = {"images": "--images", "features": "--features, or --images, but not both"}
+            raise ArgumentError(f"This run was trained on {config.kind}: give {ways[config.kind]}.")
         ids = _all_ids(config, given) if chosen is None else chosen
         inputs, broken = _inputs_of(config, given, ids), []
     fabric = launch(config.precision)

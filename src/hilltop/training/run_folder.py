@@ -18,6 +18,9 @@ from hilltop.data.data_errors import data_error
 from hilltop.data.files import atomic_write, holding_alone
 from hilltop.data.review_record import provenance_path
 
+_RUNS = Path("runs")
+"""Where runs are that nobody has given a folder."""
+
 
 class RunFolder:
     """Names and writes the files of a run."""
@@ -145,6 +148,8 @@ class RunFolder:
         provenance_path(self.train_labels).unlink(missing_ok=True)
         with suppress(OSError):
             self.path.rmdir()
+            if self.path.parent == _RUNS:
+                _RUNS.rmdir()
 
     def event(self, kind: str, **details: Any) -> None:
         """Append one line to the events; times and rates are here, not in the metrics."""
@@ -156,7 +161,7 @@ class RunFolder:
 def default_folder(name: str) -> Path:
     """Return ``runs/<date>-<name>``, with a number behind it if that is taken."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
-    first = Path("runs") / f"{time.strftime('%Y-%m-%d')}-{stem}"
+    first = _RUNS / f"{time.strftime('%Y-%m-%d')}-{stem}"
     path, number = first, 1
     while path.exists():
         number += 1

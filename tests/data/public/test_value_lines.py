@@ -90,7 +90,7 @@ def test_minus_one_is_asked_about_in_a_list(values: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("d.jpg 0 2 0", "Row 4 alone holds '2'"),
+        ("d.jpg 0 2 0", "hold '2' (row 4)"),
         ("d.jpg 0 1", "row 4 has 3 cells"),
         ("d.jpg", "row 4 has 1 cell"),
     ],

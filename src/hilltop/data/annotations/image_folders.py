@@ -300,7 +300,10 @@ def _pairs(root: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     images = False
     for folder in _places(root):
-        files = files_in(folder)
+        files = {
+            f"{Path(name).stem}{path.suffix.lower()}": path
+            for name, path in files_in(folder).items()
+        }
         for name in image_files_in(folder):
             images = True
             stem = name.rpartition(".")[0]
@@ -324,7 +327,9 @@ def _pairs(root: Path) -> dict[str, Path]:
 
 
 def _texts_in(folder: Path) -> dict[str, Path]:
-    return {name: path for name, path in files_in(folder).items() if path.suffix in _SUFFIXES}
+    return {
+        name: path for name, path in files_in(folder).items() if path.suffix.lower() in _SUFFIXES
+    }
 
 
 SIDECAR = Format(

@@ -339,6 +339,12 @@ def _files_of(source: Source, split: str | None) -> _Files:
         raise data_error(root, "there are no XML files here. Name the folder that holds them.")
     splits = _split_lists(files_in(root / SETS))
     if not splits:
+        if parts:
+            below = next(iter(parts))
+            raise data_error(
+                root,
+                f"there are XML files here and in {below!r}. Name one of these folders.",
+            )
         return _Files([(None, path) for path in files.values()])
     split = choose_split(root / SETS, splits, split)
     named, notes = _named_files(splits[split], files)

@@ -54,9 +54,8 @@ from hilltop.data.tables.rows import (
 )
 from hilltop.data.tables.words import (
     EMPTY,
-    PRESENT,
+    NO_NAMES,
     SPREADSHEET_ERRORS,
-    ZERO,
     all_values,
     are_likely,
     canonical,
@@ -107,7 +106,7 @@ def detect_table(
         return None
     found = Found(source, options, cells)
     find_rows(found)
-    table = apply_header(even_rows(found), found.header_row, found.skip_rows)
+    table = apply_header(even_rows(found), found.header_row, found.left_out())
     if len(table.names) < 2 and options.image_column != ROW_NUMBER and cells.names is None:
         return None
     layout = _find_columns(found, table, format, classes)
@@ -255,7 +254,7 @@ def _label_columns(
     names = [table.names[at] for at in others]
     group = numbered_group(names)
     if group:
-        columns = [table.names.index(name) for name in group]
+        columns = [at for at in others if table.names[at] in group]
         words = {word for at in columns for word in table.values(at)} - EMPTY
         values = words - {*odd_words(words)}
         if words and values == words:
@@ -282,8 +281,8 @@ def _label_columns(
             _ask_binary(found, table, labelled[:1])
         return _shape(found, table, labelled[0], others, format)
     chosen = _class_columns(found, table, others, closed)
-    if found.is_uneven:
-        chosen = [at for at in chosen if any(word in PRESENT | ZERO for word in table.values(at))]
+    if found.is_uneven and not all(_holds_values(found, table, at) for at in others):
+        chosen = []
     if chosen and format is None:
         silent = bool(len(table)) and EMPTY.issuperset(table.values(others[0]))
         headless = found.header_row is None and found.cells.names is None
@@ -363,7 +362,18 @@ def _state_column(found: Found, table: Table, labels: int, others: Sequence[int]
     exact = [at for at in named if table.names[at].strip().lower() == "state"]
     if len(exact) == 1:
         return exact[0]
-    return named[0] if len(named) == 1 and not is_list(table.columns[labels]) else None
+    if not named or is_list(table.columns[labels]):
+        return None
+    if len(named) > 1 and not any(
+        "state_column" in question.answers for question in found.questions
+    ):
+        shown = ", ".join(table.names[at] for at in named)
+        found.ask(
+            f"Which column says whether a label is present: {shown}? Pass --state-column with one"
+            f" of them, or --state-column {NONE} if every row is a label.",
+            state_column=table.name(named[0]),
+        )
+    return named[0]
 
 
 def _holds_values(found: Found, table: Table, at: int) -> bool:
@@ -397,9 +407,10 @@ def _class_columns(
         # A column without any value or empty cell is no class; other cells beside these are asked
         # about, be they few or many. So are numbers that may be votes or confidences.
         odd = odd_words(words, said, options.label_threshold)
-        if len(odd) < len(words) or not words or _are_votes(words):
+        likely = are_likely(word for word in words if word)
+        if len(odd) < len(words) or not words or likely or _are_votes(words):
             chosen.append(at)
-            sure |= not odd or {*words} - {*odd} != {""}
+            sure |= not odd or likely or {*words} - {*odd} != {""}
     return [] if not sure or all(is_state_name(table.names[at]) for at in chosen) else chosen
 
 
@@ -435,7 +446,8 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
     # Columns with texts that are few, or hold no value beside them, are likely no classes.
     beside = {word for at in where for word in table.values(at) if word not in odd}
     no_class = 2 * len(where) < len(columns) or (len(where) < len(columns) and beside <= {""})
-    no_class = no_class and not are_likely(odd)
+    typed = bool(beside - {""}) and 2 * max(odd.values(), default=0) < len(table)  # few cells alone
+    no_class = no_class and not are_likely(odd) and not typed
     counts: Counter[str] = Counter()
     for at in columns:
         if not (no_class and at in where):
@@ -447,14 +459,9 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
             class_columns="1:",
         )
     rows = [row for at, word in where.items() for row in _rows_of(table, at, word)]
-    words = [word for word in odd if number_in(word) is None]
-    last = table.row_of(len(table) - 1) if len(table) else None
     alone = len(set(rows)) == 1 and sum(odd.values()) == len(where)
-    shares = any(not word.isdigit() for word in odd if word not in words)  # sums are whole
-    alone = alone and not shares and bool(len(where) == len(columns) or beside - {""})
-    if alone and (rows[0] == last or (len(where) > 1 and len(words) == len(odd))):
-        _ask_odd_row(found, table, layout, rows[0], [*odd], len(where))
-    elif odd and not any("values" in question.answers for question in found.questions):
+    asked = alone and _ask_odd_row(found, table, layout, columns, rows[0], [*odd])
+    if odd and not asked and not any("values" in question.answers for question in found.questions):
         found.questions.append(
             odd_values_question(
                 odd,
@@ -501,25 +508,34 @@ def _wide(found: Found, table: Table, layout: Layout, columns: list[int]) -> Lay
 
 
 def _ask_odd_row(
-    found: Found, table: Table, layout: Layout, row: int, words: Sequence[str], cells: int
-) -> None:
-    """Ask about the only row that holds other words than the rest: a second header, or a remark."""
+    found: Found, table: Table, layout: Layout, columns: Sequence[int], row: int, odd: Sequence[str]
+) -> bool:
+    """Ask about the only row with odd words if it may be a header, a remark or a sum.
+
+    A header or remark holds no other words. Sums are whole numbers in the last row, where 0 and 1
+    may stand beside them.
+    """
+    at = next(at for at in range(len(table)) if table.row_of(at) == row)
     image = None if layout.image_column == ROW_NUMBER else table.index(layout.image_column or "")
-    # Under a header, the cell for the images is empty, or merged with the name above.
-    above = (
-        [] if image is None else [w for w in ("", table.names[image]) if w in table.counts(image)]
-    )
-    names = found.cells.names is None and any(row in table.rows_with(image or 0, w) for w in above)
+    name = None if image is None else table.distinct(image)[at].as_py()
+    held = [canonical(table.distinct(column)[at].as_py()) for column in columns]
+    sums = all(word.isdigit() for word in odd)
+    if is_file(name or "") or (sums and at < len(table) - 1):
+        return False
+    if not sums and (any(map(number_in, odd)) or not {*held} <= {*odd, ""}):
+        return False
     answer = {"skip_rows": row_words([*found.skip_rows, row])}
-    numbers = all(number_in(word) is not None for word in words)
-    if names and not numbers and len(words) == cells:
+    # Under a header, the cell for the images is empty, or merged with the name above.
+    names = image is not None and name in ("", table.names[image])
+    if names and at == 0 and not sums and len(odd) == len(held) and found.cells.names is None:
         answer = {"header_row": str(row)}
-    option = "--label-threshold or --values" if numbers else "--values"
+    option = "--label-threshold or --values" if sums else "--values"
     found.ask(
-        f"Row {row} alone holds {few(words)}. Pass --header-row {row} if it names the columns,"
+        f"Row {row} alone holds {few(odd)}. Pass --header-row {row} if it names the columns,"
         f" --skip-rows {row} if it is no image, or {option} to say what that means.",
         **answer,
     )
+    return True
 
 
 def _rows_of(table: Table, at: int, word: str) -> list[int]:
@@ -631,7 +647,7 @@ def _delimiter(
         plain = [cell for at in columns for cell in _names(table, at) if cell[0] not in "[{("]
         if len(columns) > 1 and not mixed and all(parse_labels(cell) for cell in plain):
             return JSON_LISTS  # some columns hold lists, others one label
-        return _brackets(found, cells, bracketed, layout)
+        return _brackets(found, table, columns, bracketed, layout)
     if cells and all(map(_VECTOR.fullmatch, cells)) and not single:
         marks = {mark for cell in cells for mark in _SPLIT.findall(cell)}
         if len(marks) == 1 and _are_vectors([_SPLIT.split(cell) for cell in cells], layout):
@@ -703,22 +719,24 @@ def _mix(cells: Sequence[str], mark: str) -> bool:
 
 
 def _brackets(
-    found: Found, cells: Sequence[str], bracketed: Sequence[str], layout: Layout
+    found: Found, table: Table, columns: Sequence[int], bracketed: Sequence[str], layout: Layout
 ) -> str | None:
     """What cells in brackets are: lists as JSON or Python writes them, or a question."""
-    lists = [parse_list(cell) for cell in cells]
-    if any(parsed is None for parsed in lists):
-        odd = next(cell for cell, parsed in zip(cells, lists, strict=True) if parsed is None)
+    cells = [(at, cell) for at in columns for cell in _names(table, at)]
+    lists = [parse_list(cell) for _, cell in cells]
+    if None in lists:
+        at, odd = cells[lists.index(None)]
         marks = [mark for mark in DELIMITERS if mark in odd]
-        few = 2 * len(bracketed) < len(cells)
-        likely = (marks[0] if marks else None) if few else JSON_LISTS
-        found.ask(
+        text = (
             f"Some cells are lists in brackets, such as {bracketed[0]!r:.40}, but {odd!r:.40}"
-            " is no list of names as JSON or Python writes it. Pass --delimiter json, and correct"
-            " such cells; or the delimiter between labels, with which brackets are part of names.",
-            delimiter=_delimiter_word(likely),
+            " is no list of names as JSON or Python writes it. Correct such cells; or pass"
+            " --delimiter with what stands between labels (none if nothing does), with which"
+            " brackets are part of names."
         )
-        return likely
+        if 2 * len(bracketed) >= len(cells):
+            raise data_error(found.source.path, text, line=table.rows_with(at, odd, 1)[0])
+        found.ask(text, delimiter=_delimiter_word(marks[0] if marks else None))
+        return marks[0] if marks else None
     return _lists(found, [parsed for parsed in lists if parsed is not None], layout)
 
 
@@ -775,7 +793,7 @@ def _label_words(
     options = found.options
     said = parse_values(options, found.source.path)
     said = {word: meaning for word, meaning in said.items() if meaning in ("empty", "label")}
-    strange = (EMPTY - {"", "none"}) | SPREADSHEET_ERRORS
+    strange = (EMPTY - {"", "none"}) | SPREADSHEET_ERRORS | NO_NAMES
     seen: dict[str, int] = {}
     for at in columns:
         if is_list(table.columns[at]) or delimiter in (JSON_LISTS, MULTI_HOT):

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hilltop.checks import pluralize
 from hilltop.data.content import Source
+from hilltop.data.data_errors import data_error
 from hilltop.data.layout import Layout, Question, ReadOptions, ask, row_words
 from hilltop.data.tables.cells import Cells, Table, apply_header, codes_of, with_comment_row
 from hilltop.data.tables.words import (
@@ -22,6 +23,7 @@ from hilltop.data.tables.words import (
     canonical,
     image_candidates,
     is_label_name,
+    names_a_column,
     number_in,
     odd_words,
     parse_values,
@@ -61,6 +63,14 @@ class Found:
         """Whether rows without a header differ in length, as lists of labels do."""
         return self.header_row is None and bool(self.widths)
 
+    def left_out(self) -> list[int]:
+        """Rows from which nothing follows: those left out, and those that miss cells."""
+        said = self.options.label_columns
+        if self.header_row is None or (said is not None and said.endswith(":")):
+            return [*self.skip_rows]
+        usual = self.cells.usual(self.header_row, self.skip_rows)
+        return [*self.skip_rows, *(row for row, width in self.widths.items() if width < usual)]
+
     def ask(self, text: str, **answers: str) -> None:
         """Note a question, with the options that would settle it."""
         self.questions.append(Question(text, answers))
@@ -84,7 +94,7 @@ def find_rows(found: Found) -> None:
     rows = cells.first_rows(_TITLES + 1)
     numbers = [cells.row_of(at) for at in range(len(rows))]
     filled = [sum(map(bool, row)) for row in rows]
-    first = next((at for at, count in enumerate(filled) if count > 1), None)
+    first = next((at for at, row in enumerate(rows) if filled[at] > 1 or _has_index(row)), None)
     if first is None:
         first = next((at for at, count in enumerate(filled) if count), 0)
     titles = [at for at in range(first) if filled[at]]
@@ -158,6 +168,11 @@ def parse_rows(said: str | None, found: Found) -> tuple[int, ...] | None:
                 found.options,
                 skip_rows="1",
             )
+        if int(match[1]) > last:
+            raise data_error(
+                found.source.path,
+                f"there is no row {match[1]} to leave out with --skip-rows; the last is {last}.",
+            )
         rows |= set(range(int(match[1]), min(int(match[2] or match[1]), last) + 1))
     return tuple(sorted(rows))
 
@@ -186,6 +201,11 @@ def _names_image(row: Sequence[str]) -> bool:
 def is_file(cell: str) -> bool:
     """Whether a cell is the name of a picture or a sound."""
     return FILE_ENDING.search(cell.strip()) is not None
+
+
+def _has_index(row: Sequence[str]) -> bool:
+    """Whether a row names its last column alone, as pandas writes a table with an index."""
+    return len(row) == 2 and not row[0] and names_a_column(row[1])
 
 
 def _one_cell(row: Sequence[str]) -> str:
@@ -248,12 +268,17 @@ def without_strange(found: Found, table: Table, image: int | None) -> Table:
         return table
     strange: dict[int, str] = {}
     ids = table.distinct(image)
+    words = ids.dictionary
     odd = pc.or_(
-        pc.is_in(ids.dictionary, value_set=_SUMS),
-        pc.match_substring_regex(ids.dictionary, "^:?-{3,}:?$"),  # a ruler, as in Markdown
+        pc.is_in(words, value_set=_SUMS),
+        pc.match_substring_regex(words, "^:?-{3,}:?$"),  # a ruler, as in Markdown
     )
-    for word in ids.dictionary.filter(odd).to_pylist():
-        strange[table.rows_with(image, word, 1)[0]] = word
+    # Files that were put together have the header again in between; right below it is another.
+    name = table.names[image]
+    if found.header_row is not None and len(table) and ids[0].as_py() != name:
+        odd = pc.or_(odd, pc.equal(words, name))
+    for word in words.filter(pc.and_(odd, pc.not_equal(words, ""))).to_pylist():
+        strange.update(dict.fromkeys(table.rows_with(image, word, len(table)), word))
     if len(table):
         last = len(table) - 1
         remark = ids[last].as_py()
@@ -266,11 +291,11 @@ def without_strange(found: Found, table: Table, image: int | None) -> Table:
         rows = sorted(strange)
         shown = ", ".join(f"row {row} ({strange[row]!r:.40})" for row in rows[:3])
         found.ask(
-            f"Is this no image but a sum or a remark: {shown}? Pass --skip-rows"
+            f"Is this no image but a sum, a remark or a header: {shown}? Pass --skip-rows"
             f" {row_words(rows)} to leave it out, or --skip-rows none to read it.",
             skip_rows=row_words(sorted({*found.skip_rows, *rows})),
         )
-        return apply_header(even_rows(found), found.header_row, [*found.skip_rows, *rows])
+        return apply_header(even_rows(found), found.header_row, [*found.left_out(), *rows])
     return table
 
 

@@ -56,11 +56,18 @@ _NEITHER = word_set(
     patientage patientgender subject subjectid index width height year unnamed0 rownumber
     """
 )
-_STATE_NAMES = frozenset(["state", "value", "confidence", "score", "probability", "present"])
+_STATE_NAMES = word_set(
+    "state value confidence conf score probability prob present ispresent presence exists positive"
+)
 FILE_ENDING = re.compile(
     r"\.(?:jpe?g|png|gif|bmp|tiff?|webp|heic|heif|avif|wav|mp[34]|flac|dcm|npy)$", re.IGNORECASE
 )
 """The ending of a picture or a sound."""
+
+
+_ORDERED = re.compile(
+    r"(?:primary|secondary|tertiary|first|second|third|main|other)[\s_.-]+(.*)", re.IGNORECASE
+)
 
 
 def _plain(name: str) -> str:
@@ -99,20 +106,20 @@ def names_a_column(cell: str) -> bool:
 
 
 def numbered_group(names: Sequence[str]) -> list[str]:
-    """Columns that differ only in a number or an order: ``Species 1``, ``Species 2``.
+    """Columns that differ at most in a number or an order: ``Species``, ``Species 2``.
 
     Returns:
         The only such group of labels, empty if there is none.
     """
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[bool, str], list[str]] = {}
     for name in names:
-        found = re.fullmatch(r"(.*?)[\s_.-]*\d{1,3}", name.strip()) or re.fullmatch(
-            r"(?:primary|secondary|tertiary|first|second|third|main|other)[\s_.-]+(.*)",
-            name.strip(),
-            re.IGNORECASE,
-        )
-        if found and found[1] and is_label_name(found[1]):
-            groups.setdefault(_plain(found[1]).removesuffix("s"), []).append(name)
+        ordered = _ORDERED.fullmatch(name.strip())
+        numbered = re.fullmatch(r"(.*?)(?:[\s_.-]*\d{1,3})?", name.strip())
+        word = (ordered or numbered or [""])[1]
+        if word and is_label_name(word):
+            plain = _plain(word).removesuffix("s") if ordered else word.strip().casefold()
+            key = bool(ordered), plain
+            groups.setdefault(key, []).append(name)
     several = [group for group in groups.values() if len(group) > 1]
     return several[0] if len(several) == 1 else []
 
@@ -124,6 +131,8 @@ MINUS_ONE = "-1"
 SPREADSHEET_ERRORS = frozenset(
     ["#n/a", "#ref!", "#value!", "#name?", "#div/0!", "#null!", "#num!", "#n/d"]
 )
+NO_NAMES = frozenset(["-", "--", "\u2013", "\u2014", "?", ".", "n.a."])
+"""What people write into a cell instead of a label."""
 ANY = "*"
 _STATE_OF = {state.name.lower(): state for state in State}
 _STATES = tuple(_STATE_OF)
@@ -368,11 +377,10 @@ def odd_values_question(
 
 _LIKELY = {
     **dict.fromkeys(
-        ("on", "ja", "oui", "si", "s\u00ed", "sim", "da", "positive", "pos", "+"), "present"
+        word_set("on ja oui si s\u00ed sim da positive pos + \u2611 \u2612"), "present"
     ),
     **dict.fromkeys(
-        ("off", "nein", "non", "nee", "n\u00e3o", "negative", "neg", "-", "\u2717", "\u2718"),
-        "absent",
+        word_set("off nein non nee n\u00e3o negative neg - \u2610 \u2717 \u2718"), "absent"
     ),
 }
 """Meanings to propose for words; of all others it is left open."""

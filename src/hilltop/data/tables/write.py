@@ -24,6 +24,7 @@ from hilltop.data.layout import JSON_LISTS, Layout
 from hilltop.data.tables.cells import PARQUET_SUFFIXES, SHEET_SUFFIXES
 from hilltop.data.tables.words import (
     EMPTY,
+    NO_NAMES,
     PRESENT,
     SPREADSHEET_ERRORS,
     ZERO,
@@ -147,7 +148,9 @@ def _is_unclear(name: str) -> bool:
     """Whether a name, joined to others, could be read as something else."""
     word = canonical(name)
     return bool(
-        _UNCLEAR.search(name) or word in EMPTY | SPREADSHEET_ERRORS | PRESENT | ZERO or word == "-1"
+        _UNCLEAR.search(name)
+        or word in EMPTY | SPREADSHEET_ERRORS | NO_NAMES | PRESENT | ZERO
+        or word == "-1"
     )
 
 
