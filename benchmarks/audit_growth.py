@@ -220,8 +220,9 @@ def draw(results: list[dict[str, float | str]], path: Path) -> None:
         seconds = part * [mine[one]["heads_s"] + mine[one]["rank_s"] for one in images]
         memory = np.array([mine[one]["gib"] for one in images])
         for axis, values in zip(axes, (seconds, memory), strict=True):
-            slope = np.polyfit(np.log(images), np.log(values), 1)[0] if len(images) > 1 else np.nan
-            label = f"{classes:,} classes, slope {slope:.2f}"
+            label = f"{classes:,} classes"
+            if len(images) > 1:
+                label += f", slope {np.polyfit(np.log(images), np.log(values), 1)[0]:.2f}"
             axis.loglog(images, values, "-", color=f"C{number}", label=label)
             for chosen, face in ((part == 1, f"C{number}"), (part > 1, "white")):
                 style = {"color": f"C{number}", "markerfacecolor": face}
@@ -230,6 +231,7 @@ def draw(results: list[dict[str, float | str]], path: Path) -> None:
         axis.set(xlabel="images", ylabel=name)
         axis.legend(fontsize=8)
         axis.grid(alpha=0.3, which="both")
+    axes[1].set(yscale="linear", ylim=(0, None))
     figure.savefig(path, dpi=150)
 
 

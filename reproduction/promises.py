@@ -5,7 +5,7 @@
 
 DATA is a folder with ``coco16k_lite0.npz``, ``voc2012_lite0.npz``, ``sets/`` and ``losing.py``. A
 linear head learns from at most 1,500 rows with lost labels. Labels of the other rows, the pool, are
-lost in the same way. A promise is made 100 times: at most 500 images are drawn from the pool with
+lost in the same way. A promise is made 100 times: at most 300 images are drawn from the pool with
 replacement, questions about them are drawn and answered, and the threshold is judged by the
 complete labels of the pool, which is the distribution that the images come from (``new``), or of
 the images themselves (``these``). Baselines: the same answers without a model (all open pairs are
@@ -34,7 +34,7 @@ TIMES, LESS = 100, 20
 NUMBERS = (200, 500, 1000)
 FIRST_WAYS = ("r0.8", "salient", "two")
 KINDS = (("recall", 0.9, "new"), ("recall", 0.9, "these"), ("precision", 0.7, "new"))
-TRAIN, POOL, IMAGES = 1500, 2500, 500
+TRAIN, POOL, IMAGES = 1500, 2500, 300
 
 
 def sets(data):
@@ -131,16 +131,16 @@ class Cell:
             rng = np.random.default_rng([1, seed])
             rows = rng.integers(len(self.true), size=min(IMAGES, len(self.true)))
             drawn.append(rows)
-            for goal in dict.fromkeys(kind[:2] for kind in kinds):
+            for metric, wanted, over in kinds:
                 test = PromiseTest(
                     self.scores[rows], self.labels[rows], probs=self.probs[belief][rows],
-                    plan_for=goal, seed=seed,
+                    plan_for=(metric, wanted), over=over, seed=seed,
                 )  # fmt: skip
                 for number in NUMBERS:
                     ask = test.plan(number)
                     answers = ask.answered(self.true[rows][ask.rows, ask.columns])
-                    for over in (kind[2] for kind in kinds if kind[:2] == goal):
-                        found[number, *goal, over].append(test.case(*goal, answers, over=over))
+                    case = test.case(metric, wanted, answers)
+                    found[number, metric, wanted, over].append(case)
         return found, drawn
 
     def rows(self, kinds=KINDS):

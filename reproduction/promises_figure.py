@@ -32,11 +32,11 @@ def draw(out: Path) -> None:
     probs = present_probs(scores, labels)
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    test = PromiseTest(scores, labels, probs=probs)
+    test = PromiseTest(scores, labels, probs=probs, over="these")
     for number in (200, 500, 1000):
         ask = test.plan(number)
         answers = ask.answered(true[ask.rows, ask.columns])
-        found = test.promise("recall", WANTED, answers, over="these", curve=True)
+        found = test.promise("recall", WANTED, answers, curve=True)
         _, tags, bound = np.asarray(found.curve).T
         left.plot(bound, tags / len(scores), ".-", label=f"{number:,} answers")
     order = np.argsort(-scores, axis=None)
@@ -53,10 +53,10 @@ def draw(out: Path) -> None:
     left.legend()
     cases = []
     for seed in range(TIMES):
-        test = PromiseTest(scores, labels, probs=probs, seed=seed)
+        test = PromiseTest(scores, labels, probs=probs, over="these", seed=seed)
         ask = test.plan(ANSWERS)
         answers = ask.answered(true[ask.rows, ask.columns])
-        cases.append(test.case("recall", WANTED, answers, over="these"))
+        cases.append(test.case("recall", WANTED, answers))
     achieved = [(true & (scores > found.threshold)).sum() / true.sum() for found in conclude(cases)]
     broken = int((np.array(achieved) < WANTED).sum())
     low, high = binomtest(broken, TIMES).proportion_ci()

@@ -174,6 +174,7 @@ class Asked:
             verified=scored.absent,
             probs=scored.probs,
             plan_for=(self.metric, self.wanted),
+            over=self.over,
             seed=self.seed,
         )
 
@@ -191,7 +192,7 @@ class Asked:
         test = self.test(scored)
         table = scored.table()
         given = read_answers(answers, table)
-        case = test.case(self.metric, self.wanted, given, self.confidence, self.over, per=self.per)
+        case = test.case(self.metric, self.wanted, given, self.confidence, per=self.per)
         (found,) = missing.conclude([case])
         print(found.describe())
         for note in found.notes:
@@ -254,9 +255,7 @@ class Asked:
         """Thresholds of classes with enough answers, each with that confidence by itself."""
         if self.per == "image":
             return {}
-        kept = test.by_class(
-            self.metric, self.wanted, answers, confidence=self.confidence, over=self.over
-        )
+        kept = test.by_class(self.metric, self.wanted, answers, confidence=self.confidence)
         found = {table.classes[column]: one.threshold for column, one in kept.items()}
         if found:
             print("The same for single classes, each with that confidence by itself:")

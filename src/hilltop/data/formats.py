@@ -42,9 +42,10 @@ from hilltop.data.layout import Ambiguous, Layout, ReadOptions, ask, read_option
 from hilltop.data.public import features, known_tables, lists, nus
 from hilltop.data.review_record import read_provenance
 from hilltop.data.tables.cells import PARQUET_SUFFIXES, SHEET_SUFFIXES
+from hilltop.data.tables.infer import FORMATS as TABLE_FORMATS
 from hilltop.data.tables.infer import detect_table
 from hilltop.data.tables.patch import patch_table
-from hilltop.data.tables.read import read_table
+from hilltop.data.tables.read import open_table, read_table
 from hilltop.data.tables.words import word_set
 from hilltop.data.tables.write import write_lists, write_long, write_wide
 from hilltop.deprecation import warn_renamed
@@ -116,8 +117,6 @@ RENAMED_FORMATS = {
     "zero_one_list": "multi_hot",
 }
 """Old names of formats, with their new ones."""
-_WITH_SPLITS = ("huggingface", "cvat")
-"""Formats whose files may have splits, besides those that list them."""
 _READ_ONLY = (*PACKED_SUFFIXES, ".xls", ".xlsb", ".ods")
 _RECIPES = word_set(
     """
@@ -212,7 +211,7 @@ def detect(
             found = _named_layout(opened, said, named_format(format), classes)
         else:
             found = _found_layout(opened, said, classes)
-        _check_parts(opened, said, found)
+        _check_split(opened, said, found)
         return found
     except AmbiguousInputError as error:
         if not isinstance(error.ambiguous, Ambiguous):
@@ -222,18 +221,18 @@ def detect(
         raise _half_a_character(opened.path) from None
 
 
-def _check_parts(source: Source, options: ReadOptions, found: Layout | Ambiguous) -> None:
-    """Raise if the user named a part of something that has none: all of it would be read."""
-    named = found.format if isinstance(found, Layout) else None
-    has_splits = named in _WITH_SPLITS or named is None or FORMATS[named].splits is not None
-    if options.split is not None and not has_splits:
-        raise data_error(
-            source.path,
-            f"a {named!r} file has no splits, so --split {options.split} does not apply. Leave it"
-            " out, or keep the rows of that split alone.",
-        )
-    if options.sheet is not None and source.suffix not in SHEET_SUFFIXES:
-        raise data_error(source.path, "this is no workbook. Leave out --sheet.")
+def _check_split(source: Source, options: ReadOptions, found: Layout | Ambiguous) -> None:
+    """Raise if the user named a split that a column of the table names: all rows would be read."""
+    if options.split is None or isinstance(found, Ambiguous) or found.format not in TABLE_FORMATS:
+        return
+    table = open_table(source, found)
+    for name in found.ignored:
+        if options.split in table.counts(table.index(name)):
+            raise data_error(
+                source.path,
+                f"--split does not choose rows by the column {name!r}. Leave it out, or keep the"
+                f" rows of {options.split!r} in a file of their own.",
+            )
 
 
 def _half_a_character(path: Path) -> DataError:

@@ -7,7 +7,7 @@ promise tries many thresholds, and classes and curves are further problems.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -33,31 +33,12 @@ class Claims:
         weight: Sum of the weights of what may be drawn.
         worst: By how much an answer may be below its guess, divided by its weight, at most.
         scale: Standard deviation of one draw, if the guesses were right.
-        between: Standard deviation of D over the choice of images, if the guesses were right.
     """
 
     mean: Floats
     weight: Floats
     worst: Floats
     scale: Floats
-    between: Floats
-
-    def about_new_images(self, delta: float, asked: int, left: float) -> Claims:
-        r"""The same about the distribution of the images, by the normal approximation.
-
-        With the standard deviations b of D over the choice of images and s of what is found out of
-        D by the questions, D is reduced by :math:`z_\delta (\sqrt{b^2 + s^2} - s)`: together with
-        :math:`z_\delta s`, which the bets need, it is the quantile of both errors.
-
-        Args:
-            delta: Probability with which a promise may be broken.
-            asked: Number of questions.
-            left: Factor of the variance of what they find out.
-        """
-        share = self.weight / max(float(self.weight.max(initial=0.0)), _TINY)
-        found = self.scale * np.sqrt(left / np.maximum(asked * share, 1.0))
-        margin = ndtri(delta) * (np.hypot(self.between, found) - found)
-        return replace(self, mean=self.mean + margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +57,15 @@ class Draws:
     weight: Floats
     ends: tuple[int, ...]
     replaced: bool = False
+
+    def values(self, weight: Floats) -> Floats:
+        """What each draw says of D beyond the guess, whatever the guesses are ``(n, H)``."""
+        gain, drawn = np.nan_to_num(self.gain), self.weight[:, None]
+        if self.replaced:
+            return gain * weight / drawn
+        left = np.maximum(weight - np.cumsum(drawn, axis=0) + drawn, drawn)
+        found: Floats = np.cumsum(gain, axis=0) - gain + gain * left / drawn
+        return found
 
 
 def proven(problems: Sequence[tuple[Claims, Draws]], delta: float) -> list[Flags]:
@@ -182,7 +172,7 @@ class _Bets:
             gained = np.maximum(1 + shares * (z * most), 0.0)
             self.careful = np.minimum(self.careful * gained, _HUGE)
             done |= self.bold + self.careful.sum(axis=0) >= 1 / delta
-            self.squares = self.squares + surprise * surprise
+            self.squares = self.squares + z * z
             self.seen = self.seen + active
             self.mean = np.where(self.keep, self.mean, self.mean + gain)
             left = np.maximum(self.weight - drawn, 0.0)

@@ -461,15 +461,17 @@ class MissingLabelModel:
             precision: Share of the tags that are to be true, at least.
             false_discovery: Share of the tags that may be false, at most; 1 less the precision.
             confidence: Probability that the promise holds.
-            over: Promise it of ``new`` images like these, or of ``these`` alone, which is exact.
+            over: Promise it of ``new`` images like these, or of ``these`` alone.
             per: Of all pairs together, or of the mean over images.
             verified: True where a person verified that an entry is absent.
             curve: Whether to find what can be promised at other thresholds, for ``plot``.
             seed: Of the random order of questions.
         """
         goal = _goal(recall, precision, false_discovery)
-        test = self.promise_test(logits, targets, plan_for=goal, verified=verified, seed=seed)
-        return test.promise(*goal, answers, confidence=confidence, over=over, per=per, curve=curve)
+        test = self.promise_test(
+            logits, targets, plan_for=goal, over=over, verified=verified, seed=seed
+        )
+        return test.promise(*goal, answers, confidence=confidence, per=per, curve=curve)
 
     def promise_test(
         self,
@@ -477,6 +479,7 @@ class MissingLabelModel:
         targets: Any = None,
         *,
         plan_for: tuple[Metric, float] = ("recall", 0.9),
+        over: Over = "new",
         verified: Any = None,
         seed: int = 0,
     ) -> PromiseTest:
@@ -486,6 +489,7 @@ class MissingLabelModel:
             logits: As for :meth:`promise`, as are other arguments.
             targets: The same.
             plan_for: Metric and value that questions are chosen for.
+            over: The same.
             verified: The same.
             seed: The same.
         """
@@ -496,8 +500,9 @@ class MissingLabelModel:
         if targets is not None:
             probs = self.prob_present(logits, targets, verified=verified)
         return PromiseTest(
-            scores, targets, verified=verified, probs=shrunk(probs), plan_for=plan_for, seed=seed
-        )
+            scores, targets, verified=verified, probs=shrunk(probs), plan_for=plan_for, over=over,
+            seed=seed,
+        )  # fmt: skip
 
     def for_scores(
         self, logits: Any, fitted_logits: Any, targets: Any, *, verified: Any = None

@@ -23,16 +23,19 @@ from hilltop.missing.logistic import Floats, as_floats
 from hilltop.missing.model import MissingLabelModel
 from hilltop.missing.tally import (
     EVERYTHING,
+    Groups,
     Metric,
     Per,
     Population,
     Scores,
     Tally,
     coefficients,
+    corrections,
     count_below,
     draw_weights,
     image_means,
     image_sums,
+    keys_in_turn,
 )
 
 Over = Literal["new", "these"]
@@ -43,6 +46,8 @@ MIN_CLASS_ANSWERS = 30
 MIN_IMAGES = 30
 """Images below which nothing is promised of others like them."""
 _HOPES = (200, 500, 1000, 2000, 5000)
+GROUPS = 1000
+"""Most groups of images that are bet on, where promises are about new images."""
 _DRAWS, _QUANTILES, _CURVE = 16, 101, 24
 _SURE = 1e-6
 _KS_1_PERCENT = 1.63
@@ -183,8 +188,8 @@ class Promise:
 class PromiseTest:
     r"""Images with incomplete labels or none, and scores that must not depend on the answers.
 
-    All open (image, class) pairs stand in one random order, drawn without replacement in
-    proportion to
+    All open (image, class) pairs stand in one random order, drawn without replacement, from all of
+    them or image by image, in proportion to
 
     .. math:: w_i = f_i \sqrt{p_i (1 - p_i) + \epsilon^2}
 
@@ -205,6 +210,8 @@ class PromiseTest:
             Probabilities may be wrong, but must not depend on the answers.
         plan_for: Metric and value that the questions are chosen for. Others can be promised, too,
             with more tags.
+        over: What promises are about: ``new`` images like these, for which images count as drawn
+            at random, or ``these`` alone, which takes fewer tags.
         seed: Of the random orders.
 
     Example:
@@ -228,6 +235,7 @@ class PromiseTest:
         verified: Any = None,
         probs: Any = None,
         plan_for: tuple[Metric, float] = ("recall", 0.9),
+        over: Over = "new",
         seed: int = 0,
     ) -> None:
         """Find what is known, what is open and how probable that is, and draw the orders."""
@@ -249,18 +257,25 @@ class PromiseTest:
         if not np.isfinite(guess := np.where(still, probs, 0.0)).all():
             raise ArgumentError("probs must be finite for every entry that is open.")
         self.images, self.classes = (int(size) for size in labels.shape)
+        check_choice("over", over, get_args(Over))
+        self.over = over
         rng = np.random.default_rng(seed)
         # Exponential clocks ring in the order of successive draws in proportion to their rates.
-        # Every entry has one, so that what is known of others changes no order.
         clock = rng.exponential(size=labels.shape).astype(np.float32)
         self._image_keys = rng.exponential(size=self.images)
         guess = np.clip(guess, _SURE, 1 - _SURE, dtype=np.float32)
         present = np.where(still, guess, (labels == 1) & there).astype(np.float32)
         ranked = np.where(there, values, -np.inf)
         weights = draw_weights(ranked, present, *plan_for)
-        keys = np.where(still, clock / weights, np.inf).astype(np.float32)
-        self._all = Population(ranked, present, still, there, weights, keys)
-        self._tallies: dict[tuple[int | None, Per], tuple[Population, Floats, Tally]] = {}
+        keys = np.where(still, clock / weights, np.inf)
+        group = np.zeros(self.images, dtype=np.int64)
+        if over == "new":
+            group[np.argsort(self._image_keys)] = np.arange(self.images) % GROUPS
+        groups = Groups.of(group, weights, still)
+        if over == "new":
+            keys = keys_in_turn(keys, groups, rng)
+        self._all = Population(ranked, present, still, there, weights, keys, groups)
+        self._tallies: dict[tuple[int | None, Per], _Tallied] = {}
         sums = _image_sums(values)
         self.profile = tuple(np.quantile(sums, np.linspace(0, 1, _QUANTILES)).tolist())
 
@@ -285,9 +300,8 @@ class PromiseTest:
         places = self._first(last)
         probs = self._all.probs.ravel()[places].astype(np.float64)
         # Probability to be among the first: what `evaluate` weights answers with.
-        clock = float(self._all.keys.ravel()[places].max()) if last else 0.0
-        weights = self._all.weights.ravel()[places].astype(np.float64)
-        inclusion = np.clip(-np.expm1(-weights * clock), 1e-12, 1.0)
+        mean = self._all.weights.ravel()[places].astype(np.float64) * self._all.end(last)
+        inclusion = np.clip(mean if self.over == "new" else -np.expm1(-mean), 1e-12, 1.0)
         some = slice(done, last)
         rows, columns = np.divmod(places, self.classes)
         return PlannedPairs(rows[some], columns[some], probs[some], inclusion[some])
@@ -312,7 +326,6 @@ class PromiseTest:
         answers: SampledAnswers | None = None,
         *,
         confidence: float = 0.9,
-        over: Over = "new",
         per: Per = "pair",
         column: int | None = None,
         curve: bool = False,
@@ -328,8 +341,6 @@ class PromiseTest:
                 as the worst case. The number of questions of one batch must not depend on what
                 the answers say; whether there is another batch may.
             confidence: Probability that the promise holds.
-            over: ``these`` images, which is exact; or ``new`` images like these, which adds a
-                margin for the choice of images, by the normal approximation.
             per: ``pair``: of all pairs together. ``image``: the mean over images of the recall of
                 an image, or of its precision; 1 for an image without labels, or without tags. It
                 rests on images all of whose pairs were answered, see :meth:`plan`.
@@ -341,14 +352,14 @@ class PromiseTest:
             ArgumentError: A number is out of range, there are too few images for ``new``, or
                 answers are a sample of other pairs.
         """
-        case = self.case(metric, wanted, answers, confidence, over, per=per, column=column)
+        case = self.case(metric, wanted, answers, confidence, per=per, column=column)
         found = conclude([case])[0]
         if not curve:
             return found
-        places = np.unique(np.linspace(0, len(case.grid) - 1, _CURVE).astype(int))
-        tags = case.people.tags(case.grid)
+        places = np.unique(np.linspace(0, len(case.of.grid) - 1, _CURVE).astype(int))
+        tags = case.of.tally.tags.sum(axis=0)
         points = zip(places, self._bounds(case, places), strict=True)
-        shown = [(float(case.grid[at]), float(tags[at]), low) for at, low in points if low > 0]
+        shown = [(float(case.of.grid[at]), float(tags[at]), low) for at, low in points if low > 0]
         return replace(found, curve=tuple(shown))
 
     def by_class(
@@ -358,7 +369,6 @@ class PromiseTest:
         answers: SampledAnswers,
         *,
         confidence: float = 0.9,
-        over: Over = "new",
     ) -> dict[int, Promise]:
         """Return a promise for each class with enough answers, each at that confidence by itself.
 
@@ -367,9 +377,7 @@ class PromiseTest:
         """
         told = np.bincount(self._order(answers).columns(self.classes), minlength=self.classes)
         columns = np.flatnonzero(told >= MIN_CLASS_ANSWERS).tolist()
-        cases = [
-            self.case(metric, wanted, answers, confidence, over, column=one) for one in columns
-        ]
+        cases = [self.case(metric, wanted, answers, confidence, column=one) for one in columns]
         return dict(zip(columns, conclude(cases), strict=True))
 
     def bound(
@@ -379,7 +387,6 @@ class PromiseTest:
         answers: SampledAnswers,
         *,
         confidence: float = 0.9,
-        over: Over = "new",
         per: Per = "pair",
         column: int | None = None,
     ) -> float:
@@ -388,7 +395,7 @@ class PromiseTest:
         The threshold must not depend on the answers.
         """
         grid = np.array([threshold], dtype=np.float64)
-        case = self.case(metric, 0.5, answers, confidence, over, per=per, column=column, grid=grid)
+        case = self.case(metric, 0.5, answers, confidence, per=per, column=column, grid=grid)
         return self._bounds(case, [0])[0]
 
     def at_present(self, case: _Case) -> tuple[float, float]:
@@ -398,13 +405,13 @@ class PromiseTest:
             The threshold at which the model expects what is wanted, and the highest value of the
             metric that answers allow to promise at it.
         """
-        expected = case.tally.expected(case.metric, case.per)
+        expected = case.expected()
         enough = np.flatnonzero(expected >= case.wanted)
         if not len(enough):
             at = int(expected.argmax())
         else:
             at = int(enough[-1] if case.metric == "recall" else enough[0])
-        return float(case.grid[at]), self._bounds(case, [at])[0]
+        return float(case.of.grid[at]), self._bounds(case, [at])[0]
 
     def outlook(self, case: _Case, *, numbers: Sequence[int] = _HOPES) -> dict[int, float | None]:
         """Return how many tags a promise would allow after so many answers, if the model is right.
@@ -412,8 +419,8 @@ class PromiseTest:
         Further answers are drawn from the model; the median of a few draws is returned, None where
         no threshold could be promised.
         """
-        people, rng = case.people, np.random.default_rng(0)
-        tags, found = np.append(people.tags(case.grid), np.nan), {}
+        people, rng = case.everyone, np.random.default_rng(0)
+        tags, found = np.append(case.of.tally.tags.sum(axis=0), np.nan), {}
         for number in sorted({min(number, int(people.open.sum())) for number in numbers}):
             if number <= case.order.answered:
                 continue
@@ -425,7 +432,7 @@ class PromiseTest:
                 told = min(number, case.order.known) if case.order.exact else 0
                 present[:told] = case.order.present[:told]
                 order = _Order(places, present, (number,), number)
-                problems.append((case.claims(order=order), case.draws(order)))
+                problems.append(case.problem(order=order))
             chosen = [case.chosen(one) for one in proven(problems, case.delta)]
             median = float(np.median([tags[-1 if at is None else at] for at in chosen]))
             found[number] = None if np.isnan(median) else median
@@ -436,7 +443,7 @@ class PromiseTest:
         problems = []
         for at in places:
             limits = np.full(len(LEVELS), at)
-            problems.append((case.claims(LEVELS, limits), case.draws(case.order, LEVELS, limits)))
+            problems.append(case.problem(LEVELS, limits))
         reached = (int(np.cumprod(one).sum()) for one in proven(problems, case.delta))
         return [float(LEVELS[count - 1]) if count else 0.0 for count in reached]
 
@@ -446,7 +453,6 @@ class PromiseTest:
         wanted: float,
         answers: SampledAnswers | None = None,
         confidence: float = 0.9,
-        over: Over = "new",
         *,
         per: Per = "pair",
         column: int | None = None,
@@ -454,11 +460,10 @@ class PromiseTest:
     ) -> _Case:
         """Return everything that a promise follows from; :func:`conclude` makes many at once."""
         check_choice("metric", metric, get_args(Metric))
-        check_choice("over", over, get_args(Over))
         check_choice("per", per, get_args(Per))
         check_number("wanted", wanted, low=0, high=0.999, low_open=True)
         check_number("confidence", confidence, low=0.5, high=0.9999)
-        if over == "new" and self.images < MIN_IMAGES:
+        if self.over == "new" and self.images < MIN_IMAGES:
             raise ArgumentError(
                 f"{pluralize(self.images, 'image is', 'images are')} too few to promise anything of"
                 f" others: it takes {MIN_IMAGES}. Promise it of these images alone, with over"
@@ -466,27 +471,29 @@ class PromiseTest:
             )
         if per == "image" and column is not None:
             raise ArgumentError("A promise per image is about all classes; leave column out.")
-        if grid is not None:
-            people = self._all if column is None else self._all.of_class(column)
-            tally = Tally.of(people, grid, per)
-        else:
-            people, grid, tally = self._tallied(column, per)
+        of = self._tallied(column, per) if grid is None else self._tally(column, per, grid)
         given = SampledAnswers.none() if answers is None else answers
         order = self._image_order(given) if per == "image" else self._order(given)
-        if column is not None:
-            order = order.of_class(column, self.classes)
         notes = self._notes(given, order)
+        if column is not None and self.over == "these":
+            order = order.of_class(column, self.classes)
         return _Case(
-            metric, wanted, confidence, over, per, people, grid, tally, order, notes, self.profile
-        )
+            metric, wanted, confidence, self.over, per, column, self._all, of, order, notes,
+            self.profile,
+        )  # fmt: skip
 
-    def _tallied(self, column: int | None, per: Per) -> tuple[Population, Floats, Tally]:
+    def _tallied(self, column: int | None, per: Per) -> _Tallied:
         """Pairs, thresholds and sums, which no answer changes."""
         if (column, per) not in self._tallies:
-            people = self._all if column is None else self._all.of_class(column)
-            grid = people.grid()
-            self._tallies[column, per] = people, grid, Tally.of(people, grid, per)
+            self._tallies[column, per] = self._tally(column, per)
         return self._tallies[column, per]
+
+    def _tally(self, column: int | None, per: Per, grid: Floats | None = None) -> _Tallied:
+        people = self._all if column is None else self._all.of_class(column)
+        clear = np.zeros(0)
+        if grid is None:
+            grid, clear = people.grid()
+        return _Tallied(people, grid, clear, Tally.of(people, grid, per))
 
     def used(self, answers: SampledAnswers, per: Per = "pair") -> int:
         """Return how many of these answers a promise rests on."""
@@ -552,18 +559,15 @@ class PromiseTest:
 
     def _sampled_order(self, answers: SampledAnswers) -> _Order:
         """Random samples as draws with replacement, in random order."""
-        weights, share, count = np.zeros(len(answers)), np.zeros(len(answers)), 0
+        weights = np.zeros(len(answers))
         for number, asked in answers.batches():
             mine = answers.batch == number
             if not mine.any():
                 continue
             weights[mine] = answers.sampled_with[mine] / asked
-            share[mine] = mine.sum() / len(answers)
-            count += asked
             self._check_population(answers.sampled_with[mine], int(mine.sum()) / asked)
         turn = np.random.default_rng(0).permutation(len(answers))
         places = (answers.rows * self.classes + answers.columns)[turn]
-        # What was asked and not answered stands in front: the worst case, of a pair like others.
         present = answers.present[turn].astype(np.float64)
         return _Order(
             places, present, (len(answers),), len(answers), weights[turn], total=len(answers)
@@ -607,7 +611,7 @@ def conclude(cases: Sequence[_Case]) -> list[Promise]:
     found: dict[int, Promise] = {}
     for delta in {case.delta for case in cases}:
         mine = [at for at, case in enumerate(cases) if case.delta == delta]
-        problems = ((cases[at].claims(), cases[at].draws()) for at in mine)
+        problems = (cases[at].problem() for at in mine)
         for at, flags in zip(mine, proven(list(problems), delta), strict=True):
             found[at] = cases[at].promised(flags)
     return [found[at] for at in range(len(cases))]
@@ -641,6 +645,12 @@ class _Order:
         """Classes of the answers."""
         return self.places[~np.isnan(self.present)] % classes
 
+    def filled(self, places: Ints) -> _Order:
+        """The same with all that was asked, answered or not."""
+        present = np.full(len(places), np.nan)
+        present[: len(self.present)] = self.present[: len(places)]
+        return replace(self, places=places, present=present)
+
     def of_class(self, column: int, classes: int) -> _Order:
         """The same of one class; draws with replacement hit others in between."""
         inside = self.places % classes == column
@@ -660,6 +670,16 @@ class _Order:
 
 
 @dataclass(frozen=True, eq=False)
+class _Tallied:
+    """Pairs of all classes or of one, thresholds and sums, which no answer changes."""
+
+    people: Population
+    grid: Floats
+    clear: Floats
+    tally: Tally
+
+
+@dataclass(frozen=True, eq=False)
 class _Case:
     """A promise that is asked for, and everything it follows from."""
 
@@ -668,106 +688,167 @@ class _Case:
     confidence: float
     over: Over
     per: Per
-    people: Population
-    grid: Floats
-    tally: Tally
+    column: int | None
+    everyone: Population
+    of: _Tallied
     order: _Order
     notes: tuple[str, ...]
     profile: tuple[float, ...]
 
     @property
     def delta(self) -> float:
-        """Probability with which the promise may be broken."""
-        return 1 - self.confidence
+        """Probability with which the promise may be broken, by the last batch of questions."""
+        looks = len(self.order.ends) if self.over == "new" else 0
+        return (1 - self.confidence) * (
+            (1 - priors.BET_RESERVE) * priors.BET_RESERVE ** (looks - 1) if looks else 1.0
+        )
 
-    def claims(
+    def problem(
         self,
         levels: Floats | None = None,
         limits: Ints | None = None,
         order: _Order | None = None,
-    ) -> Claims:
-        """Whether the levels, or what is wanted, are reached at thresholds, or at all of them."""
+    ) -> tuple[Claims, Draws]:
+        """Whether the levels, or what is wanted, are reached at thresholds, and what was drawn."""
         order = self.order if order is None else order
-        limits = np.arange(len(self.grid)) if limits is None else limits
+        limits = np.arange(len(self.of.grid)) if limits is None else limits
         levels = np.full(len(limits), self.wanted) if levels is None else levels
-        misfit = self._misfit(order)
+        if not order.answered and self.of.people.open.any():  # nothing is known of what is open
+            one, none = np.ones(len(limits)), np.zeros(0)
+            return Claims(-one, one, one, one), Draws(none.reshape(0, len(limits)), none, ())
         if self.per == "image":
-            claims = self.tally.image_claims(self.metric, levels, limits)
+            claims, draws = self._of_images(levels, limits, order)
+        elif self.over == "new":
+            claims, draws = self._of_groups(levels, limits, order)
         else:
-            least = None if order.weights is None else float(order.weights.min())
-            claims = self.tally.claims(self.metric, levels, limits, max(1.0, misfit), least)
-        if self.over == "these":
-            return claims
-        total = self.tally.images if self.per == "image" else int(self.people.open.sum())
-        asked = max(order.ends, default=0)
-        left = max(1 - asked / max(total, 1), 0.0) * min(1.0, misfit)
-        return claims.about_new_images(self.delta, asked, left)
+            claims, draws = self._of_these(levels, limits, order)
+        sure = self._sure(limits)
+        mean, worst = np.where(sure, 1.0, claims.mean), np.where(sure, 0.0, claims.worst)
+        return replace(claims, mean=mean, worst=worst), draws
 
-    def draws(
-        self, order: _Order | None = None, levels: Floats | None = None, limits: Ints | None = None
-    ) -> Draws:
-        """What answers add to guesses of the same claims."""
-        order = self.order if order is None else order
-        limits = np.arange(len(self.grid)) if limits is None else limits
-        levels = np.full(len(limits), self.wanted) if levels is None else levels
-        if self.per == "image":
-            mean, value = self._image_values(order)
-            gain = (value - mean)[:, limits]
-            return Draws(gain, np.ones(len(gain)), order.ends)
-        other = order.places < 0  # another class
-        probs = self.people.probs.ravel()[order.places].astype(np.float64)
-        bins = count_below(self.people.scores.ravel()[order.places], self.grid)
+    def _sure(self, limits: Ints) -> Flags:
+        """Whether nothing can be missed, because everything is tagged."""
+        tags = self.of.tally.tags[:, limits].sum(axis=0)
+        found: Flags = (tags == self.of.people.there.sum()) & (self.metric == "recall")
+        return found
+
+    def _gain(
+        self, levels: Floats, limits: Ints, order: _Order, people: Population
+    ) -> tuple[Floats, Floats]:
+        """By how much drawn pairs exceed their guess ``(n, H)``, and their weights."""
+        places = np.maximum(order.places, 0)
+        probs = people.probs.ravel()[places].astype(np.float64)
+        bins = count_below(people.scores.ravel()[places], self.of.grid)
         up, down = coefficients(self.metric, levels)
         a = np.where(bins[:, None] > limits, up, down)
         y = order.present[:, None]
         gain = a * (np.where(np.isnan(y), a < 0, y) - probs[:, None])
+        return np.where(a == 0, np.nan, gain), people.weights.ravel()[places].astype(np.float64)
+
+    def _of_these(self, levels: Floats, limits: Ints, order: _Order) -> tuple[Claims, Draws]:
+        """Pairs that were drawn one after the other from all that are open."""
+        tally, recall = self.of.tally, self.metric == "recall"
+        weight = tally.weight[0, 0, limits] + (tally.weight[1, 0, limits] if recall else 0)
+        scale = np.sqrt(tally.spread(self.metric, levels, limits) * weight)
+        worst = tally.worst(self.metric, levels, limits)[0]
+        gain, drawn = self._gain(levels, limits, order, self.of.people)
         if order.weights is not None:
-            gain[other] = 0.0
-            return Draws(gain, order.weights, order.ends, replaced=True)
-        weights = self.people.weights.ravel()[order.places].astype(np.float64)
-        return Draws(np.where(a == 0, np.nan, gain), weights, order.ends)
+            up, down = coefficients(self.metric, levels)
+            weight, worst = np.ones_like(scale), np.maximum(up, -down) / order.weights.min()
+            gain = np.where(order.places[:, None] < 0, 0.0, np.nan_to_num(gain))  # another class
+            drawn = order.weights
+        claims = Claims(tally.guess(self.metric, levels, limits)[0], weight, worst, scale)
+        return claims, Draws(gain, drawn, order.ends, replaced=not order.exact)
+
+    def _of_groups(self, levels: Floats, limits: Ints, order: _Order) -> tuple[Claims, Draws]:
+        """Groups of images as independent draws; questions tell about each what they can."""
+        tally, groups = self.of.tally, self.everyone.groups
+        up, down = coefficients(self.metric, levels)
+        guess = tally.guess(self.metric, levels, limits)
+        asked = max(order.ends, default=0)
+        if order.exact:
+            order = order.filled(self.everyone.first(asked))
+            chance = np.minimum(groups.weight * self.everyone.end(asked), 1.0)
+            chance[chance == 0] = 1.0  # nothing is open
+            weight = groups.weight / chance
+            single = np.minimum(weight, 1 / self.everyone.end(asked))  # one wrong answer
+            worst = tally.worst(self.metric, levels, limits) * single[:, None]
+        gain, drawn = self._gain(levels, limits, order, self.everyone)
+        gain = np.nan_to_num(gain)
+        group, column = np.divmod(order.places, self.everyone.scores.shape[1])
+        group = groups.of_image[group]
+        if self.column is not None:
+            gain[column != self.column] = 0.0
+        if order.weights is None:
+            found = guess + corrections(gain, drawn, group, groups) / chance[:, None]
+        else:
+            drawn = order.weights * len(order.places)
+            weight = np.full(len(guess), 1 / drawn.mean())
+            worst = np.maximum(up, -down) / drawn.min()
+            found = guess.copy()
+            np.add.at(found, group, gain / drawn[:, None])
+        # What another image may lose though nothing of it is open: all its tags, one more label.
+        most = -down - guess.min(axis=0)
+        if self.metric == "precision":
+            most = levels * (tally.tags[:, limits] / groups.images[:, None]).max(axis=0)
+        worst = np.maximum((worst - guess).max(axis=0), most)
+        mean = guess.mean(axis=0)
+        noise = tally.spread(self.metric, levels, limits) * weight.mean() / len(guess)
+        scale = np.sqrt(guess.var(axis=0) + noise)
+        draws = Draws(found - mean, np.ones(len(guess)), (len(guess),), replaced=True)
+        return Claims(mean, np.ones_like(mean), mean + worst, scale), draws
+
+    def _of_images(self, levels: Floats, limits: Ints, order: _Order) -> tuple[Claims, Draws]:
+        """Whole images."""
+        mean, own = self.of.tally.means[int(self.metric == "precision")][:, :, limits]
+        size, images = self.everyone.groups.images, len(self.everyone.scores)
+        guess, value = (one[:, limits] for one in self._image_values(order))
+        one = np.ones(len(limits))
+        if self.over == "these":
+            scale = np.sqrt(own.sum(axis=0) * images)
+            claims = Claims(mean.sum(axis=0) - levels * images, images * one, one, scale)
+            return claims, Draws(value - guess, np.ones(len(guess)), order.ends)
+        many = min(len(order.places), len(size))
+        blocks = np.arange(len(size)) % max(many, 1)
+        expected = _block_means(mean, size, blocks)
+        found = expected.copy()
+        if many:
+            found += _block_means(value - guess, np.ones(len(guess)), np.arange(len(guess)) % many)
+        scale = np.sqrt(expected.var(axis=0) + own.sum(axis=0) / images)
+        middle = mean.sum(axis=0) / images - levels
+        worst = middle + levels + 1 - expected.min(axis=0)
+        draws = Draws(found - levels - middle, np.ones(len(found)), (len(found),), replaced=True)
+        return Claims(middle, one, worst, scale), draws
 
     def _image_values(self, order: _Order) -> tuple[Floats, Floats]:
         """Guess and worst possible value of the metric of each drawn image ``(n, H)``."""
-        rows = order.places
-        bins = count_below(self.people.scores[rows], self.grid)
-        size, classes = len(self.grid), self.people.scores.shape[1]
+        rows, people, grid = order.places, self.everyone, self.of.grid
+        bins = count_below(people.scores[rows], grid)
+        size, classes = len(grid), people.scores.shape[1]
         place = np.repeat(np.arange(len(rows)) * (size + 1), classes) + bins
 
         def split(values: Any) -> tuple[Floats, Floats]:
             return image_sums(np.asarray(values).ravel(), place, len(rows), size)
 
-        number = split(self.people.there[rows])[0]
-        metric, probs = int(self.metric == "precision"), self.people.probs[rows]
-        still = self.people.open[rows]
+        number = split(people.there[rows])[0]
+        metric, probs = int(self.metric == "precision"), people.probs[rows]
+        still = people.open[rows]
         known = np.where(still, order.present, probs)
         hits = split(np.nan_to_num(known))[0]
         missed = split(np.where(np.isnan(known), 1.0, known))[1]
         return image_means(metric, *split(probs), number), image_means(metric, hits, missed, number)
 
-    def _misfit(self, order: _Order) -> float:
-        """How many times their own variance guesses are off, as answers show."""
-        told = ~np.isnan(order.present)
-        if self.per == "image" or not told.any() or not order.exact:
-            return 1.0
-        places = order.places[told]
-        p = self.people.probs.ravel()[places].astype(np.float64)
-        w = self.people.weights.ravel()[places].astype(np.float64)
-        seen = ((order.present[told] - p) ** 2 / w).sum()
-        return float(seen / max((p * (1 - p) / w).sum(), 1e-9))
-
     def chosen(self, flags: Flags) -> int | None:
         """The last threshold of an order fixed beforehand up to which all claims are proven.
 
-        Recall: from the lowest threshold upwards. Precision: from the threshold where the model
-        expects the clearest case downwards, to more tags.
+        Recall: from the lowest threshold upwards. Precision: from the threshold where a smooth
+        curve through the labels promises the clearest case downwards, to more tags.
         """
         if self.metric == "recall":
             count = int(np.cumprod(flags).sum())
             return count - 1 if count else None
-        claims = self.claims()
-        clear = claims.mean / np.maximum(claims.scale + claims.between, 1e-6)
-        first = int(np.where(self.tally.tags > 0, clear, -np.inf).argmax())
+        tags = self.of.tally.tags.sum(axis=0)
+        first = int(((self.of.clear - self.wanted) * np.sqrt(tags)).argmax())
         count = int(np.cumprod(flags[first::-1]).sum())
         return first - count + 1 if count else None
 
@@ -777,37 +858,55 @@ class _Case:
         recall, precision = (self._estimate(one, at) for one in get_args(Metric))
         return Promise(
             self.metric, self.wanted, self.confidence, self.over, self.per,
-            None if at is None else float(self.grid[at]),
-            0 if at is None else int(self.tally.tags[at]),
-            recall, precision, self.order.answered, self.tally.images, self.order.exact,
+            None if at is None else float(self.of.grid[at]),
+            0 if at is None else int(self.of.tally.tags[:, at].sum()),
+            recall, precision, self.order.answered, len(self.everyone.scores), self.order.exact,
             self.notes, (), self.profile,
         )  # fmt: skip
+
+    def expected(self) -> Floats:
+        """The metric that the model expects at each threshold."""
+        tally, everything = self.of.tally, np.arange(len(self.of.grid))
+        found: Floats
+        if self.per == "image":
+            means = tally.means[int(self.metric == "precision"), 0].sum(axis=0)
+            found = means / len(self.everyone.scores)
+        else:
+            zero, one = (
+                tally.guess(self.metric, np.full(len(everything), level), everything).sum(axis=0)
+                for level in (0.0, 1.0)
+            )
+            found = zero / np.maximum(zero - one, 1e-9)
+        return found
 
     def _estimate(self, metric: Metric, at: int | None) -> Interval:
         """A metric at a threshold: guesses, corrected by answers, with its standard error."""
         if at is None:
             return Interval(0.0, 0.0, 1.0)
-        case, limits = replace(self, metric=metric, over="these"), np.array([at, at])
-        value, count = float(case.tally.expected(metric, self.per)[at]), len(self.order.places)
-        if not count:
-            return Interval(value, 0.0, 1.0)
+        case, limits = replace(self, metric=metric), np.array([at, at])
+        if case._sure(limits).any():
+            return Interval(1.0, 1.0, 1.0)
+        if not len(self.order.places):
+            return Interval(float(case.expected()[at]), 0.0, 1.0)
         # A claim about level v is A - v B, linear in the answers: the estimate is A / B.
-        levels = np.array([0.0, 1.0])
-        claims, draws = case.claims(levels, limits), case.draws(None, levels, limits)
-        gain, drawn = np.nan_to_num(draws.gain), draws.weight[:, None]
-        before = np.cumsum(gain, axis=0) - gain
-        all_of_it = self.tally.images if self.per == "image" else self.tally.weight[:, at].sum()
-        left = float(all_of_it) - np.cumsum(drawn, axis=0) + drawn
-        if draws.replaced:
-            before, left = np.zeros_like(gain), np.ones_like(drawn)
-        steps = gain * np.maximum(left, drawn) / drawn
-        numerator, rest = (claims.mean + (before + steps).mean(axis=0)).tolist()
+        claims, draws = case.problem(np.array([0.0, 1.0]), limits)
+        steps = claims.mean + draws.values(claims.weight)
+        numerator, rest = steps.mean(axis=0).tolist()
         size = max(numerator - rest, 1e-9)
         value = float(np.clip(numerator / size, 0.0, 1.0))
         steps = steps @ [1 - value, value]
-        expected = case.claims(np.array([value]), limits[:1]).scale[0] / np.sqrt(count)
-        seen = float(np.sqrt((steps**2).sum())) / count
-        return Interval.of_share(value, max(seen, float(expected)) / size)
+        (claims, _) = case.problem(np.array([value]), limits[:1])
+        error = max(float(np.sqrt((steps**2).mean())), float(claims.scale[0]))
+        error = min(error / np.sqrt(len(steps)) / size, 1.0)
+        # Where every answer agrees, the truth is still an error away from 0 or 1.
+        return Interval.of_share(float(np.clip(value, error / 2, 1 - error / 2)), error)
+
+
+def _block_means(values: Floats, size: Any, blocks: Ints) -> Floats:
+    """Sums of values of blocks, divided by those of sizes."""
+    found = np.zeros((int(blocks.max()) + 1, values.shape[1]))
+    np.add.at(found, blocks, values)
+    return found / np.bincount(blocks, size)[:, None]
 
 
 def _image_sums(scores: Scores) -> Floats:
