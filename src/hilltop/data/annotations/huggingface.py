@@ -102,9 +102,14 @@ def detect(
     if questions or found is None or isinstance(found, Ambiguous):
         return Ambiguous(source.path, questions, options)
     if pa.types.is_integer(kind.value_type if pa.types.is_nested(kind) else kind):
-        numbers = tuple((str(at), at) for at in range(len(found.classes or ())))
-        found = replace(found, codes=found.codes or numbers, values=(("-1", "empty"),))
+        found = _with_numbers(found)
     return replace(found, split=part.split)
+
+
+def _with_numbers(layout: Layout) -> Layout:
+    """The layout with class numbers as cells, of which -1 stands for no class."""
+    numbers = tuple((str(at), at) for at in range(len(layout.classes or ())))
+    return replace(layout, codes=layout.codes or numbers, values=(("-1", "empty"),))
 
 
 def _label_column(
@@ -186,13 +191,14 @@ def write(table: LabelTable, path: Path, lossy: bool) -> Layout:
     about = {_KEY: json.dumps({"info": {"features": columns}}).encode()}
     with replacing(path) as temporary:
         pq.write_table(content.replace_schema_metadata(about), temporary)
-    return Layout(
+    layout = Layout(
         "huggingface",
         unlisted=table.unlisted,
         image_column="image",
         label_columns=("labels",),
         classes=table.classes,
     )
+    return _with_numbers(layout)
 
 
 def patch(asked: FilePatch) -> Patched:
