@@ -321,6 +321,8 @@ def fit_head(
                     break
         else:
             start_head(head, plain, batch_labels, rows, row_weight=weight)
+            if plain.watch is not None:
+                plain.watch.local = True  # a process may train a head while the others wait
             learner = Learner.build(head, loss, recipe, rows=rows)
             for epoch in range(recipe.epochs):
                 loss.set_epoch(epoch)
