@@ -156,7 +156,7 @@ def test_a_plan_names_the_images_it_means_where_some_have_no_scores(
         ("words.csv", "image,cat\n0.jpg,yes\n", "the column 'cat' is not of numbers"),
         ("t.csv", "file,tags,probabilities\n0.jpg,cat,0.9\n", "hilltop predict RUN --images DIR"),
         ("thin.csv", "image\n0.jpg\n", "a table of scores has a column of image ids"),
-        ("twice.csv", "image,cat\na,0.5\na,0.5\n", "some image names are blank, or stand more"),
+        ("twice.csv", "image,cat\na,0.5\na,0.5\n", "some image names stand more than once"),
         ("gone.csv", None, "gone.csv: there is no such file"),
         (
             "few.csv",
